@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Print it."""
-    from scaleproof.launch.manifests import KINDS, Wanted, render
+    from scaleproof.launch.manifests import KINDS, ManifestOptions, render
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
     from scaleproof.spec.suite import load_suite
@@ -54,6 +54,6 @@ def main(given: argparse.Namespace) -> int:
     if given.kind not in KINDS:
         raise SpecError(f"unknown kind {given.kind!r}; {nearest(given.kind, list(KINDS))}")
     names = ("kind", "image", "namespace", "name", "nodes", "gpus", "claim", "secret")
-    wanted = Wanted(**{name: getattr(given, name) for name in names})
-    print(render(load_suite(given.suite, given.suites), given.experiment, size_of(given), wanted), end="")
+    options = ManifestOptions(**{name: getattr(given, name) for name in names})
+    print(render(load_suite(given.suite, given.suites), given.experiment, size_of(given), options), end="")
     return 0

@@ -1,4 +1,4 @@
-"""Files that readers see whole or not at all: each is written under another name and put in place by one rename."""
+"""Files that readers see whole or not at all: each is written under another name, then renamed."""
 
 from __future__ import annotations
 

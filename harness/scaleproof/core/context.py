@@ -1,4 +1,4 @@
-"""What a rank knows about itself: its case, its place in the launch, and where it writes."""
+"""What a rank knows about itself: its case, its number in the launch, and where it writes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RankContext:
         self.post = self.rendezvous.post = self.board.post(self.rank)
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
-        """Tell the supervisor what this rank is about to do, and with which peer; waiting itself is told by `post`."""
+        """Report what this rank is about to do, and with which peer; `post` reports waiting itself."""
         self.board.write(self.rank, step=step, operation=operation, peer=peer)
 
     def check(self, name: str, passed: bool, detail: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Where a rank stands: on this machine, on a node of namespaces with process numbers of its own (docs/netns.md), or on
+"""Where a rank runs: on this machine, on a node of namespaces with process numbers of its own (docs/netns.md), or on
 a node whose kernel, memory and clock are not the supervisor's (docs/guests.md)."""
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def threads(own: Sequence[int]) -> list[int]:
     return [outer for outer, number in inner.items() if number in own]
 
 
-def address(ordered: str) -> str:
+def address(of_launch: str) -> str:
     """The IP address that a rank here binds."""
-    return os.environ.get(ADDRESS, ordered)
+    return os.environ.get(ADDRESS, of_launch)
 
 
 def to_supervisor_ns() -> int:

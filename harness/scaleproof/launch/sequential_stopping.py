@@ -76,9 +76,9 @@ class Sequential:
         """The next block: cases whose interval is still too wide and those they are compared with; empty when all is
         decided. Writes what was decided."""
         values = {case.case_id: self._of_case(case.case_id, store) for case in self.cases}
-        for case_id, found in values.items():
+        for case_id, of_case in values.items():
             if case_id not in self._decided:
-                self._decide(case_id, found)
+                self._decide(case_id, of_case)
         undecided = {case_id for case_id in values if case_id not in self._decided}
         going = undecided | {
             companion
@@ -97,9 +97,9 @@ class Sequential:
         if not values:
             self._decided[case_id] = "no result"
             return
-        found = _state(values, self.stop)
-        if found.outcome != "continue":
-            self._decided[case_id] = found.outcome
+        state = _state(values, self.stop)
+        if state.outcome != "continue":
+            self._decided[case_id] = state.outcome
         elif self._next >= self.stop.budget:  # some launches of the budget gave no value
             self._decided[case_id] = "budget spent"
 

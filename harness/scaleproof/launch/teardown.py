@@ -30,7 +30,7 @@ def processes(launch: str, node: int | None = None) -> list[int]:
 
 def _marked(variable: str) -> list[int]:
     mark = variable.encode()
-    found = []
+    pids = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -39,8 +39,8 @@ def _marked(variable: str) -> list[int]:
         except OSError:
             continue
         if mark in variables.split(b"\0"):
-            found.append(int(entry.name))
-    return found
+            pids.append(int(entry.name))
+    return pids
 
 
 def shared_memory(launch: str) -> list[Path]:
@@ -51,15 +51,15 @@ def shared_memory(launch: str) -> list[Path]:
 def end_processes(launch: str, grace_s: float | None, node: int | None = None) -> list[int]:
     """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that were there. Reaps those
     that this process adopted. `node`: see processes."""
-    found: dict[int, None] = {}
+    ended: dict[int, None] = {}
     for number in (signal.SIGTERM, signal.SIGKILL) if grace_s is not None else (signal.SIGKILL,):
         for pid in sorted(processes(launch, node)):
-            found[pid] = None
+            ended[pid] = None
             _send(pid, number)
             _send(pid, signal.SIGCONT)
-        if _gone(list(found), launch, grace_s if number == signal.SIGTERM and grace_s is not None else 5.0, node):
+        if _gone(list(ended), launch, grace_s if number == signal.SIGTERM and grace_s is not None else 5.0, node):
             break
-    return list(found)
+    return list(ended)
 
 
 def clean(launch: str) -> list[str]:
@@ -67,7 +67,7 @@ def clean(launch: str) -> list[str]:
     latter in words."""
     temporary = scratch(launch)
     left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
-    left += [found for inner in temporary.glob(f"{SCRATCH}*") for found in clean(inner.name.removeprefix(SCRATCH))]
+    left += [each for inner in temporary.glob(f"{SCRATCH}*") for each in clean(inner.name.removeprefix(SCRATCH))]
     left += core_quota.remove(temporary.name)
     shutil.rmtree(temporary, ignore_errors=True)
     for path in shared_memory(launch):
@@ -87,7 +87,7 @@ def owned(scratch: Path) -> None:
 def clean_node(launch: str, node: int, leave_s: float) -> list[str]:
     """On a node of an allocation: kill what an agent started and has not ended by itself meanwhile, remove its scratch
     and what else carries the launch's id; returns what no launch should leave. Parents, which are older, before their
-    ranks: they must not tell of an end that comes from here."""
+    ranks, so that they do not report an end that comes from here."""
     until = time.monotonic() + leave_s
     while time.monotonic() < until and processes(launch, node):
         time.sleep(_POLL_S)

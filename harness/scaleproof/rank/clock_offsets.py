@@ -1,5 +1,5 @@
-"""Each rank's clock against rank 0's, by ping-pong over a socket on the fabric's address, before and after the program:
-0 where all share one."""
+"""The offset of each rank's clock from rank 0's, by ping-pong over a socket on the fabric's address, before and after
+the program; 0 where all ranks share one clock."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scaleproof.core.recorder import now
 from scaleproof.core.rendezvous import RendezvousTimeout
 
 ROUNDS = 12
-"""Questions per comparison; the one with the shortest way counts, since chance only makes ways longer."""
+"""Round trips per comparison; the shortest counts, since chance only makes them longer."""
 MEET_S = 60.0
-"""How long ranks wait for each other before the program; whoever is missing then fails the program's own connecting."""
+"""How long ranks wait for each other before the program; a rank that is missing then also fails the program."""
 LEAVE_S = 2.0
 """The same after it: a rank that ends much later keeps the first comparison only."""
 _TIMES = struct.Struct("<qq")
@@ -32,11 +32,11 @@ class Reading:
     uncertainty_ns: int
 
 
-def reading(asked: int, heard: int, replied: int, returned: int) -> Reading:
-    """Of one question: `asked` and `returned` on the own clock, `heard` and `replied` on rank 0's. Whatever the two
-    ways share of the time, the bound holds."""
-    way = (returned - asked) - (replied - heard)
-    return Reading(((heard - asked) + (replied - returned)) // 2, way // 2 + 1)
+def reading(sent: int, received: int, replied: int, returned: int) -> Reading:
+    """Of one round trip: `sent` and `returned` on the own clock, `received` and `replied` on rank 0's. The bound holds
+    however the time divides between the two directions."""
+    travel = (returned - sent) - (replied - received)
+    return Reading(((received - sent) + (replied - returned)) // 2, travel // 2 + 1)
 
 
 def combined(before: Reading, after: Reading | None) -> Reading:
@@ -51,40 +51,40 @@ def combined(before: Reading, after: Reading | None) -> Reading:
 
 @contextmanager
 def compared(context: RankContext) -> Iterator[None]:
-    """Around the program: leaves the comparison in the rank's facts as `clock`, or as `clock_error` why there is none.
-    Never fails a launch."""
+    """Around the program: writes the comparison into the rank's facts as `clock`, or why there is none as
+    `clock_error`. Never fails a launch."""
     sockets: dict[int, socket.socket] = {}
     before = None
     try:
         if context.world_size > 1:
             context.at(-1, "clock")
-            with _told(context):
+            with _errors_into_facts(context):
                 _meet(context, sockets)
                 before = _compare(context, sockets, MEET_S)
         yield
         if before is not None:
             after = None
-            with _told(context):
+            with _errors_into_facts(context):
                 after = _compare(context, sockets, LEAVE_S)
-            _keep(context, before, after)
+            _write_fact(context, before, after)
     finally:
         for opened in sockets.values():
             opened.close()
 
 
 @contextmanager
-def _told(context: RankContext) -> Iterator[None]:
+def _errors_into_facts(context: RankContext) -> Iterator[None]:
     try:
         yield
     except (OSError, Refused, RendezvousTimeout) as error:
         context.facts["clock_error"] = f"{type(error).__name__}: {error}"
 
 
-def _keep(context: RankContext, before: Reading, after: Reading | None) -> None:
-    found = combined(before, after)
+def _write_fact(context: RankContext, before: Reading, after: Reading | None) -> None:
+    offset = combined(before, after)
     context.facts["clock"] = {
-        "offset_ns": found.offset_ns,
-        "uncertainty_ns": found.uncertainty_ns,
+        "offset_ns": offset.offset_ns,
+        "uncertainty_ns": offset.uncertainty_ns,
         "before_ns": before.offset_ns,
     }
     context.facts["clock"] |= {"after_ns": after.offset_ns} if after is not None else {}
@@ -94,12 +94,12 @@ def _meet(context: RankContext, sockets: dict[int, socket.socket]) -> None:
     """Rank 0 is connected with every other rank; each has proved that it knows the launch's token."""
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
     if context.rank:
-        address, port = context.rendezvous.get("clock.place", MEET_S)
+        address, port = context.rendezvous.get("clock.address", MEET_S)
         sockets[0] = opened = socket.create_connection((address, port), timeout=MEET_S)
         prove(opened, context.token, context.launch_id, context.rank)
     else:
         with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
-            context.rendezvous.put("clock.place", [context.address, listener.getsockname()[1]])
+            context.rendezvous.put("clock.address", [context.address, listener.getsockname()[1]])
             _accept_all(context, listener, sockets)
     for opened in sockets.values():
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -110,7 +110,7 @@ def _accept_all(context: RankContext, listener: socket.socket, sockets: dict[int
     while len(sockets) < context.world_size - 1:
         listener.settimeout(max(deadline - time.monotonic(), 0.001))
         connection = listener.accept()[0]
-        with suppress(Refused, ConnectionError, TimeoutError):  # a stranger; the rank itself comes later
+        with suppress(Refused, ConnectionError, TimeoutError):  # a stranger; the rank itself connects later
             peer = answer(connection, context.token, context.launch_id)
             if 0 < peer < context.world_size and peer not in sockets:
                 sockets[peer] = connection
@@ -119,31 +119,31 @@ def _accept_all(context: RankContext, listener: socket.socket, sockets: dict[int
 
 
 def _compare(context: RankContext, sockets: dict[int, socket.socket], limit_s: float) -> Reading:
-    """Rank 0 answers the others one after the other; it is its own measure."""
+    """Rank 0 answers the others one after the other; its own offset is 0."""
     for opened in sockets.values():
         opened.settimeout(limit_s)
     if context.rank:
-        return min((_ask(sockets[0]) for _ in range(ROUNDS)), key=lambda found: found.uncertainty_ns)
+        return min((_measure(sockets[0]) for _ in range(ROUNDS)), key=lambda each: each.uncertainty_ns)
     for peer in sorted(sockets):
-        with suppress(OSError, Refused):  # that rank is gone, and says so itself
+        with suppress(OSError, Refused):  # that rank has failed, and its own report says so
             for _ in range(ROUNDS):
                 _answer(sockets[peer])
     return Reading(0, 0)
 
 
-def _ask(connection: socket.socket) -> Reading:
-    asked = now()
+def _measure(connection: socket.socket) -> Reading:
+    sent = now()
     connection.sendall(b"?")
     reply = connection.recv(_TIMES.size, socket.MSG_WAITALL)
     returned = now()
     if len(reply) < _TIMES.size:
         raise Refused("rank 0 closed the connection")
-    heard, replied = _TIMES.unpack(reply)
-    return reading(asked, heard, replied, returned)
+    received, replied = _TIMES.unpack(reply)
+    return reading(sent, received, replied, returned)
 
 
 def _answer(connection: socket.socket) -> None:
     if not connection.recv(1):
         raise Refused("the rank closed the connection")
-    heard = now()
-    connection.sendall(_TIMES.pack(heard, now()))
+    received = now()
+    connection.sendall(_TIMES.pack(received, now()))

@@ -1,7 +1,7 @@
-"""What the ranks of an experiment find out before it: run as a program of its own by the same launcher, on the same
+"""The preflight among the ranks of an experiment: a program of its own, run by the same launcher, on the same
 interface, with as many ranks.
 
-Every rank tells how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core
+Every rank reports how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core
 computes. Nothing is judged here."""
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ it."""
 
 
 def run(context: RankContext) -> None:
-    """Leave all answers in the facts as `preflight`."""
+    """Write all answers into the facts as `preflight`."""
     context.at(0, "preflight")
-    found: dict[str, Any] = {"host": _host(), **_names(), "limits": _limits()}
-    listener, found["ports"], found["port_error"] = _ports(context)
-    own = [context.address, listener and listener.getsockname()[1], found["host"]]
-    places = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
-    found["unreachable"] = (
-        _connect(context, listener, [(address, port) for address, port, _ in places]) if listener is not None else {}
+    answers: dict[str, Any] = {"host": _host(), **_names(), "limits": _limits()}
+    listener, answers["ports"], answers["port_error"] = _ports(context)
+    own = [context.address, listener and listener.getsockname()[1], answers["host"]]
+    addresses = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
+    answers["unreachable"] = (
+        _connect(context, listener, [(address, port) for address, port, _ in addresses]) if listener is not None else {}
     )
     if not any(
         context.rendezvous.exchange(
-            "preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S
+            "preflight.unreachable", context.rank, context.world_size, len(answers["unreachable"]), MEET_S
         )
     ):
         with compared(context):
             pass
-    local = [rank for rank, (_, _, host) in enumerate(places) if _kernel(host) == _kernel(found["host"])].index(
+    local = [rank for rank, (_, _, host) in enumerate(addresses) if _kernel(host) == _kernel(answers["host"])].index(
         context.rank
     )
     # More ranks than cores would measure each other.
-    found["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
-    context.facts["preflight"] = found
+    answers["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
+    context.facts["preflight"] = answers
 
 
 def _host() -> str:
@@ -102,16 +102,16 @@ def _ports(context: RankContext) -> tuple[socket.socket | None, int, str]:
     return (taken[0] if taken else None), len(taken), error
 
 
-def _connect(context: RankContext, listener: socket.socket, places: list[tuple[str, int | None]]) -> dict[int, str]:
+def _connect(context: RankContext, listener: socket.socket, addresses: list[tuple[str, int | None]]) -> dict[int, str]:
     """Peers that could not be reached, and why. The higher rank of a pair connects, from the fabric's address."""
     expected = {peer for peer in range(context.world_size) if context.rank in _partners(peer)}
     server = threading.Thread(target=_serve, args=(context, listener, expected), daemon=True)
     server.start()
     unreachable = {}
     for peer in _partners(context.rank):
-        address, port = places[peer]
+        address, port = addresses[peer]
         if port is None:
-            unreachable[peer] = "it got no port to listen on"
+            unreachable[peer] = "it has no port to listen on"
             continue
         try:
             with socket.create_connection((address, port), PAIR_S, (context.address, 0)) as opened:
@@ -128,7 +128,7 @@ def _partners(rank: int) -> range:
 
 
 def _serve(context: RankContext, listener: socket.socket, expected: set[int]) -> None:
-    """Answer until all have come, or nobody came for a while."""
+    """Answer until all expected peers have connected, or none connects for PAIR_S."""
     listener.settimeout(PAIR_S)
     while expected:
         try:

@@ -30,8 +30,8 @@ GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a person chooses; the rest follows from the experiment."""
+class ManifestOptions:
+    """Options of the command; all else follows from the experiment."""
 
     kind: str
     image: str
@@ -46,7 +46,7 @@ class Wanted:
     """Keys with which the pods of a PyTorchJob reach each other; an MPIJob's operator makes its own."""
 
 
-def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
+def render(suite: Suite, experiment: str, size: str, options: ManifestOptions) -> str:
     """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over
     nodes."""
     chosen = suite.experiment(experiment).size(size)
@@ -57,10 +57,10 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
             f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); "
             "it needs no nodes of a cluster"
         )
-    name = wanted.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
-    _check(wanted, name, chosen.allocation.constraint)
+    name = options.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
+    _check(options, name, chosen.allocation.constraint)
     asked = replace(
-        chosen, allocation=RequestForm(nodes=wanted.nodes, gpus=wanted.gpus).over(chosen.allocation)
+        chosen, allocation=RequestForm(nodes=options.nodes, gpus=options.gpus).over(chosen.allocation)
     ).request
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -79,12 +79,12 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
         "--results",
         "/results",
         "--launcher",
-        KINDS[wanted.kind],
+        KINDS[options.kind],
         "--hosts",
     ]
-    return environment.get_template(f"{wanted.kind}.yaml.j2").render(
+    return environment.get_template(f"{options.kind}.yaml.j2").render(
         name=name,
-        wanted=wanted,
+        options=options,
         title=f"{suite.name} {experiment} at size {size}",
         run=shlex.join(run),
         asked=asked,
@@ -99,12 +99,12 @@ def _memory_gib(cases: Sequence[AnyCase]) -> int:
     return 2 * ceil(max(estimate(case, {}).nbytes for case in cases) / GIB)
 
 
-def _check(wanted: Wanted, name: str, kind: str | None) -> None:
+def _check(options: ManifestOptions, name: str, kind: str | None) -> None:
     for option, value in (
         ("name", name),
-        ("namespace", wanted.namespace),
-        ("claim", wanted.claim),
-        ("secret", wanted.secret),
+        ("namespace", options.namespace),
+        ("claim", options.claim),
+        ("secret", options.secret),
     ):
         if not _LABEL.match(value):
             raise SpecError(
@@ -115,13 +115,15 @@ def _check(wanted: Wanted, name: str, kind: str | None) -> None:
         raise SpecError(
             f"--name {name!r} has {len(name)} characters; operators add words to it, so that it may have {LONGEST_NAME}"
         )
-    if not _IMAGE.match(wanted.image):
-        raise SpecError(f"--image {wanted.image!r} is no name of an image; write it like registry.example/scaleproof:1")
+    if not _IMAGE.match(options.image):
+        raise SpecError(
+            f"--image {options.image!r} is no name of an image; write it like registry.example/scaleproof:1"
+        )
     if kind and not _VALUE.match(kind):
         raise SpecError(
             f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, "
             "so letters, digits, '-', '_' and '.'"
         )
-    for option, number, least in (("nodes", wanted.nodes, 1), ("gpus", wanted.gpus, 0)):
+    for option, number, least in (("nodes", options.nodes, 1), ("gpus", options.gpus, 0)):
         if number is not None and number < least:
             raise SpecError(f"--{option} {number}: at least {least}")

@@ -35,8 +35,8 @@ class IdleTrace:
 
     def look(self) -> None:
         """Call at least every WINDOW_S."""
-        found, waited = ticks(), throttled()
-        total, idle = found["ticks"], found["idle_ticks"]
+        cpu_time, waited = ticks(), throttled()
+        total, idle = cpu_time["ticks"], cpu_time["idle_ticks"]
         if total is not None and idle is not None:
             self.seen.append(
                 Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None)
