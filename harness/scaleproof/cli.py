@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and what a mistake looks like."""
+"""The command line: all commands, and one line for each mistake."""
 
 from __future__ import annotations
 
@@ -69,29 +69,29 @@ _MISTAKES = (
 EXAMPLES = """\
 from nothing to a report:
   scaleproof doctor                                    what works on this machine, and what to do about the rest
-  scaleproof calibrate                                 this machine's noise floors and bounds, in about 3 minutes of quiet
-  scaleproof profile --workload vgg_a --batch 2        how long each layer takes here, for cases that replay or simulate its compute
-  scaleproof dilate das2016 --size small               how much slower emulated clusters must run for this machine to carry them
+  scaleproof calibrate                                 this machine's noise floors and bounds, in 3 quiet minutes
+  scaleproof profile --workload vgg_a --batch 2        how long each layer takes here, for replay and simulation
+  scaleproof dilate das2016 --size small               how much slower emulated clusters must run here
   scaleproof list                                      suites, their experiments and sizes
-  scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed: may it be measured here?
+  scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
   scaleproof kubernetes das2016 throughput ...         the same over several nodes as an object for Kubernetes
   scaleproof collect das2016 throughput                one table of its launches
-  scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro's launches
+  scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on a cluster of yours, and what binds
-  scaleproof chakra export 3f9a --out traces           a step of a case as Chakra execution traces; `chakra replay` simulates them
+  scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
-  scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does
-  scaleproof results list status:failed                launches by what they are; `results` also asks in SQL, exports, merges, prunes
+  scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ
+  scaleproof results list status:failed                launches by conditions; also SQL, export, merge, prune
   scaleproof show 3f9a                                 one launch: status, failure, ranks, log, how to run it again
   scaleproof trace 3f9a -o trace.json                  that launch as a timeline of all ranks, for ui.perfetto.dev
   scaleproof init suite mine                           a suite of your own that runs as it is
 
 `snakemake das2016` does run, collect, judge and report for a whole suite.
-exit codes: 0 done, 1 some launch has no good record (compare: a regression), 2 something you wrote is wrong, 75 nodes were lost and launches wait for
-them: start again, 130 interrupted"""
+exit codes: 0 done; 1 some launch has no good record (compare: a regression); 2 a mistake in what was typed or in a
+file; 75 nodes were lost and launches wait for them: start again; 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -74,7 +74,8 @@ def _export(given: argparse.Namespace) -> int:
     trace = trace_of(case, inputs.profile, inputs.costs.central())
     paths = write_trace(given.out, case.workload, trace)
     print(
-        f"{given.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, one step of {case.workload} on {case.ranks} ranks"
+        f"{given.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, one step of {case.workload} on "
+        f"{case.ranks} ranks"
     )
     return 0
 
@@ -119,7 +120,8 @@ def _case(given: argparse.Namespace) -> TrainCase:
         error = failed.errors(include_url=False)[0]
         name = field_of(error) or str(error["loc"][-1])
         raise SpecError(
-            f"case {case.case_id} on {ranks} ranks: {name}: {phrase(error, form_keys(TrainCase), options_of(TrainCase, name))}"
+            f"case {case.case_id} on {ranks} ranks: {name}: "
+            f"{phrase(error, form_keys(TrainCase), options_of(TrainCase, name))}"
         ) from None
     assert isinstance(made, TrainCase)
     return made
@@ -153,10 +155,12 @@ def _replay(given: argparse.Namespace) -> int:
         print(json.dumps(values, indent=2))
         return 0
     print(
-        f"step: {found.step_s * 1e3:.4g} ms, of which {found.exposed_s * 1e3:.4g} ms are exposed communication; {len(trace.ranks)} ranks, {found.nodes} nodes"
+        f"step: {found.step_s * 1e3:.4g} ms, of which {found.exposed_s * 1e3:.4g} ms are exposed communication; "
+        f"{len(trace.ranks)} ranks, {found.nodes} nodes"
     )
     print(
-        f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of messages {costs.source}"
+        f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of "
+        f"messages {costs.source}"
     )
     for words in costs.assumed:
         print(f"  assumed: {words}")
@@ -180,12 +184,14 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
         case = parse_case(json.loads(str(trace.about[CASE]))) if CASE in trace.about else None
     except (ValueError, ValidationError):
         raise SpecError(
-            f"{given.folder}: attribute {CASE} of its metadata is no case of this version; give --fabric and --transport"
+            f"{given.folder}: attribute {CASE} of its metadata is no case of this version; give --fabric and "
+            "--transport"
         ) from None
     known = case if isinstance(case, TrainCase) and case.ranks == ranks else None
     if known is None and given.fabric is None:
         raise SpecError(
-            f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and --collective (ring) where they differ"
+            f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and "
+            "--collective (ring) where they differ"
         )
     transport = given.transport or (known and known.transport) or "tcp"
     native = not registry.get("transport", transport).point_to_point

@@ -34,7 +34,7 @@ def size_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def planned_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which launches of a plan are meant: SUITE, EXPERIMENT or all, --size, --results, --suites."""
+    """Which launches of a plan: SUITE, EXPERIMENT or all, --size, --results, --suites."""
     parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
     parser.add_argument(
         "experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)"
@@ -92,7 +92,7 @@ def results_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def size_of(arguments: argparse.Namespace) -> str:
-    """The size asked for; raises SpecError with the nearest one."""
+    """The requested size; SpecError with the nearest one if it is unknown."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
     from scaleproof.spec.suite import SIZES
@@ -104,7 +104,7 @@ def size_of(arguments: argparse.Namespace) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str = "") -> None:
-    """A table on stdout: as wide as the terminal and in colour, or plain and as wide as it needs where no person looks."""
+    """A table on stdout: in colour and as wide as the terminal, or plain and as wide as needed in a file or pipe."""
     draw = _drawn if sys.stdout.isatty() else _plain
     print("\n".join(line.rstrip() for line in draw(columns, rows, title).rstrip().splitlines()) + "\n")
 
@@ -127,7 +127,7 @@ def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
 
 
 def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str) -> str:
-    """As rich draws it on a line without end; a thousand rows take rich 0.3 s."""
+    """As rich would draw it on an endless line, but faster: rich takes 0.3 s for a thousand rows."""
     from rich.cells import cell_len
 
     def width(text: str) -> int:
@@ -148,8 +148,8 @@ def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
 
 
 def open_store(results: Path, many: bool = False) -> Store:
-    """The records of a folder; what is no readable record is named on stderr. `many`: through the folder's index, for
-    commands that look at all of them."""
+    """The records of a folder, with a warning on stderr for each folder that is no record. `many`: use the index, for
+    commands that read all records."""
     from scaleproof.record.index import Index
     from scaleproof.record.store import Store
 
@@ -157,7 +157,7 @@ def open_store(results: Path, many: bool = False) -> Store:
 
 
 def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
-    """One suite by name or folder, or all that a name finds."""
+    """One suite by name or folder; all suites without a name."""
     from scaleproof.spec.suite import list_suites, load_suite
 
     return (
@@ -175,7 +175,7 @@ def profile_of_this_machine(results: Path) -> MachineProfile | None:
 
 
 def profile_of(machine: str, results: Path) -> MachineProfile | None:
-    """What calibration found out; None when it never ran there, SpecError for a file of another form."""
+    """What calibration measured; None if it never ran on this machine, SpecError for a file of another version."""
     from pydantic import ValidationError
 
     from scaleproof.record.machine import FILE, read_profile
@@ -185,4 +185,4 @@ def profile_of(machine: str, results: Path) -> MachineProfile | None:
         return read_profile(results, machine)
     except ValidationError:
         path = results / "machines" / machine / FILE
-        raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` makes a new one") from None
+        raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` writes a new one") from None

@@ -124,7 +124,8 @@ def _print_pair(pair: PairOut, confidence: float) -> None:
         else "side by side" + (f", since {pair.why_unpaired}" if pair.why_unpaired else "")
     )
     print(
-        f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}"
+        f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, "
+        f"{sum(pair.failed)} failed; compared {how}"
     )
     for field in pair.differs:
         print(f"  {field.name}: {field.a} in A, {field.b} in B")
@@ -168,14 +169,20 @@ def _summary(found: Comparison) -> str:
         if found.tests
         else "no test: too few launches"
     )
-    return f"{len(found.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {found.regressions or 'no'} regression{'s' if found.regressions > 1 else ''}"
+    return (
+        f"{len(found.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {found.regressions or 'no'} "
+        f"regression{'s' if found.regressions > 1 else ''}"
+    )
 
 
 def _side(side: SideOut) -> str:
     lost = f", {side.failed} failed" if side.failed else ""
     lost += f", {side.not_runnable} not runnable" if side.not_runnable else ""
     where = f"machine {', '.join(side.machines)}; code {'; '.join(side.codes)}; from {side.first} to {side.last}"
-    return f"{side.given or side.results}: {side.ok} good launches{lost} of {side.cases} case{'s' if side.cases != 1 else ''}; {where}"
+    return (
+        f"{side.given or side.results}: {side.ok} good launches{lost} of {side.cases} "
+        f"case{'s' if side.cases != 1 else ''}; {where}"
+    )
 
 
 def _values(values: Sequence[str]) -> str:

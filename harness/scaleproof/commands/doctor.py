@@ -1,4 +1,5 @@
-"""Shows which transports, strategies, fabrics, launchers and the rest work on this machine; if not, why and what to do."""
+"""Shows which plugins and tools work on this machine: transports, strategies, fabrics, launchers and the rest. If one
+does not work, it says why and what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(given: argparse.Namespace) -> int:
-    """Always 0: what is absent is an answer, not a failure."""
+    """Always 0: an absent plugin is a result, not a failure."""
     from scaleproof.doctor.hardware import machine, verbs_ports
     from scaleproof.doctor.leftovers import leftovers, remove_leftovers
     from scaleproof.doctor.survey import survey
@@ -77,7 +78,10 @@ def _machine_line(here: dict[str, Any]) -> str:
         format_bytes(here[name]) for name in ("memory_bytes", "memory_available_bytes", "disk_free_bytes")
     )
     software = f"Linux {here['kernel']}, Python {here['python']}"
-    return f"machine: {here['cores']} cores ({here['processor']}), {memory} memory, {free} of it free, {disk} free for results, {software}"
+    return (
+        f"machine: {here['cores']} cores ({here['processor']}), {memory} memory, {free} of it free, {disk} free "
+        f"for results, {software}"
+    )
 
 
 def _verbs_lines(found: list[dict[str, Any]]) -> str:
@@ -95,7 +99,8 @@ def _verbs_lines(found: list[dict[str, Any]]) -> str:
 
 def _leftover_lines(left: list[dict[str, str]]) -> str:
     lines = [
-        f"  {item['kind']} {item['what']}{' (launch ' + item['launch'] + ')' if item['launch'] else ''}: {item['advice']}"
+        f"  {item['kind']} {item['what']}{' (launch ' + item['launch'] + ')' if item['launch'] else ''}: "
+        f"{item['advice']}"
         for item in left
     ]
     return "\n".join([f"leftovers of dead launches: {len(left) or 'none'}", *lines])

@@ -79,7 +79,8 @@ def _store(results: Path, costs: Costs) -> None:
     if (kept := _larger(results, costs)) is not None:
         again = f"`scaleproof fit {kept.suite} {kept.experiment} --size {kept.size}` makes them anew"
         print(
-            f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, fitted {kept.fitted_at}); {again}"
+            f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, "
+            f"fitted {kept.fitted_at}); {again}"
         )
         return
     path = write_costs(results, costs)
@@ -126,7 +127,10 @@ def jitter_line(found: FittedJitter) -> str:
         else "no stragglers"
     )
     where = f"{found.suite} {found.experiment} {found.size}, {found.steps} steps"
-    return f"computing differs by {found.step_sigma:.2%} from step to step, {between}, {late} ({where}; {found.beyond:.1%} beyond what holds 95 %)"
+    return (
+        f"computing differs by {found.step_sigma:.2%} from step to step, {between}, {late} ({where}; "
+        f"{found.beyond:.1%} beyond what holds 95 %)"
+    )
 
 
 def print_costs(costs: Costs) -> None:

@@ -44,6 +44,7 @@ def main(given: argparse.Namespace) -> int:
         (draft / source.name).write_text(text)
     draft.rename(folder)
     print(
-        f"{folder} is made; next:\n  scaleproof run {folder} --size ci\n  scaleproof run {folder} --size smoke --dry-run"
+        f"{folder} is made; next:\n  scaleproof run {folder} --size ci\n  scaleproof run {folder} --size smoke "
+        "--dry-run"
     )
     return 0

@@ -9,7 +9,10 @@ import argparse
 from scaleproof.commands.common import size_argument, size_of, suites_argument
 
 HELP = "an experiment over several nodes as an object for Kubernetes"
-EXAMPLE = "scaleproof kubernetes das2016 throughput --kind mpijob --image registry.example/scaleproof:1 --nodes 4 | kubectl apply -f -"
+EXAMPLE = (
+    "scaleproof kubernetes das2016 throughput --kind mpijob --image registry.example/scaleproof:1 --nodes 4 | "
+    "kubectl apply -f -"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

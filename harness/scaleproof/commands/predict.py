@@ -1,10 +1,10 @@
-"""Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency,
-exposed communication by number of nodes, what binds, and up to how many nodes it pays. A table on the terminal and a
-picture; every number is simulated and has an interval.
+"""Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency and
+exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. A table on the
+terminal and a picture; every number is simulated and has an interval.
 
-How fast a node computes is what `scaleproof profile` measured here, or a share of a peak rate (--profile or --peak,
-with --efficiency). What messages cost is what `scaleproof fit` found here, or stated ranges. Start with the first
-example, then change one option at a time."""
+A node computes as fast as `scaleproof profile` measured here, or with a share of a peak rate (--profile or --peak, with
+--efficiency). Messages cost what `scaleproof fit` measured here, or stated ranges. Start with the first example, then
+change one option at a time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from scaleproof.simulate.predicted_scaling import Point
 
 HELP = "how a training would scale on your network and cluster: a table and a picture"
-EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7
-  scaleproof predict --workload mypackage.models:resnet --input 3x224x224 --fabric 100g --per-node 256 --peak 312 --efficiency 0.3..0.5 --transport nccl
-  scaleproof predict --workload vgg_a --fabric 10g --per-node 16 --strategy parameter_server --servers 4     this machine's own profile"""
+EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 \\
+      --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7
+  scaleproof predict --workload mypackage.models:resnet --input 3x224x224 --fabric 100g --per-node 256 \\
+      --peak 312 --efficiency 0.3..0.5 --transport nccl
+  scaleproof predict --workload vgg_a --fabric 10g --per-node 16 --strategy parameter_server --servers 4
+
+The last one uses this machine's own profile."""
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -147,7 +151,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _points(found: Asked) -> list[Point]:
-    """Of every number of nodes; a person who waits sees how far it is."""
+    """The prediction for each number of nodes; the terminal shows the progress."""
     from rich.console import Console
 
     points = []
@@ -159,7 +163,7 @@ def _points(found: Asked) -> list[Point]:
 
 
 def _paths(given: argparse.Namespace) -> list[Path]:
-    """Files to draw; SpecError for a kind that is not drawn."""
+    """Files of the picture; SpecError for a format that is not supported."""
     from scaleproof.spec.errors import SpecError
 
     name = "-".join((given.workload.rpartition(":")[2], Path(given.fabric).stem, given.transport))

@@ -48,7 +48,8 @@ def print_prediction(given: argparse.Namespace, found: Asked, points: list[Point
     print(_verdict(points, useful))
     last = points[-1]
     print(
-        f"binds: halving the time that this resource takes shortens the step most, by the share behind it; at {last.nodes} nodes {HINTS[last.binds]}"
+        "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
+        f"{last.nodes} nodes {HINTS[last.binds]}"
     )
     label = _label(given, found)
     print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {question.costs.source}")
@@ -88,7 +89,10 @@ def _size(found: Asked) -> str:
     network = found.question.network
     flop = network.forward_flop
     amount = f"{flop / 1e9:.3g} G" if flop >= 1e8 else f"{flop / 1e6:.3g} M"
-    return f"{network.name}: {network.parameters / 1e6:.4g} M parameters, {format_bytes(4 * network.parameters)} of gradients, {amount}FLOP forward a sample"
+    return (
+        f"{network.name}: {network.parameters / 1e6:.4g} M parameters, {format_bytes(4 * network.parameters)} of "
+        f"gradients, {amount}FLOP forward a sample"
+    )
 
 
 def _scaling(found: Asked) -> str:
@@ -181,7 +185,10 @@ def picture(given: argparse.Namespace, found: Asked, points: list[Point], useful
         NodesPoint(point.nodes, bounded(point.throughput), bounded(point.efficiency), share, point.binds)
         for point, share in zip(points, shares, strict=True)
     ]
-    subtitle = f"a node: {found.compute}\n{found.fabric}; {_exchange(given, found)}\ncosts of messages {found.question.costs.source}"
+    subtitle = (
+        f"a node: {found.compute}\n{found.fabric}; {_exchange(given, found)}\ncosts of messages "
+        f"{found.question.costs.source}"
+    )
     title = f"{found.question.network.name}, {_scaling(found)}: simulated"
     return PredictionPicture(
         title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end)

@@ -1,4 +1,4 @@
-"""From the options of `scaleproof predict` to what is asked of the simulator, and one line for what is wrong with them."""
+"""Turns the options of `scaleproof predict` into a question to the simulator; a mistake in them is one line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def asked(given: argparse.Namespace) -> Asked:
     nodes = [count for count in every if minibatch is None or minibatch % count == 0]
     if not nodes:
         raise SpecError(
-            f"--nodes {given.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the minibatch with the nodes"
+            f"--nodes {given.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the "
+            "minibatch with the nodes"
         )
     question = Question(fields, network, _no_costs(), profiles, minibatch, per_node)
     try:
@@ -90,7 +91,8 @@ def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: 
     """What of computing nobody measured."""
     if not (given.profile or given.peak):
         return [
-            "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is drawn in launches of fabric simulated only"
+            "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is "
+            "drawn in launches of fabric simulated only"
         ]
     if minibatch is not None and nodes[-1] > 1:
         return [f"{minibatch} samples on a node and {minibatch // nodes[-1]} reach the same share of the peak rate"]
@@ -146,7 +148,8 @@ def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
 
         if given.image_side or given.width != 1:
             raise SpecError(
-                "--image-side and --width reduce networks of ours; a module's size is what its function makes and what --input says"
+                "--image-side and --width reduce networks of ours; a module's size is what its function makes "
+                "and what --input says"
             )
         return trace(given.workload, parse_inputs(given.input) if given.input else None)
     if given.workload not in registry.names("workload"):
@@ -166,7 +169,8 @@ def _exchange(given: argparse.Namespace) -> dict[str, Any]:
     strategy = registry.get("strategy", given.strategy)
     if strategy.divides_layers and ":" in given.workload:
         raise SpecError(
-            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does not know those of a module"
+            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does not "
+            "know those of a module"
         )
     transport = registry.get("transport", given.transport)
     if transport.one_node and nodes_of(given.nodes)[-1] > 1:
@@ -218,7 +222,8 @@ def _compute(
         raise SpecError("--efficiency is a share of a peak rate: give --profile NODE_TYPE, or --peak TFLOPS")
     if ":" in given.workload:
         raise SpecError(
-            f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and --efficiency LOW..HIGH"
+            f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and "
+            "--efficiency LOW..HIGH"
         )
     folder = given.results / "machines" / machine_id()
     threads = f"{given.threads} thread{'s' if given.threads > 1 else ''}"
@@ -244,7 +249,8 @@ def efficiency_of(text: str) -> tuple[float, float]:
         low, high = 0.0, 0.0
     if len(parts) > 2 or not 0 < low <= high <= 1:
         raise SpecError(
-            f"--efficiency {text!r}: write a share of the peak rate or a range, above 0 and at most 1, as 0.5 or 0.4..0.6"
+            f"--efficiency {text!r}: write a share of the peak rate or a range, above 0 and at most 1, as 0.5 or "
+            "0.4..0.6"
         )
     return low, high
 

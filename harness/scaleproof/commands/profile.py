@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 HELP = "each layer's forward and backward time on this machine, for replay and simulation"
 EXAMPLE = """scaleproof profile --workload vgg_a --image-side 64 --width 0.5 --batch 8
-  scaleproof profile validation --size smoke           every profile that this suite's cases ask for and that is not there yet
-  scaleproof profile --show                            what there is"""
+  scaleproof profile validation --size smoke           all missing profiles of this suite's cases
+  scaleproof profile --show                            all profiles of this machine"""
 SHOWN = 0.01
 """Layers with less of the step than this are one row."""
 
@@ -90,7 +90,8 @@ def _one(given: argparse.Namespace) -> ProfileRequest:
         raise SpecError("scaleproof profile: give SUITE, or --workload and --batch; see 'scaleproof profile --help'")
     if given.framework != FRAMEWORK:
         raise SpecError(
-            f"scaleproof profile: layers are timed in {FRAMEWORK!r} only; {given.framework!r} does not show them one by one"
+            f"scaleproof profile: layers are timed in {FRAMEWORK!r} only; {given.framework!r} does not show them "
+            "one by one"
         )
     if min(given.batch, given.threads, given.launches) < 1 or not 0 < given.width <= 1:
         raise SpecError(
@@ -178,7 +179,10 @@ def _side(profile: Profile) -> str:
 def print_profile(profile: Profile) -> None:
     """A row for each layer that takes at least SHOWN of the step, the rest in one, and the sum."""
     side = "" if profile.image_side is None else f" at side {profile.image_side}"
-    title = f"machine {profile.node}: {profile.workload}{side}, width {profile.width:g}, batch {profile.batch}, {profile.framework}"
+    title = (
+        f"machine {profile.node}: {profile.workload}{side}, width {profile.width:g}, batch {profile.batch}, "
+        f"{profile.framework}"
+    )
     large = [
         layer for layer in profile.layers if layer.forward_s.median + layer.backward_s.median >= SHOWN * profile.step_s
     ]

@@ -134,7 +134,8 @@ def _index(results: Path) -> Index:
 
     if not (results / "runs").is_dir():
         raise SpecError(
-            f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` makes some"
+            f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` "
+            "makes some"
         )
     index = Index(results)
     for (case_id, launch), problem in index.problems.items():
@@ -248,7 +249,8 @@ def _crate(given: argparse.Namespace, chosen: pa.Table, tables: dict[str, pa.Tab
     suites = {suite.name: suite for suite in suites_of(None, given.suites) if suite.name in named}
     for name in sorted(named - suites.keys()):
         print(
-            f"warning: suite {name!r} is not here (--suites), so the crate holds its records without its experiments and claims",
+            f"warning: suite {name!r} is not here (--suites), so the crate holds its records without its "
+            "experiments and claims",
             file=sys.stderr,
         )
     count = to_crate(given.results, chosen, tables, suites, given.ro_crate)
@@ -265,7 +267,8 @@ def _merge(given: argparse.Namespace) -> None:
         print(f"warning: {line}; not merged", file=sys.stderr)
     words = "would be new" if given.dry_run else "new"
     print(
-        f"{_count(len(found.new), 'launch', 'launches')} {words}, {found.same} here already, {len(found.damaged)} no records"
+        f"{_count(len(found.new), 'launch', 'launches')} {words}, {found.same} here already, {len(found.damaged)} "
+        "no records"
     )
     for place in found.beside:
         print(f"  {words}: {place}")
@@ -273,7 +276,8 @@ def _merge(given: argparse.Namespace) -> None:
         print(f"  differs, ours stays: {place}")
     if found.new and not given.dry_run:
         print(
-            "tables and verdicts are as they were: `scaleproof collect` and `scaleproof judge` make them anew, or `snakemake`"
+            "tables and verdicts are as they were: `scaleproof collect` and `scaleproof judge` make them anew, "
+            "or `snakemake`"
         )
 
 

@@ -157,18 +157,23 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
             ]
             for case_id, case in cases.items()
         ]
-        title = f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed {order_seed(suite.name, name, size)}"
+        title = (
+            f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed "
+            f"{order_seed(suite.name, name, size)}"
+        )
         print_table(["case", "arm", *shown, "launches", "time each", "memory", "estimated from"], rows, title)
         if stop := suite.experiment(name).size(size).stop:
             what = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
             print(
-                f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, up to {stop.budget} launches a case\n"
+                f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, "
+                f"up to {stop.budget} launches a case\n"
             )
         total += sum(costs[launch.case.case_id].seconds for launch in launches)
         peak = max(peak, *(cost.nbytes for cost in costs.values()))
     launches_in_all = sum(map(len, plans.values()))
     print(
-        f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory (formula: {ASSUMPTIONS})"
+        f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory "
+        f"(formula: {ASSUMPTIONS})"
     )
     _warn_about_memory(peak)
     return 0
@@ -276,7 +281,10 @@ def _run(
     )
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), allocated))
-    counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"
+    counts = (
+        f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} "
+        "not runnable here"
+    )
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)

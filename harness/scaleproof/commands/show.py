@@ -1,4 +1,4 @@
-"""Shows one launch: status, failure, ranks, checks, warnings, the end of its log, and the command that runs it again."""
+"""Shows one launch: status, failure, ranks, checks, warnings, end of the log, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def printable(line: str) -> str:
 
 
 def _evidence(record: Record, results: Path) -> str:
-    """With what suite validation says of it; of that suite's own launches nothing."""
+    """The evidence, with the label that suite validation gives it; its own launches have no label."""
     from scaleproof.claims.claims_yaml import VALIDATION
     from scaleproof.claims.evidence_labels import Findings
 
@@ -71,10 +71,12 @@ def _print(record: Record, folder: Path, results: Path) -> None:
 
     case = record.case
     print(
-        f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {_evidence(record, results)} on machine {record.machine}"
+        f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, "
+        f"{_evidence(record, results)} on machine {record.machine}"
     )
     print(
-        f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}"
+        f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition "
+        f"{record.plan_index}, seed {record.seed}"
     )
     print(
         "  "
@@ -89,7 +91,8 @@ def _print(record: Record, folder: Path, results: Path) -> None:
         failure = record.failure
         where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
         print(
-            f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}"
+            f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: "
+            f"{printable(failure.message)}"
         )
         print(f"advice: {failure.advice}")
     for line in stall_lines(record):
@@ -115,7 +118,7 @@ def _print(record: Record, folder: Path, results: Path) -> None:
 
 
 def _print_around(record: Record) -> None:
-    """What was looked at around the launch: preflight, wire, environment in a line each; what passed is only counted."""
+    """Preflight, bytes on the wire and environment, a line each; checks that passed are only counted."""
     if record.preflight:
         odd = [check for check in record.preflight if not check.passed or check.advice]
         print(
@@ -130,24 +133,28 @@ def _print_around(record: Record) -> None:
         unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
         padding, size = found.get("padding_bytes"), found.get("variables_bytes")
         print(
-            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding)"
+            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables "
+            f"({padding} B padding)"
         )
         print(f"  not readable here: {unreadable}")
     if found.get("difference"):
         print(
-            f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)"
+            f"difference from the commit: {found['difference']['file']} in the results folder "
+            f"({found['difference']['nbytes']} B)"
         )
 
 
 def _print_prediction(found: dict[str, Any]) -> None:
-    """What a simulated launch follows from."""
+    """Inputs of a simulated launch."""
     draw = "every input at its value" if found["draw"] is None else "inputs drawn from their uncertainty"
     print(
-        f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by {found['algorithm'] or 'none'}"
+        f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by "
+        f"{found['algorithm'] or 'none'}"
     )
     if found["profile"]:
         print(
-            f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of {found['profile']['node']}; {printable(found['profile']['taken'])}"
+            f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of "
+            f"{found['profile']['node']}; {printable(found['profile']['taken'])}"
         )
     print(f"  costs: {printable(found['costs'])}")
     for one in found["parameters"]:
@@ -183,14 +190,17 @@ def _again(record: Record, results: Path) -> list[str]:
 
 
 def _where(record: Record) -> str:
-    """The record knows its suite by name; one outside the usual folders must be named with its path."""
+    """A remark if the suite is not in the usual folders: the record has its name only, so its path must be typed."""
     from scaleproof.spec.suite import list_suites
 
     known = any(folder.name == record.case.suite for folder in list_suites())
     return (
         ""
         if known
-        else f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
+        else (
+            f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder "
+            "around it)"
+        )
     )
 
 

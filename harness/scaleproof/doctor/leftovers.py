@@ -1,4 +1,4 @@
-"""What dead launches left behind: folders, processes, shared memory, control groups, small clusters; and its removal."""
+"""Leftovers of dead launches and their removal: folders, processes, shared memory, control groups, small clusters."""
 
 from __future__ import annotations
 

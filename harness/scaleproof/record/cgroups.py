@@ -1,5 +1,6 @@
-"""Limits of the control group of this process, versions 1 and 2: a container may use less than the machine has. Read from
-the kernel's files, since psutil does not have them."""
+"""Limits of the control group of this process, versions 1 and 2: a container may use less than the machine has.
+
+They are read from the kernel's files, since psutil does not have them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _NO_LIMIT = 1 << 60
 
 
 def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
-    """The tightest limits of the group and all groups above it: `cpu_max` in cores, `memory_max` in bytes (both None: no
+    """The tightest limits of the group and of those above it: `cpu_max` in cores, `memory_max` in bytes (both None: no
     limit), `cpuset` as the kernel writes it, `version`.
 
     A limit that cannot be read is the text "not readable"."""

@@ -32,7 +32,7 @@ class Difference:
 
 @functools.cache
 def difference() -> Difference | None:
-    """Tracked files against HEAD, and names and digests of new files; None without a git checkout or without changes."""
+    """Tracked files against HEAD, and names and digests of new files; None without a git checkout or changes."""
     tracked = _git("diff", "HEAD", "--", *_PATHS)
     new = _git("ls-files", "--others", "--exclude-standard", "--", *_PATHS)
     if tracked is None or new is None:

@@ -24,8 +24,8 @@ __all__ = ["Store", "as_emulated"]
 
 
 class Store:
-    """Records of one results folder. A folder that is no whole record is never a result: `warn` gets a line about it, and
-    it stays where it is.
+    """Records of one results folder. A folder that is no whole record is never a result: `warn` gets a line about it,
+    and it stays where it is.
 
     `index`: for many launches, read the folder's index (record/index.py) in place of every file. It is brought up to
     date once, at its first use."""
@@ -42,7 +42,7 @@ class Store:
     def find(
         self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool
     ) -> Record | None:
-        """The finished record (status ok) of this launch of a plan for which `counts` is true; None where there is none."""
+        """The finished record (status ok) of this launch of a plan for which `counts` is true; None without one."""
         for record in self.records(case_id):
             same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
             if record.status == "ok" and same and counts(record):

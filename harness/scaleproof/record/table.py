@@ -1,4 +1,4 @@
-"""The table of an experiment at a size: a row per planned launch, also for launches that failed, cannot run here, or were
+"""The table of an experiment at a size: a row per planned launch, also for those that failed, cannot run here, or were
 never started."""
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def _rank_table(rank: int, rows: np.ndarray) -> pa.Table:
 
 
 def write_record(draft: Path, target: Path, record: Record, samples: pa.Table, files: Iterable[Path]) -> None:
-    """Fill `draft` (a new folder on the target's file system), flush it to disk, and rename it to `target`. `files` (logs,
-    artifacts) are moved into it.
+    """Fill `draft` (a new folder on the target's file system), flush it to disk, and rename it to `target`. `files`
+    (logs, artifacts) are moved into it.
 
     Raises OSError (ENOSPC on a full disk); then `target` does not exist, and the caller must remove the draft."""
     draft.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A Research Object Crate (RO-Crate 1.2) of chosen launches: what an artifact committee takes, reads and runs again."""
+"""A Research Object Crate (RO-Crate 1.2) of chosen launches, for an artifact committee to read and to run again."""
 
 from __future__ import annotations
 
@@ -48,13 +48,17 @@ _FORMATS = {
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
 README = """# {title}
 
-{count} launches of Scaleproof {version} with every sample, log and exit code, the tables and verdicts that were made from them, and the environment.
+{count} launches of Scaleproof {version} with every sample, log and exit code, the tables and verdicts that follow from
+them, and the environment.
 
-- `results/` is a results folder: `scaleproof results list --results results`, `scaleproof show LAUNCH --results results`.
+- `results/` is a results folder: `scaleproof results list --results results`,
+  `scaleproof show LAUNCH --results results`.
 - `tables/` has the same as Parquet, for any other tool: {tables}.
-- `environment/` says what ran: `make env` of a clone of Scaleproof at the commit below makes it again from `requirements.lock`.
-  Where a launch ran with changes to its commit, its `run.json` says so and `results/differences/` has them.
-- `suites/` are the experiments and claims. Verdicts anew, without running anything: `scaleproof judge SUITE --size SIZE --suites suites --results results`.
+- `environment/` has the versions of all packages: `make env` in a clone of Scaleproof at the commit below installs them
+  from `requirements.lock`. If a launch ran with uncommitted changes, its `run.json` names their file in
+  `results/differences/`.
+- `suites/` has the experiments and claims. To judge again without running anything:
+  `scaleproof judge SUITE --size SIZE --suites suites --results results`.
 
 Code: {codes}. Machines: {machines}.
 """
@@ -154,7 +158,10 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
     citation = _citation()
     crate = ROCrate(version=VERSION)
     crate.name, crate.license = _title(chosen), LICENCE
-    crate.description = f"Launches of distributed deep learning under Scaleproof, with every sample; suites {', '.join(sorted(set(chosen['suite'].to_pylist())))}."
+    crate.description = (
+        "Launches of distributed deep learning under Scaleproof, with every sample; suites "
+        f"{', '.join(sorted(set(chosen['suite'].to_pylist())))}."
+    )
     crate.keywords = citation.get("keywords", [])
     started = max(chosen["started_at"].to_pylist())
     crate.root_dataset["datePublished"] = started[:10]

@@ -56,7 +56,8 @@ def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
             f" and {len(clashes) - 6} more" if len(clashes) > 6 else ""
         )
         raise SpecError(
-            f"{other}: launch {names} has other content than in {results}: one was changed after it was written, or an id was drawn twice; "
+            f"{other}: launch {names} has other content than in {results}: one was changed after it was written, "
+            "or an id was drawn twice; "
             "nothing was merged"
         )
     with locked(results):

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from scaleproof.claims.claims_file import ClaimResult
 
 TABLES = {
-    "launches": "a row per record: what ran, where, when, with which code, how it ended; tags, the whole case as JSON in `fields`",
+    "launches": (
+        "a row per record: what ran, where, when, with which code, how it ended; tags, the whole case as JSON in "
+        "`fields`"
+    ),
     "samples": "a row per event of a rank, with the id of its launch; times and bytes as emulated (docs/events.md)",
     "claims": "a row per claim and level of evidence, as the last `scaleproof judge` wrote them",
     "planned": "a row per planned launch with the metrics of each, as the last `scaleproof collect` wrote them",
