@@ -169,8 +169,8 @@ def _exchange(given: argparse.Namespace) -> dict[str, Any]:
     strategy = registry.get("strategy", given.strategy)
     if strategy.divides_layers and ":" in given.workload:
         raise SpecError(
-            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does not "
-            "know those of a module"
+            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does "
+            "not know those of a module"
         )
     transport = registry.get("transport", given.transport)
     if transport.one_node and nodes_of(given.nodes)[-1] > 1:

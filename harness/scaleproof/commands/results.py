@@ -129,6 +129,7 @@ def _index(results: Path) -> Index:
     import sys
 
     from scaleproof.record.index import Index
+    from scaleproof.record.missing_plugins import warning
     from scaleproof.record.read import ignored
     from scaleproof.spec.errors import SpecError
 
@@ -140,6 +141,8 @@ def _index(results: Path) -> Index:
     index = Index(results)
     for (case_id, launch), problem in index.problems.items():
         print(f"warning: {ignored(index.runs / case_id / launch, problem)}", file=sys.stderr)
+    for kind, name in index.missing_plugins:
+        print(f"warning: {warning(kind, name)}", file=sys.stderr)
     return index
 
 

@@ -21,10 +21,13 @@ from scaleproof.core.record_schema import SAMPLES
 from scaleproof.record.digest import rooms_digest
 from scaleproof.record.host import usable_cores
 from scaleproof.record.index_database import IndexDatabase, Unusable
+from scaleproof.record.missing_plugins import missing_plugins
 from scaleproof.record.parallel import in_parallel
 from scaleproof.record.read import UNREADABLE, read_content, read_form, read_samples, reason
-from scaleproof.record.rows import OF_CASE, OF_RECORD, Row, of_record
+from scaleproof.record.rows import OF_CASE, OF_CASE_TEXT, OF_RECORD, Row, of_record
 from scaleproof.record.write import RUN, SAMPLES_FILE
+from scaleproof.spec.case import CHOSEN
+from scaleproof.spec.plugins import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +88,13 @@ class Index:
         """Why some folders are no records."""
         sql = "SELECT folder, problem FROM launches WHERE problem IS NOT NULL ORDER BY folder"
         return {_key(row["folder"]): row["problem"] for row in self._table(sql).to_pylist()}
+
+    @cached_property
+    def missing_plugins(self) -> list[tuple[Kind, str]]:
+        """Kind and name of plugins that records name and that are not installed here."""
+        kinds = ", ".join(kind for kind in OF_CASE_TEXT if kind in CHOSEN)
+        rows = self._table(f"SELECT DISTINCT {kinds} FROM launches WHERE problem IS NULL").to_pylist()
+        return sorted({missing for row in rows for missing in missing_plugins(row)})
 
     @cached_property
     def launches(self) -> pa.Table:

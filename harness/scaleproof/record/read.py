@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from scaleproof.core.record_schema import SAMPLES, Record
+from scaleproof.record.missing_plugins import read_without_plugins
 from scaleproof.record.write import RUN, SAMPLES_FILE
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.emulated import emulated, true_bytes, true_times
@@ -20,9 +21,16 @@ UNREADABLE = (OSError, ValueError, pa.ArrowException)
 
 
 def read_form(folder: Path) -> Record:
-    """run.json of a launch's folder; UNREADABLE where it is of another version, or names another case or launch than
-    its folder."""
-    record = Record.model_validate_json((folder / RUN).read_bytes())
+    """run.json of a launch's folder, also of plugins that are not installed here; UNREADABLE where it is of another
+    version, or names another case or launch than its folder."""
+    content = (folder / RUN).read_bytes()
+    try:
+        record = Record.model_validate_json(content)
+    except ValidationError:
+        without_plugins = read_without_plugins(content)
+        if without_plugins is None:
+            raise
+        record = without_plugins
     if (record.case_id, record.launch) != (folder.parent.name, folder.name):
         raise ValueError("it says another case or launch than its folder")
     return record

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
+from scaleproof.record.missing_plugins import missing_plugins, warning
 from scaleproof.record.read import UNREADABLE, as_emulated, ignored, read_content, read_form, read_samples, reason
 from scaleproof.record.rows import Row, of_record
 from scaleproof.record.write import write_record
@@ -63,10 +64,13 @@ class Store:
         """The records of a case as flat rows (record/rows.py), oldest first."""
         if self.index is None:
             return [of_record(record) for record in self.records(case_id)]
+        rows = self.index.rows(case_id)
+        for row in rows[:1]:  # all rows of a case name the same plugins
+            self._warn_of_plugins(row)
         for damaged_case, launch in self.index.problems:
             if damaged_case == case_id:
                 self._read(self.runs / case_id / launch)  # warns
-        return self.index.rows(case_id)
+        return rows
 
     def record(self, case_id: str, launch: str) -> Record | None:
         """One record; None where it is missing or not whole. It is not kept, so that reading thousands takes the memory
@@ -135,8 +139,19 @@ class Store:
             if self.index is None or key not in self.index.stamps:
                 pq.read_metadata(pa.BufferReader(read_content(folder, record)))
         except UNREADABLE as error:
-            self.warnings.append(ignored(folder, reason(error)))
-            if self._warn is not None:
-                self._warn(self.warnings[-1])
+            self._add_warning(ignored(folder, reason(error)))
             return None
+        self._warn_of_plugins(dict(record.case.named()))
         return record
+
+    def _warn_of_plugins(self, names: Mapping[str, Any]) -> None:
+        for kind, name in missing_plugins(names):
+            self._add_warning(warning(kind, name))
+
+    def _add_warning(self, text: str) -> None:
+        """Each warning once."""
+        if text in self.warnings:
+            return
+        self.warnings.append(text)
+        if self._warn is not None:
+            self._warn(text)
