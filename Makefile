@@ -6,6 +6,9 @@ SUITE ?= das2016
 PARALLEL := --numprocesses=logical --maxprocesses=4
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
+# Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo check test env bench calibration-study lint clean
 
 help:
