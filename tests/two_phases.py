@@ -1,5 +1,5 @@
-"""A parallel run (`pytest -n 2`) in two phases: first the tests that may share the machine, on every worker; then, on one
-worker and one after the other, those that need the machine for themselves."""
+"""A parallel run (`pytest -n 2`) in two phases: first the tests that may share the machine, on every worker; then,
+on one worker and one after the other, those that need the machine for themselves."""
 
 from __future__ import annotations
 

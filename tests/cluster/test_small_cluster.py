@@ -103,7 +103,10 @@ def calls(cluster: SmallCluster, name: str) -> str:
 @pytest.mark.parametrize("victim", ["coordinator", "maker"])
 def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster, victim, tmp_path):
     name = f"{victim}{os.getpid()}"
-    code = f"import time\nfrom tools.small_cluster.cluster import up\nup(1, {name!r}, tied=True)\nprint('up', flush=True)\ntime.sleep(60)"
+    code = (
+        f"import time\nfrom tools.small_cluster.cluster import up\nup(1, {name!r}, tied=True)\n"
+        "print('up', flush=True)\ntime.sleep(60)"
+    )
     maker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert maker.stdout is not None and maker.stdout.readline() == "up\n"

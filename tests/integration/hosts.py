@@ -133,7 +133,10 @@ def _left(launches: Sequence[str], nodes: int, fault: str) -> list[str]:
 def _found(launches: Sequence[str], nodes: int) -> Iterator[str]:
     for node in range(nodes):
         for launch in launches:
-            line = f"grep -slz SCALEPROOF_LAUNCH={launch} /proc/[0-9]*/environ; ls -d /dev/shm/*{launch}* 2>/dev/null; true"
+            line = (
+                f"grep -slz SCALEPROOF_LAUNCH={launch} /proc/[0-9]*/environ; ls -d /dev/shm/*{launch}* "
+                "2>/dev/null; true"
+            )
             shell = ["/bin/sh", "-c", line] if node == 0 else [*REACH.split(), node_name(node), line]
             said = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=20).stdout.split()
             yield from (f"{node_name(node)}: {what}" for what in said)

@@ -167,7 +167,8 @@ def test_on_one_runner_a_slower_change_fails(clones: Path) -> None:
 
 
 def test_on_a_cluster_the_first_results_become_the_reference_and_equal_code_passes(clones: Path) -> None:
-    """With the local profile, and a stand-in for Slurm that says it is there: profiles/slurm has tests on a real one."""
+    """With the local profile, and a stand-in for Slurm that says it is there: profiles/slurm has tests on a real
+    one."""
     folder = clones / "base"
     shutil.rmtree(folder / "results", ignore_errors=True)
     (folder / "bin").mkdir()

@@ -42,7 +42,8 @@ from scaleproof.workloads.inputs.graphs import WebGraph, graph_inputs
 
 def run(context):
     source = np.arange(100)
-    settle(context.inputs, graph_inputs(WebGraph("ring", 100, source, np.roll(source, 1), source * 0, "a ring"), 101, 1))
+    graph = WebGraph("ring", 100, source, np.roll(source, 1), source * 0, "a ring")
+    settle(context.inputs, graph_inputs(graph, 101, 1))
     context.recorder.add("count", 0, 1, 2)
 """
 

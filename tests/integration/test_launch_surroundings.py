@@ -1,4 +1,5 @@
-"""What is recorded and checked around real launches: counters, bound addresses, preflight, libraries, seeds, padding."""
+"""What is recorded and checked around real launches: counters, bound addresses, preflight, libraries, seeds,
+padding."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ ip("link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", sys
 ip("address", "add", "10.98.0.1/24", "dev", "wire0"); ip("link", "set", "wire0", "up")
 for words in (["address", "add", "10.98.0.2/24", "dev", "wire1"], ["link", "set", "wire1", "up"]):
     subprocess.run([*inside, "ip", *words], check=True)
-sink = "import socket; s = socket.create_server(('10.98.0.2', 7000)); print('up', flush=True); c = s.accept()[0]\\nwhile c.recv(1 << 20): pass"
+sink = "import socket; s = socket.create_server(('10.98.0.2', 7000)); print('up', flush=True); c = s.accept()[0]"
+sink += "\\nwhile c.recv(1 << 20): pass"
 other = subprocess.Popen([*inside, sys.executable, "-c", sink], stdout=subprocess.PIPE)
 other.stdout.readline()
 before = read_counters()

@@ -1,4 +1,5 @@
-"""The programs of suite micro through the supervisor at size ci, and pytest-benchmark's JSON in the folder of records."""
+"""The programs of suite micro through the supervisor at size ci, and pytest-benchmark's JSON in the folder of
+records."""
 
 from __future__ import annotations
 

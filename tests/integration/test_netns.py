@@ -200,7 +200,8 @@ libc = ctypes.CDLL(None)
 key = libc.shmget(0x5ca1e, 4096, 0o3600)
 pathlib.Path("/dev/shm/mine").write_text("x")
 links = [name for name in os.listdir("/sys/class/net") if name != "lo"]
-print(json.dumps([socket.gethostname(), socket.gethostbyname("node1"), os.getpid() < 100, key >= 0, sorted(os.listdir("/dev/shm")), links]))
+shared = sorted(os.listdir("/dev/shm"))
+print(json.dumps([socket.gethostname(), socket.gethostbyname("node1"), os.getpid() < 100, key >= 0, shared, links]))
 """
 
 
@@ -257,7 +258,8 @@ def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> 
 
 def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "from scaleproof.launch.start.on_namespaces import run_in_namespaces\nfrom scaleproof.spec.cluster import star\n"
+        "from scaleproof.launch.start.on_namespaces import run_in_namespaces\n"
+        "from scaleproof.spec.cluster import star\n"
         "run_in_namespaces(['sleep', '60'], star('s', 3, 100.0, 1.0), cores=0.5)"
     )
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:

@@ -23,7 +23,8 @@ import sys
 from pathlib import Path
 from scaleproof.launch.supervisor import run_plan
 from tests.integration.launches import launches, small_case
-cases = [small_case(name, transport=name, collective=collective, iterations=200) for name, collective in (pair.split(":") for pair in sys.argv[2:])]
+pairs = [pair.split(":") for pair in sys.argv[2:]]
+cases = [small_case(name, transport=name, collective=collective, iterations=200) for name, collective in pairs]
 run_plan(launches(cases), Path(sys.argv[1]), size="ci", deadline_s=60)
 """
 

@@ -348,7 +348,8 @@ def segments() -> set[str]:
 
 
 def looked_at(memory: Array) -> int:
-    """How many of seven bytes within a tensor of ones are there; a C library may copy from the end, and both ends last."""
+    """How many of seven bytes within a tensor of ones are there; a C library may copy from the end, and both ends
+    last."""
     return int(memory[:: memory.size // 8][1:8].sum())
 
 
@@ -506,9 +507,9 @@ def test_static_placement_of_a_varying_shape_is_refused_in_one_line(mechanism: M
             [Edge("state", 0, 1, (32, 10), static=False)],
             cast(RankContext, None),
         )
-    assert (
-        str(refused.value)
-        == f"mechanism {mechanism!r} places tensors in advance and cannot carry edge 'state', whose shape varies; use 'dynamic'"
+    assert str(refused.value) == (
+        f"mechanism {mechanism!r} places tensors in advance and cannot carry edge 'state', whose shape "
+        "varies; use 'dynamic'"
     )
 
 

@@ -17,7 +17,8 @@ title: predictions
 experiments:
   scaling:
     summary: VGG-A on a star
-    base: {program: train, fabric: simulated, cluster: ethernet_10g, strategy: sync_overlap, workload: vgg_a, minibatch: 256, steps: 2, warmup: 1,
+    base: {program: train, fabric: simulated, cluster: ethernet_10g, strategy: sync_overlap, workload: vgg_a,
+      minibatch: 256, steps: 2, warmup: 1,
            profile: xeon_e5_2698v3_x2, efficiency: 0.5}
     arms:
       ring: {transport: tcp, collective: ring}
@@ -32,14 +33,17 @@ experiments:
       small: {launches: 1, matrix: [{arms: [own], sweep: {ranks: [2]}}]}
   calls:
     summary: messages and calls
-    base: {fabric: simulated, link_mbit: 1000, transport: tcp, collective: ring, ranks: 4, sizes: [1 KiB, 1 MiB], iterations: 5}
+    base: {fabric: simulated, link_mbit: 1000, transport: tcp, collective: ring, ranks: 4, sizes: [1 KiB, 1 MiB],
+      iterations: 5}
     arms: {ring: {program: collective}, ping: {program: transfer, ranks: 2}}
     sizes: {smoke: {launches: 6, matrix: [{arms: [ring, ping]}]}}
 """
 CLAIMS = """
-- {id: foretold.speedup, origin: own, experiment: scaling, metric: speedup, select: {arm: ring, ranks: 4}, against: {arm: ring, ranks: 1},
+- {id: foretold.speedup, origin: own, experiment: scaling, metric: speedup, select: {arm: ring, ranks: 4},
+    against: {arm: ring, ranks: 1},
    rule: {name: at_least, value: 2}, statement: speed-up of 4, unit: x, direction: higher}
-- {id: foretold.order, origin: own, experiment: scaling, metric: throughput, select: {ranks: 4}, arms: [{arm: ring}, {arm: servers}],
+- {id: foretold.order, origin: own, experiment: scaling, metric: throughput, select: {ranks: 4}, arms: [{arm: ring},
+    {arm: servers}],
    rule: {name: ordering}, statement: the ring is faster, unit: samples/s, direction: higher}
 """
 

@@ -161,7 +161,8 @@ def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_t
 
 
 def test_groups_that_share_a_slow_link_between_switches_wait_for_it():
-    """Two switches joined by one slow link: a ring over all crosses it once a direction, so its rate binds every round."""
+    """Two switches joined by one slow link: a ring over all crosses it once a direction, so its rate binds every
+    round."""
     ends = [(f"node{n}", "left" if n < 2 else "right") for n in range(4)]
     cluster = Cluster(
         "two", 4, ("left", "right"), (*(Link(one, 8000.0, 0.0) for one in ends), Link(("left", "right"), 800.0, 0.0))

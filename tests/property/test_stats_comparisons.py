@@ -1,4 +1,5 @@
-"""Comparisons on generated launches: how often equal arms are told apart, and how often an injected slowdown is found."""
+"""Comparisons on generated launches: how often equal arms are told apart, and how often an injected slowdown is
+found."""
 
 from collections.abc import Callable
 

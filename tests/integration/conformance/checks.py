@@ -1,4 +1,5 @@
-"""The checks of one process set: every operation, type and count against NumPy. Runs inside a rank, also under mpirun."""
+"""The checks of one process set: every operation, type and count against NumPy. Runs inside a rank, also under
+mpirun."""
 
 from __future__ import annotations
 
@@ -192,14 +193,18 @@ class Checks:
     def same(self, operation: str, dtype: str, count: int, got: Array, expected: Array) -> None:
         wrong = np.flatnonzero(got != expected)
         detail = (
-            f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of {expected[wrong[0]]}"
+            f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of "
+            f"{expected[wrong[0]]}"
             if wrong.size
             else ""
         )
         self.record(operation, dtype, count, not wrong.size, detail)
 
     def record(self, operation: str, dtype: str, count: int, passed: bool, detail: str) -> None:
-        where = f"{self.context.case.transport} {self.collective}: {operation}, {dtype} x {count}, {self.world_size} ranks, rank {self.rank}"
+        where = (
+            f"{self.context.case.transport} {self.collective}: {operation}, {dtype} x {count}, {self.world_size} "
+            f"ranks, rank {self.rank}"
+        )
         self._keep(Checked(self.collective, where, passed, "" if passed else detail))
 
 

@@ -31,7 +31,8 @@ experiments:
     sizes:
       smoke:
         launches: 6
-        matrix: [{arms: [tcp, gloo], sweep: {program: [transfer, collective]}, set: {ranks: 2}}, {arms: [horovod], set: {ranks: 2, program: collective}}]
+        matrix: [{arms: [tcp, gloo], sweep: {program: [transfer, collective]}, set: {ranks: 2}}, {arms: [horovod],
+          set: {ranks: 2, program: collective}}]
       small: {launches: 1, matrix: [{arms: [gloo], set: {ranks: 2, program: collective, sizes: [64 B, 1 KiB]}}]}
       full: {launches: 1, matrix: [{arms: [tcp], set: {ranks: 2, program: transfer, sizes: [7 B]}}]}
 """
@@ -96,7 +97,7 @@ def test_an_experiment_without_messages_or_all_reduces_is_one_line(
     folder = tmp_path / "suites" / "example"
     folder.mkdir(parents=True)
     matrix = "[{arms: [tcp], set: {ranks: 2, program: collective, operation: broadcast}}]"
-    others = re.sub(r"matrix: \[\{arms: \[tcp, gloo\].*", f"matrix: {matrix}", SUITE)
+    others = re.sub(r"matrix: \[\{arms: \[tcp, gloo\].*\n.*", f"matrix: {matrix}", SUITE)
     (folder / "suite.yaml").write_text(others)
     make(tmp_path / "results", load_suite(folder), "smoke")
     assert main(["fit", "example", "--results", str(tmp_path / "results"), "--suites", str(tmp_path / "suites")]) == 2

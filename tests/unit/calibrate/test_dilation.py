@@ -95,7 +95,8 @@ def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_no_knobs_make_bearable_is_refused_with_advice() -> None:
     with pytest.raises(
         SpecError,
-        match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or fabric: simulated",
+        match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or "
+        r"fabric: simulated",
     ):
         choose(case_of(), offer_of(case_of(), NOWHERE), capacity(messages=10.0))
 
@@ -147,10 +148,15 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
     assert read_capacity(tmp_path / "results") is not None
     folder = tmp_path / "mine"
     folder.mkdir()
-    base = "program: train, transport: tcp, collective: ring, strategy: sync, workload: vgg_a, minibatch: 16, steps: 2, compute: replay, fabric: netns"
+    base = (
+        "program: train, transport: tcp, collective: ring, strategy: sync, workload: vgg_a, minibatch: 16, "
+        "steps: 2, compute: replay, fabric: netns"
+    )
     (folder / "suite.yaml").write_text(
-        f"suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n    base: {{{base}, cluster: ethernet_10g, ranks: 8}}\n"
-        "    arms: {heavy: {}, light: {dilation: 8, shrink: 16}}\n    sizes: {ci: {launches: 1, matrix: [{arms: [heavy, light]}]}}\n"
+        "suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n"
+        f"    base: {{{base}, cluster: ethernet_10g, ranks: 8}}\n"
+        "    arms: {heavy: {}, light: {dilation: 8, shrink: 16}}\n"
+        "    sizes: {ci: {launches: 1, matrix: [{arms: [heavy, light]}]}}\n"
     )
     assert main(["dilate", str(folder), "--size", "ci", "--results", str(tmp_path / "results")]) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if " heavy " in line or " light " in line]

@@ -1,4 +1,5 @@
-"""From records on disk to verdicts: which launches count, what pairs with what, and what is said when they are missing."""
+"""From records on disk to verdicts: which launches count, what pairs with what, and what is said when they are
+missing."""
 
 import math
 from collections.abc import Callable

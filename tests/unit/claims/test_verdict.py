@@ -1,4 +1,5 @@
-"""Each rule with an interval inside, outside and across its bound; noise floor; steps; controls; what cannot be judged."""
+"""Each rule with an interval inside, outside and across its bound; noise floor; steps; controls; what cannot be
+judged."""
 
 import pytest
 from pydantic import ValidationError

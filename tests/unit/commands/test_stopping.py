@@ -188,9 +188,9 @@ def test_a_reader_is_told_what_ended_the_launches(tmp_path: Path) -> None:
     stops = read_stops(tmp_path, "x", "e", "smoke")
     assert stops is not None
     told = stops.words({case.case_id for case in stops.cases})
-    assert (
-        told
-        == "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent in 1, reached in 2"
+    assert told == (
+        "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent "
+        "in 1, reached in 2"
     )
     assert stops.words(set()) == ""
 

@@ -30,7 +30,8 @@ def _registry() -> Registry:
 
 
 def _strict(form: Any) -> Any:
-    """Closed where fields are listed: an operator's form leaves that to the server, which drops what it does not know."""
+    """Closed where fields are listed: an operator's form leaves that to the server, which drops what it does not
+    know."""
     if isinstance(form, list):
         return [_strict(part) for part in form]
     if not isinstance(form, dict):

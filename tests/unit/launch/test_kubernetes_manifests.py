@@ -21,7 +21,8 @@ experiments:
   over_nodes:
     summary: One
     allocation: {nodes: 2, time_limit_min: 20, constraint: big}
-    base: {program: train, framework: torch, strategy: sync, workload: cd_dnn, width: 0.03, minibatch: 24, steps: 4, transport: gloo}
+    base: {program: train, framework: torch, strategy: sync, workload: cd_dnn, width: 0.03, minibatch: 24, steps: 4,
+      transport: gloo}
     arms: {two: {ranks: 2}, six: {ranks: 6, threads_per_rank: 3}}
     sizes:
       ci: {launches: 2, deadline_s: 100, matrix: [{arms: [two, six]}]}
@@ -132,7 +133,10 @@ def test_the_first_pod_waits_for_the_others_shells(
 ) -> None:
     """Its command with stand-ins: a host that answers at the third call, and one that never does."""
     (tmp_path / "bin").mkdir()
-    ssh = 'for word; do host=$last; last=$word; done\necho "$host" >> calls; test "$host" = job-worker-0 && test "$(grep -c "$host" calls)" -ge 3'
+    ssh = (
+        "for word; do host=$last; last=$word; done\n"
+        'echo "$host" >> calls; test "$host" = job-worker-0 && test "$(grep -c "$host" calls)" -ge 3'
+    )
     for name, text in {"ssh": ssh, "scaleproof": 'echo "$@" > ran; env >> ran', "sleep": "exit 0"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)

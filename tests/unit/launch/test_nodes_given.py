@@ -31,7 +31,8 @@ from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
 
 JOB = (
-    "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] BatchHost=n1 NumNodes=3 NumCPUs=8 NumTasks=3 "
+    "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] "
+    "BatchHost=n1 NumNodes=3 NumCPUs=8 NumTasks=3 "
     "CPUs/Task=1 JOB_GRES=(null) Nodes=n1 CPU_IDs=0-1 Mem=0 GRES= Nodes=n[2-3] CPU_IDs=0,2-3 Mem=0 GRES= Command=(null)"
 )
 SCONTROL = """#!/bin/sh
@@ -39,7 +40,8 @@ case "$2" in
   job) echo "{job}" ;;
   hostnames) case "$3" in 'n[1-3]') printf 'n1\\nn2\\nn3\\n' ;; 'n[2-3]') printf 'n2\\nn3\\n' ;; esac ;;
   topology)
-    echo 'SwitchName=left Level=0 Nodes=n1'; echo 'SwitchName=right Level=0 Nodes=n[2-3]'; echo 'SwitchName=top Level=1 Nodes=n[1-3] Switches=left,right' ;;
+    echo 'SwitchName=left Level=0 Nodes=n1'; echo 'SwitchName=right Level=0 Nodes=n[2-3]'
+    echo 'SwitchName=top Level=1 Nodes=n[1-3] Switches=left,right' ;;
   config) echo 'ClusterName             = lab' ;;
 esac
 """
@@ -198,7 +200,10 @@ def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(sc
 
 
 def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
-    said = "srun: error: Task launch for StepId=7.0 failed on node n2: Communication connection failure\nsrun: error: Application launch failed: x\n"
+    said = (
+        "srun: error: Task launch for StepId=7.0 failed on node n2: Communication connection failure\n"
+        "srun: error: Application launch failed: x\n"
+    )
     assert slurm.unreached(said) == ["n2"] and slurm.unreached("srun: error: n1: task 0: Killed") == []
 
 

@@ -25,7 +25,8 @@ PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\
 
 
 def seen(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
-    """Ranks that wait for these ranks (-1: inside a library; None: for nobody), all in call 9, but `behind` in call 8."""
+    """Ranks that wait for these ranks (-1: inside a library; None: for nobody), all in call 9, but `behind` in call
+    8."""
     lines = [replace(FREE, main=waits_for, calls=8 if rank == behind else 9) for rank, waits_for in enumerate(waits)]
     return [Seen(rank, line, 5.0, rank == ended) for rank, line in enumerate(lines)]
 

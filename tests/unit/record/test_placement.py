@@ -29,9 +29,8 @@ def test_other_nodes_and_switches_are_told_by_name() -> None:
     (nodes, told), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
     assert (nodes, told) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
     assert switches == "different_switches"
-    assert (
-        spread
-        == "their nodes are spread over switches differently: A on top.left (n0, n1); B on top.left (n0), top.right (n2)"
+    assert spread == (
+        "their nodes are spread over switches differently: A on top.left (n0, n1); B on top.left (n0), top.right (n2)"
     )
 
 

@@ -32,17 +32,20 @@ experiments:
           - {arms: [grpc], set: {fabric: simulated, ranks: 8}}
   weak:
     summary: every number of ranks with a minibatch of its own
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.125, steps: 4, transport: tcp, collective: ring}
+    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.125, steps: 4, transport: tcp,
+      collective: ring}
     arms: {tcp: {}}
     sizes:
       full:
         launches: 6
         matrix:
           - arms: [tcp]
-            sweep: {nodes: [{ranks: 2, minibatch: 16}, {ranks: 4, minibatch: 32}], how: [{fabric: netns, compute: replay}, {fabric: simulated}]}
+            sweep: {nodes: [{ranks: 2, minibatch: 16}, {ranks: 4, minibatch: 32}], how: [{fabric: netns,
+              compute: replay}, {fabric: simulated}]}
   paper:
     summary: the paper's own network on its hardware, a range of efficiency
-    base: {program: train, strategy: sync_overlap, workload: vgg_a, minibatch: 128, steps: 4, fabric: simulated, profile: xeon_e5_2698v3_x2}
+    base: {program: train, strategy: sync_overlap, workload: vgg_a, minibatch: 128, steps: 4, fabric: simulated,
+      profile: xeon_e5_2698v3_x2}
     arms: {tcp: {transport: tcp, collective: ring}, alone: {transport: null, strategy: local_only}}
     sizes:
       full:
@@ -52,7 +55,8 @@ experiments:
           - {arms: [tcp], sweep: {ranks: [2, 8], efficiency: [0.4, 0.6]}}
 """
 ROW = """
-- {{id: {id}, paper: levels, statement: made up, metric: speedup, unit: x, direction: higher, x: {x}, value: {value}, baseline: one, where: a,
+- {{id: {id}, paper: levels, statement: made up, metric: speedup, unit: x, direction: higher, x: {x}, value: {value},
+    baseline: one, where: a,
    source: nowhere, provenance: {provenance}, gate: {gate}}}
 """
 ROWS = (

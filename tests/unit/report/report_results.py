@@ -74,7 +74,8 @@ experiments:
         matrix: [{arms: [tcp, gloo], sweep: {ranks: [2, 4]}}, {arms: [alone], set: {ranks: 1}}]
   convergence:
     summary: learning
-    base: {program: train, strategy: sync_overlap, workload: dnn_digits, data: digits, minibatch: 8, steps: 12, warmup: 0, evaluate_every: 4, ranks: 2}
+    base: {program: train, strategy: sync_overlap, workload: dnn_digits, data: digits, minibatch: 8, steps: 12,
+      warmup: 0, evaluate_every: 4, ranks: 2}
     arms: {gloo: {transport: gloo}}
     sizes: {smoke: {launches: 3, matrix: [{arms: [gloo]}]}}
   transfer:

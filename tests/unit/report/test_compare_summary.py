@@ -67,7 +67,8 @@ def test_what_cannot_be_decided_is_said_in_the_summary_too(tmp_path: Path) -> No
     (results / "machines" / "m" / "profile.json").unlink()
     assert run(results, "--summary", str(file)) == 2
     assert file.read_text().startswith(
-        "### Scaleproof: undecided\n\nalgbw, busbw, collective\\_latency got significantly worse, but no noise floor is known"
+        "### Scaleproof: undecided\n\nalgbw, busbw, collective\\_latency got significantly worse, but no "
+        "noise floor is known"
     )
 
 

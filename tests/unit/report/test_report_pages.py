@@ -216,7 +216,8 @@ def test_a_long_log_keeps_its_ends_and_its_line_numbers(tmp_path: Path) -> None:
 
 def test_metric_pages_show_raw_html_as_text_and_link_each_other() -> None:
     html = render(
-        "# a\n\n<script>x</script> [b](b.md) [out](../x.md) [far](https://example.org/)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+        "# a\n\n<script>x</script> [b](b.md) [out](../x.md) [far](https://example.org/)\n\n| a | b |\n"
+        "|---|---|\n| 1 | 2 |\n"
     )
     assert "<script>" not in html
     assert '<a href="#b">b</a>' in html

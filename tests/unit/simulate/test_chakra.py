@@ -266,11 +266,15 @@ def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
 def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "suites" / "mine"
     folder.mkdir(parents=True)
-    case = "workload: cd_dnn, width: 0.25, minibatch: 64, strategy: sync_overlap, steps: 1, ranks: 2, fabric: simulated, cluster: ethernet_10g"
+    case = (
+        "workload: cd_dnn, width: 0.25, minibatch: 64, strategy: sync_overlap, steps: 1, ranks: 2, fabric: "
+        "simulated, cluster: ethernet_10g"
+    )
     (folder / "suite.yaml").write_text(
         "suite: mine\ntitle: mine\nexperiments:\n  e:\n    summary: s\n"
         f"    base: {{program: train, {case}, profile: xeon_e5_2698v3_x2, efficiency: 0.5}}\n"
-        "    arms: {tcp: {transport: tcp, collective: ring}}\n    sizes: {smoke: {launches: 1, matrix: [{arms: [tcp]}]}}\n"
+        "    arms: {tcp: {transport: tcp, collective: ring}}\n"
+        "    sizes: {smoke: {launches: 1, matrix: [{arms: [tcp]}]}}\n"
     )
     out, suites = tmp_path / "traces", ["--suites", str(tmp_path / "suites"), "--results", str(tmp_path)]
     assert main(["chakra", "export", "", "--ranks", "4", "--out", str(out), *suites]) == 0

@@ -1,4 +1,5 @@
-"""Predictions of scaling: what is asked is what is simulated, what binds is what would help, and mistakes are one line."""
+"""Predictions of scaling: what is asked is what is simulated, what binds is what would help, and mistakes are one
+line."""
 
 from __future__ import annotations
 
@@ -227,7 +228,8 @@ def test_a_module_of_the_users_own_for_machines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "my_own_models.py").write_text(
-        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))\n"
+        "from torch import nn\ndef net():\n"
+        "    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

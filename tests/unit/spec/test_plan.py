@@ -92,7 +92,8 @@ title: t
 experiments:
   e:
     summary: s
-    base: {program: collective, sizes: [1 KiB], transport: gloo, iterations: 1, warmup: 1, ranks: 1, interface: base, threads_per_rank: 1}
+    base: {program: collective, sizes: [1 KiB], transport: gloo, iterations: 1, warmup: 1, ranks: 1, interface: base,
+      threads_per_rank: 1}
     arms: {a: {warmup: 3, ranks: 3, interface: arm, threads_per_rank: 3}}
     sizes:
       ci:

@@ -16,7 +16,8 @@ experiments:
   first:
     summary: One
     {more}
-    base: {{program: collective, operation: all_reduce, sizes: [1 KiB], transport: tcp, collective: ring, threads_per_rank: 2}}
+    base: {{program: collective, operation: all_reduce, sizes: [1 KiB], transport: tcp, collective: ring,
+      threads_per_rank: 2}}
     arms: {{tcp: {{}}, emulated: {{fabric: netns}}}}
     sizes:
       ci: {{launches: 1, matrix: [{{arms: [tcp], sweep: {{ranks: [2, 6]}}}}, {{arms: [emulated], set: {{ranks: 8}}}}]}}

@@ -76,7 +76,8 @@ def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
 
 
 def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite) -> None:
-    """A further transport of suite.yaml fails here until its files are there: each is three lines, as its neighbours."""
+    """A further transport of suite.yaml fails here until its files are there: each is three lines, as its
+    neighbours."""
     from suites.micro.bench.launches import PROGRAMS, points
 
     arms = suite.experiment("costs").arms

@@ -139,7 +139,8 @@ SUITE = PROGRAMS.parent
 
 
 def launch() -> tuple[Any, pd.DataFrame]:
-    """Power iteration needs 40 steps and 2 s, Gauss-Seidel 20 and 3 s; GMRES does not converge. The warm-up is slower."""
+    """Power iteration needs 40 steps and 2 s, Gauss-Seidel 20 and 3 s; GMRES does not converge. The warm-up is
+    slower."""
     facts = {
         "graph": {"nodes": 100, "arcs": 700},
         "convergence": {"iterations": {"power": 40, "gauss_seidel": 20, "gmres": None}},

@@ -94,7 +94,8 @@ def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: 
     [
         (
             "eth9",
-            r"no verbs device on interface 'eth9'; ports here: mlx5_0:1 \(Ethernet, ACTIVE, eth2\), mlx5_0:2 \(Ethernet, DOWN, eth3\), mlx5_1:1",
+            r"no verbs device on interface 'eth9'; ports here: mlx5_0:1 \(Ethernet, ACTIVE, eth2\), mlx5_0:2 "
+            r"\(Ethernet, DOWN, eth3\), mlx5_1:1",
         ),
         ("mlx5_0:7", "'mlx5_0:7'; ports here"),
         ("mlx5_0:2", "port mlx5_0:2 on interface 'mlx5_0:2' is DOWN, not ACTIVE"),

@@ -12,7 +12,8 @@ LOOKS = 40
 
 
 def told(moved: list[int]) -> int:
-    """How often the line of a rank changed while it waited for LOOKS looks; `moved` says what had moved at each sleep."""
+    """How often the line of a rank changed while it waited for LOOKS looks; `moved` says what had moved at each
+    sleep."""
     words = memoryview(bytearray(LINE)).cast("q")
     looks, sleeps, lines = itertools.count(), itertools.count(), []
 

@@ -19,12 +19,14 @@ import torch
 from torch import nn
 
 def cnn():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+    convolution = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+    return nn.Sequential(*convolution, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
 
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed, self.unused, self.attention = nn.Embedding(50, 16), nn.Linear(3, 3), nn.MultiheadAttention(16, 2, batch_first=True)
+        self.embed, self.unused = nn.Embedding(50, 16), nn.Linear(3, 3)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
         self.frozen, self.twice = nn.Linear(16, 16).requires_grad_(False), nn.Linear(16, 16)
         self.share = self.embed.weight
 

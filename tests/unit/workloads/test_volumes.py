@@ -1,4 +1,5 @@
-"""Volumes of hybrid parallelism against the published formulas computed by hand, and what of a network can be divided."""
+"""Volumes of hybrid parallelism against the published formulas computed by hand, and what of a network can be
+divided."""
 
 from __future__ import annotations
 
