@@ -221,7 +221,11 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     write_claims(tmp_path / "claims" / "validation.small.json", [missed.model_copy(update={"verdict": "reproduced"})])
     assert main(words) == 0
     label = json.loads(capsys.readouterr().out)["label"]
-    assert label == {"standing": "not validated here", "why": ["predictions: not judged on costs stated"]}
+    assert label["standing"] == "not validated here"
+    assert label["why"] == ["predictions: not judged on costs stated"]
+    assert [(note["code"], note["values"]["fields"]) for note in label["notes"]] == [
+        ("not covered", {"costs": "stated"})
+    ]
 
 
 def test_a_module_of_the_users_own_for_machines(
