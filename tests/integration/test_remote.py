@@ -24,6 +24,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.remote._one_sided_channel import OneSidedChannel
 from scaleproof.remote.tensor_channel import (
     Edge,
+    Mechanism,
     NotStatic,
     TensorChannel,
     TransferCounts,
@@ -31,7 +32,7 @@ from scaleproof.remote.tensor_channel import (
     shared_channel,
 )
 from scaleproof.spec import registry
-from scaleproof.spec.case import Mechanism, parse_case
+from scaleproof.spec.case import parse_case
 from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region, Transport
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx
