@@ -138,7 +138,7 @@ class Drifting(Hybrid):
     def finish(self, update: Any) -> None:
         super().finish(update)
         if self.context.rank == 3:
-            self.held[-1].parts[0].values[:1] += 1
+            self.shared[-1].parts[0].values[:1] += 1
 
 
 def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(

@@ -59,7 +59,8 @@ def run(context: RankContext) -> None:
     with timed_region(context, group):
         if case.dtype not in group.capabilities.dtypes:
             raise TransportError(
-                f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}"
+                f"transport {case.transport!r} does not reduce {case.dtype}; it takes "
+                f"{', '.join(sorted(group.capabilities.dtypes))}"
             )
         memory = Memory.of(group, case)
         for nbytes in case.sizes:

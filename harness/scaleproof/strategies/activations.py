@@ -14,15 +14,15 @@ from scaleproof.transports.contract import Array, Collectives, Handle
 from scaleproof.workloads.strips import ActivationExchange
 
 Run = Callable[[int, Callable[[], Handle]], None]
-"""Makes a call that moves so many bytes and returns when it is done."""
+"""Makes a call that moves so many bytes; returns when it is done."""
 
 
 class Activations:
-    """Gives a rank's table of layers its replayed_exchanges (`ActivationExchanges`). `run` is set by who makes the
-    calls, before the first pass."""
+    """Makes the exchanges of a rank's divided layers (see ActivationExchanges). Whoever makes the calls sets `run`,
+    before the first pass."""
 
     def __init__(self, group: Collectives, shrink: float = 1.0) -> None:
-        """`shrink`: by how much fewer features travel than there are, where time is emulated."""
+        """`shrink`: factor by which fewer features are sent than there are, where time is emulated."""
         self.group, self.shrink = group, shrink
         self.run: Run = _at_once
 
@@ -44,7 +44,8 @@ class Activations:
 
 
 class _Memory:
-    """A flat float32 array of the transport's for each number of elements: minibatch and test set have theirs."""
+    """A flat float32 array of the transport's for each number of elements: minibatch and test set have
+    strip_of_rank."""
 
     def __init__(self, group: Collectives) -> None:
         self._group = group
@@ -100,8 +101,8 @@ class _Join:
         )
         np.copyto(strip[:, : self._width], own)
         self._activations.gather(strip.reshape(-1), strips.reshape(-1))
-        for place, theirs in zip(self._strips, strips, strict=True):
-            np.copyto(joined[:, place], theirs[:, : place.stop - place.start])
+        for columns, strip_of_rank in zip(self._strips, strips, strict=True):
+            np.copyto(joined[:, columns], strip_of_rank[:, : columns.stop - columns.start])
         return joined
 
     def backward(self, gradient: np.ndarray) -> np.ndarray:
@@ -110,8 +111,8 @@ class _Join:
             return np.ascontiguousarray(gradient[:, self._mine])
         points = len(gradient)
         strip, strips = self._own.of(points, self._widest), self._strips_of(points)
-        for place, theirs in zip(self._strips, strips, strict=True):
-            np.copyto(theirs[:, : place.stop - place.start], gradient[:, place])
+        for columns, strip_of_rank in zip(self._strips, strips, strict=True):
+            np.copyto(strip_of_rank[:, : columns.stop - columns.start], gradient[:, columns])
         self._activations.reduce(strips.reshape(-1), strip.reshape(-1))
         return strip[:, : self._width]
 

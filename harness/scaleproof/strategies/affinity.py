@@ -23,11 +23,11 @@ def neighbours(case: AnyCase, rank: int) -> list[int]:
     return [other for other in range(case.ranks) if other * case.nodes // case.ranks == rank * case.nodes // case.ranks]
 
 
-def split_cores(place: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
+def split_cores(position: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
     """Equal shares of the allowed cores for `ranks` ranks, the last core of each for communication; None where a share
     is not `threads` and one more."""
     share = len(allowed) // ranks
     if share < threads + 1:
         return None
-    mine = sorted(allowed)[place * share : (place + 1) * share]
+    mine = sorted(allowed)[position * share : (position + 1) * share]
     return Cores(mine[-1], tuple(mine[:-1]))

@@ -1,4 +1,4 @@
-"""What every strategy has: it owns the gradient buckets, hears when each gradient is ready, and decides what to
+"""The contract of a strategy: it owns the gradient buckets, is called when each gradient is ready, and decides what to
 exchange and when to step."""
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MIB = 1 << 20
 
 
 def plain_memory(nbytes: int) -> np.ndarray:
-    """Memory for gradients that never travel."""
+    """Memory for gradients that are never sent."""
     return np.empty(nbytes, np.uint8)
 
 
 class ReplicaGroup(NamedTuple):
-    """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the
-    parameters' numbers."""
+    """Parameters of which some ranks hold replicas: a name that no other such group has, the collectives of those
+    ranks, and the parameters' numbers."""
 
     name: str
     group: Collectives | None
@@ -40,11 +40,11 @@ class ReplicaGroup(NamedTuple):
 
 
 class Strategy(ABC):
-    """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`,
-    and after the clock `report`."""
+    """Knows no framework. Calls of a step: `begin`, `gradient_ready` for every parameter within the backward pass,
+    `finish`, and outside the timed part `report`."""
 
     network: Network
-    """What this rank's model is made of."""
+    """The network that this rank's model computes."""
 
     @classmethod
     def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
@@ -69,7 +69,7 @@ class Strategy(ABC):
         self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB / context.case.shrink)
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """What is exchanged in one call each, and where the gradients go."""
+        """The buckets, each exchanged by one call, and the memory of each gradient."""
         return buckets.allocate(self.parameters, limit_nbytes, self.group.allocate if self.group else plain_memory)
 
     @property
@@ -80,12 +80,12 @@ class Strategy(ABC):
 
     @property
     def replica_groups(self) -> list[ReplicaGroup]:
-        """Who holds which parameters alike, before the first step and after every one."""
+        """Which ranks hold equal replicas of which parameters, before the first step and after every one."""
         return [ReplicaGroup("all", self.group, range(len(self.parameters)))]
 
     @property
     def evaluators(self) -> range:
-        """Ranks that must pass the test set together for rank 0 to learn its accuracy."""
+        """Ranks that must evaluate the test set together so that rank 0 gets its accuracy."""
         return range(1)
 
     def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -97,7 +97,7 @@ class Strategy(ABC):
         return values
 
     def own_batch(self, batch: Batch) -> Batch:
-        """This rank's samples, with the labels of all samples whose logits it will have."""
+        """This rank's samples, with the labels of all samples whose logits it will compute."""
         return batch
 
     def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
@@ -114,12 +114,12 @@ class Strategy(ABC):
 
     @abstractmethod
     def finish(self, update: Callable[[], None]) -> None:
-        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` when the
-        gradients are those to step with."""
+        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` once the
+        gradients are complete."""
 
     def report(self) -> None:
-        """After the step, so that writing is no part of it: each bucket's all-reduce, and how long its complete
-        gradients lay in the queue before."""
+        """Record, outside the timed step, each bucket's all-reduce, and how long its complete gradients waited in the
+        queue before."""
         for exchange in self.exchanges:
             self.context.recorder.add("queue", self.step, exchange.ready_ns, exchange.start_ns, exchange.nbytes)
             self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)

@@ -21,11 +21,11 @@ class _Command(NamedTuple):
 
 
 class CommunicationThread:
-    """Between `submit` and the wait for it only this thread uses the transport. Times are taken here and handed over: a
-    Recorder belongs to one thread."""
+    """Between `submit` and the wait for it only this thread uses the transport. It measures times and returns them,
+    since a Recorder belongs to one thread."""
 
     def __init__(self, core: int | None = None) -> None:
-        """`core`: where the thread runs; None: wherever the rank may."""
+        """`core`: the thread's own core; None: any core of the rank."""
         self._commands: queue.SimpleQueue[_Command | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Exchange | BaseException] = queue.SimpleQueue()
         self._done: list[Exchange] = []
@@ -44,7 +44,7 @@ class CommunicationThread:
         """The thread needs no help."""
 
     def wait(self, number: int) -> None:
-        """See Sender; what the thread met (PeerLost, ...) is raised here."""
+        """See Sender; an error of the thread (PeerLost, ...) is raised here."""
         while len(self._done) <= number:
             result = self._results.get()
             if isinstance(result, BaseException):
@@ -71,6 +71,6 @@ class CommunicationThread:
                 start = now()
                 command.call().wait()
                 self._results.put(Exchange(command.ready_ns, start, now(), command.nbytes))
-            except BaseException as error:  # handed to the main thread, which raises it
+            except BaseException as error:  # the main thread raises it
                 self._results.put(error)
                 return

@@ -46,16 +46,16 @@ class DistributedUpdate(SyncOverlap):
     the next; the next forward pass waits for all of it."""
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """See Strategy; parameters get places of their own beside the gradients."""
-        self.held = self.divide(limit_nbytes)
+        """See Strategy; parameters get memory of their own beside the gradients."""
+        self.shared = self.divide(limit_nbytes)
         self.parts: list[Part] = sorted(
-            (part for held in self.held for part in held.parts), key=lambda part: -max(part.gradients.members)
+            (part for shared in self.shared for part in shared.parts), key=lambda part: -max(part.gradients.members)
         )
-        gradients = {index: view for held in self.held for index, view in held.gradients.items()}
+        gradients = {index: view for shared in self.shared for index, view in shared.gradients.items()}
         return [part.gradients for part in self.parts], [gradients[index] for index in range(len(self.parameters))]
 
     def divide(self, limit_nbytes: float) -> list[SharedParameters]:
-        """Which ranks share the update of which parameters: all of all."""
+        """Which ranks share the update of which parameters: all ranks share all."""
         assert self.group is not None
         return [update_parts.allocate(self.group, self.parameters, range(len(self.parameters)), limit_nbytes)]
 
@@ -63,13 +63,13 @@ class DistributedUpdate(SyncOverlap):
         """See Strategy: the parameters move to where they are received, and the model's optimiser steps the own
         parts."""
         self._model = cast("PiecewiseModel", model)
-        places = {index: view for held in self.held for index, view in held.values.items()}
-        if not model.use_memory([places[index].reshape(value.shape) for index, value in enumerate(model.values())]):
+        memory = {index: view for shared in self.shared for index, view in shared.values.items()}
+        if not model.use_memory([memory[index].reshape(value.shape) for index, value in enumerate(model.values())]):
             raise TransportError(
                 "the distributed update needs a framework whose parameters can lie in the transport's memory"
             )
         for part in self.parts:
-            part.take()
+            part.copy_own_values()
         self._model.step_pieces([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
 
     def begin(self, step: int) -> None:
@@ -78,7 +78,7 @@ class DistributedUpdate(SyncOverlap):
         self._sender.drain()
         self._reduces: list[int | None] = []
 
-    def leave(self, number: int) -> None:
+    def send_bucket(self, number: int) -> None:
         """See SyncOverlap."""
         part = self.parts[number]
         self._reduces.append(
@@ -86,7 +86,7 @@ class DistributedUpdate(SyncOverlap):
         )
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy; `update` would step all parameters, which nobody here does."""
+        """See Strategy; `update` would step all parameters, which no rank does here."""
         self.expect_all()
         self.context.at(self.step, "part-reduce, step, part-broadcast")
         start = now()
@@ -104,7 +104,7 @@ class DistributedUpdate(SyncOverlap):
     def close(self) -> None:
         """See Strategy."""
         super().close()
-        self.parts, self.held = [], []
+        self.parts, self.shared = [], []
 
     def _exchange(self, number: int) -> Handle:
         return self.parts[number].reduce()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Where a rank stands: its group, the ranks that hold the same strips, and what it has of the network."""
+    """A rank's share: its group, the ranks that hold the same strips, and its part of the network."""
 
     groups: int
     together: Group
@@ -55,12 +55,12 @@ class Division:
 
     @property
     def name(self) -> str:
-        """Of the strips that these ranks hold."""
+        """Name of the strips that these ranks hold."""
         return f"strip {self.together.rank} of {self.together.world_size}"
 
 
 class Hybrid(DistributedUpdate):
-    """Activations and gradients leave by one queue, in one order on every rank."""
+    """Activations and gradients are sent by one queue, in the same order on every rank."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Hybrid(DistributedUpdate):
         self._strips = strips(division.network)
         super().__init__(context, group, parameters, bucket_mib)
         division.activations.run = self._run
-        self._facts = context.facts["hybrid"] = _told(context, division, whole)
+        self._facts = context.facts["hybrid"] = _facts(context, division, whole)
 
     @classmethod
     def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
@@ -109,16 +109,16 @@ class Hybrid(DistributedUpdate):
         return range(self.division.together.world_size)
 
     def divide(self, limit_nbytes: float) -> list[SharedParameters]:
-        """See DistributedUpdate: strips among those that hold them, all else among all."""
-        held = []
+        """See DistributedUpdate: strips among the ranks that hold them, all other parameters among all ranks."""
+        divided_parameters = []
         for family in self.replica_groups:
             assert family.group is not None
-            held += (
+            divided_parameters += (
                 [update_parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)]
                 if family.indices
                 else []
             )
-        return held
+        return divided_parameters
 
     def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
         """See Strategy."""
@@ -151,7 +151,7 @@ class Hybrid(DistributedUpdate):
         self._facts["sent"] = {name: nbytes - self._before[name] for name, nbytes in self._sent().items()}
 
     def _run(self, nbytes: int, call: Callable[[], Handle]) -> None:
-        """Activations: the pass waits for them, behind whatever left before."""
+        """Activations: the pass waits for them, and for all calls that were submitted before."""
         start = now()
         number = self._sender.submit(nbytes, call)
         self.context.post.wait()
@@ -191,13 +191,14 @@ def divide(group: Group, network: Network, case: TrainCase) -> Division:
     return Division(groups, together, across, divided(network, size, together.rank, activations), activations)
 
 
-def _told(context: RankContext, division: Division, network: Network) -> dict[str, object]:
-    """What the record says: the choice beside what the formulas say of every other, and what a step should send."""
+def _facts(context: RankContext, division: Division, network: Network) -> dict[str, object]:
+    """For the record: the choice, the volumes of every other choice by formula, and the bytes that a step should
+    send."""
     case = context.case
     assert isinstance(case, TrainCase)
     table = {
-        str(found.groups): asdict(found) | {"sent": found.sent}
-        for found in volumes(network, case.ranks, case.minibatch)
+        str(choice.groups): asdict(choice) | {"sent": choice.sent}
+        for choice in volumes(network, case.ranks, case.minibatch)
     }
     chosen = volume(network, case.ranks, case.minibatch, division.groups)
     lone = division.together.world_size == 1  # there are no strips: all ranks hold all

@@ -1,6 +1,5 @@
-"""Hands calls over to the transport from the main thread: all are under way at once. What moves their bytes meanwhile
-is the transport's own thread, as Horovod's optimiser has it, or nobody until the main thread looks again between two
-layers."""
+"""Starts calls from the main thread, without waiting for one before the next. Their bytes are moved by the transport's
+own thread, as with Horovod's optimiser, or by the main thread when it polls between two layers."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ class _Call:
         self.handle = call()
 
     def test(self) -> bool:
-        """Whether it is done; the first time that it is seen to be is its end."""
+        """Whether it is done; its end is the first time that this is seen."""
         if not self.end_ns and self.handle.test():
             self.end_ns = now()
         return self.end_ns > 0
@@ -32,7 +31,7 @@ class _Call:
 
 
 class MainThreadSender:
-    """The caller's thread starts the calls; with `polls` it moves them too, whenever `poll` is called."""
+    """The caller's thread starts the calls; with `polls` it also progresses them, whenever `poll` is called."""
 
     def __init__(self, polls: bool = False) -> None:
         self._calls: list[_Call] = []

@@ -81,7 +81,7 @@ class ParameterServer(Strategy):
         }
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """A tensor each; gradients of own parameters do not travel."""
+        """One tensor in each; gradients of own parameters are not sent."""
         gradients = []
         for index, parameter in enumerate(self.parameters):
             edge = self.push.get((index, self.rank))
@@ -92,12 +92,12 @@ class ParameterServer(Strategy):
     def start(self, model: Model) -> None:
         """See Strategy: the parameters move to where they are sent from or received into."""
         self._model = model
-        self._memory = [self._place(index).reshape(value.shape) for index, value in enumerate(model.values())]
+        self._memory = [self._memory_of(index).reshape(value.shape) for index, value in enumerate(model.values())]
         if self.mechanism == "zero_copy" and self.case.framework == "torch":
             from scaleproof.remote.allocation_sites import AllocationSites
 
             self._sites = AllocationSites()
-        self._lives = model.use_memory(self._memory, self._sites)
+        self._shares_memory = model.use_memory(self._memory, self._sites)
         self._holding: list[Edge] = []
 
     def begin(self, step: int) -> None:
@@ -124,8 +124,8 @@ class ParameterServer(Strategy):
         self.channel.advance()
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy; the optimiser's step is made for the own parameters only. Who is here needs its old parameters
-        no more."""
+        """See Strategy; the optimiser's step is made for the own parameters only. Here the old parameters are no longer
+        needed."""
         if self._next < len(self.order):
             raise RuntimeError(
                 f"the backward pass ended without {len(self.order) - self._next} of {len(self.order)} gradients"
@@ -140,11 +140,11 @@ class ParameterServer(Strategy):
             if self.owners[index] != self.rank
         }
         self._serve()
-        self._take(arrivals)
+        self._receive(arrivals)
         for handle in self._sending:
             handle.wait()
         self.context.recorder.add("wait", self.step, start, now())
-        if not self._lives and arrivals:
+        if not self._shares_memory and arrivals:
             self.apply(lambda: self._model.load(self._memory))
         self.exchanges = [
             Exchange(self._ready[index], self._left[index], self._back[index], self.gradients[index].nbytes)
@@ -152,7 +152,7 @@ class ParameterServer(Strategy):
         ]
 
     def report(self) -> None:
-        """See Strategy; and which gradients were born in place."""
+        """See Strategy; and which gradients were allocated in the memory that is sent."""
         super().report()
         if self._sites is not None and self.case.compute == "real":
             moment, births = now(), self._sites.births
@@ -166,14 +166,14 @@ class ParameterServer(Strategy):
         self.channel.close()
 
     def _serve(self) -> None:
-        """Sum, step and give the own parameters back: each as soon as it can, where the framework steps in the memory
-        that is sent."""
+        """Sum, step and send the own parameters: each as soon as it is complete, where the framework updates them in
+        the memory that is sent."""
         own = [index for index in self.order if self.owners[index] == self.rank]
-        for part in [[index] for index in own] if self._lives else [own] if own else []:
+        for part in [[index] for index in own] if self._shares_memory else [own] if own else []:
             for index in part:
                 self._sum(index)
             self.apply(lambda part=part: self._model.update(part))  # type: ignore[misc]
-            if not self._lives:
+            if not self._shares_memory:
                 values = self._model.values()
                 for index in part:
                     np.copyto(self._memory[index], values[index])
@@ -190,8 +190,8 @@ class ParameterServer(Strategy):
                 np.add(total, self._gradients.pop((index, worker)).wait(), out=total)
                 self.channel.release(self.push[index, worker])
 
-    def _take(self, arrivals: dict[int, Arrival]) -> None:
-        """The new parameters, into the memory where they live unless they came there."""
+    def _receive(self, arrivals: dict[int, Arrival]) -> None:
+        """The new parameters, copied to their memory unless they arrived in it."""
         self._holding = [self.pull[index, self.rank] for index in arrivals]
         for index, arrival in arrivals.items():
             array = arrival.wait()
@@ -202,7 +202,7 @@ class ParameterServer(Strategy):
                 cost.copied_bytes += array.nbytes
             self._back[index] = now()
 
-    def _place(self, index: int) -> np.ndarray:
+    def _memory_of(self, index: int) -> np.ndarray:
         edge = self.pull.get((index, self.rank))
         if edge is not None:
             return (

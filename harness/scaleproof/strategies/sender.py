@@ -1,5 +1,5 @@
-"""Who makes a strategy's calls beside the backward pass: one interface, of a communication thread or of the main
-thread."""
+"""The interface by which a strategy's collective calls are made during the backward pass: by a communication thread, or
+by the main thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.transports.contract import Handle
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call that is done: when what it exchanges was complete, when it started and ended, in ns, and its bytes."""
+    """One finished call: when its data were complete, when it started and ended (ns), and its bytes."""
 
     ready_ns: int
     start_ns: int
@@ -24,17 +24,16 @@ class Sender(Protocol):
     """Makes calls of the transport in the order of their submission. Numbers count from 0 since the last `drain`."""
 
     def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
-        """Make a call as soon as it may be; what it exchanges must not be touched before a wait for it. Returns its
-        number."""
+        """Make a call in its turn; its data must not be touched before a wait for it. Returns its number."""
 
     def poll(self) -> None:
-        """Move what is under way, where that is the main thread's to do; called between two layers."""
+        """Progress pending calls, where the main thread drives them; called between two layers."""
 
     def wait(self, number: int) -> None:
-        """Block until this call, and so every one before it, is done; raises what it met (PeerLost, ...)."""
+        """Block until this call, and so every one before it, is done; raises its error (PeerLost, ...)."""
 
     def drain(self) -> list[Exchange]:
-        """Wait for everything submitted and give its times, in that order."""
+        """Wait for all submitted calls; their times, in that order."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release threads and handles."""

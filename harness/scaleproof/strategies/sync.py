@@ -1,5 +1,5 @@
-"""Synchronous SGD: all buckets are all-reduced, one after the other (all at once where the transport fuses them), once
-the backward pass is over."""
+"""Synchronous SGD without overlap: after the backward pass all buckets are all-reduced, one after the other, or all at
+once where the transport fuses them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Sync(Strategy):
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    """All buckets leave behind the backward pass."""
+    """All buckets are sent after the backward pass."""
     return [
         *(Compute("backward", before + after) for _, before, after in passed),
         *submits(plan),

@@ -1,5 +1,4 @@
-"""Synchronous SGD whose exchange runs beside the backward pass: a bucket leaves as soon as its last gradient is
-ready."""
+"""Synchronous SGD with overlap: a bucket is exchanged as soon as its last gradient is ready, during the backward pass."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class SyncOverlap(Strategy):
-    """Buckets leave in bucket order on every rank, whatever order their gradients come in, so that ranks never call in
-    different orders."""
+    """Buckets are sent in bucket order on every rank, whatever the order of their gradients, so that all ranks make
+    their calls in the same order."""
 
     def __init__(
         self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
@@ -51,12 +50,12 @@ class SyncOverlap(Strategy):
         """See Strategy."""
         self._missing[self._bucket_of[index]] -= 1
         while self._next < len(self.buckets) and self._missing[self._next] == 0:
-            self.leave(self._next)
+            self.send_bucket(self._next)
             self._next += 1
         self._sender.poll()
 
-    def leave(self, number: int) -> None:
-        """A bucket is complete, and so are those before it: hand its exchange over."""
+    def send_bucket(self, number: int) -> None:
+        """A bucket is complete, and so are those before it: submit its exchange."""
         self._sender.submit(self.buckets[number].nbytes, partial(self._exchange, number))
 
     def finish(self, update: Callable[[], None]) -> None:
@@ -64,16 +63,17 @@ class SyncOverlap(Strategy):
         self.expect_all()
         self.context.at(self.step, "all_reduce")
         with self.context.recorder.span("wait", self.step):
-            # The thread that communicates says for whom; from here on the rank as a whole waits.
+            # The communication thread reports for which peer; from here on the whole rank waits.
             self.context.post.wait()
             self.exchanges = self._sender.drain()
         self.apply(update)
 
     def expect_all(self) -> None:
-        """RuntimeError unless every bucket has left."""
+        """RuntimeError unless every bucket was sent."""
         if self._next < len(self.buckets):
             raise RuntimeError(
-                f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete"
+                f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets "
+                "incomplete"
             )
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class SyncOverlap(Strategy):
         return self.group.all_reduce(self.buckets[number].buffer)
 
     def _open_sender(self) -> Sender:
-        """Who communicates, by the case; the record says who it is and on which cores."""
+        """The thread that communicates, by the case; the record names it and its cores."""
         context, case = self.context, self.context.case
         if self.fused or (isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main"):
             context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
@@ -95,8 +95,11 @@ class SyncOverlap(Strategy):
         sharing = neighbours(case, context.rank)
         cores = split_cores(sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed))
         if cores is None:
-            told = f"{len(self._allowed)} cores for {len(sharing)} ranks of {case.threads_per_rank} compute threads and one that communicates"
-            context.facts["communication"] = {"by": "thread", "core": None, "why": told}
+            reason = (
+                f"{len(self._allowed)} cores for {len(sharing)} ranks of {case.threads_per_rank} compute "
+                "threads and one that communicates"
+            )
+            context.facts["communication"] = {"by": "thread", "core": None, "why": reason}
             return CommunicationThread()
         os.sched_setaffinity(0, cores.compute)
         context.facts["communication"] = {

@@ -16,8 +16,8 @@ from scaleproof.transports.contract import Array, Collectives, Done, Handle
 
 @dataclass(slots=True)
 class Part:
-    """A bucket of gradients, the same parameters in the same places, and the part of both that this rank steps. A lone
-    rank's part is all of it."""
+    """A bucket of gradients, its parameters in the same order, and the part of both that this rank updates. A single
+    rank's part is the whole bucket."""
 
     group: Collectives
     gradients: Bucket
@@ -27,7 +27,7 @@ class Part:
 
     @classmethod
     def of(cls, group: Collectives, gradients: Bucket, values: Array) -> Self:
-        """With memory for the own part."""
+        """With memory for the rank's own part."""
         if group.world_size == 1:
             return cls(group, gradients, values, gradients.buffer, values)
         own = [group.allocate(values.nbytes // group.world_size).view(np.float32) for _ in range(2)]
@@ -35,11 +35,11 @@ class Part:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody to exchange with."""
+        """Whether the group has this rank only."""
         return self.group.world_size == 1
 
-    def take(self) -> None:
-        """The own values become what the parameters are."""
+    def copy_own_values(self) -> None:
+        """From the parameters into the memory of the own part."""
         if not self.alone:
             size = self.own_values.size
             np.copyto(self.own_values, self.values[self.group.rank * size : (self.group.rank + 1) * size])
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(slots=True)
 class SharedParameters:
-    """Parameters that the ranks of one group hold alike: parts in the order of the backward pass, and views per
+    """Parameters of which the ranks of one group hold replicas: parts in the order of the backward pass, and views per
     parameter."""
 
     parts: list[Part]
@@ -78,7 +78,9 @@ def allocate(
     )
 
 
-def sent_nbytes(held: SharedParameters) -> float:
+def sent_nbytes(shared: SharedParameters) -> float:
     """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every
     bucket of a ring."""
-    return sum(2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in held.parts)
+    return sum(
+        2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in shared.parts
+    )

@@ -187,7 +187,8 @@ def load_digits() -> tuple[np.ndarray, np.ndarray]:
     content = read_digits()
     if (found := hashlib.sha256(content).hexdigest()) != DIGITS_SHA256:
         raise BadInput(
-            f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of scikit-learn 1.9: install that version again"
+            f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of "
+            "scikit-learn 1.9: install that version again"
         )
     with gzip.open(io.BytesIO(content)) as file:
         table = np.loadtxt(file, delimiter=",", dtype=np.float32)

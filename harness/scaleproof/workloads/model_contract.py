@@ -1,4 +1,5 @@
-"""What the train program asks of a framework: one file per framework implements it, from the same layer table."""
+"""The contract of a model: what program train needs of a framework. One file per framework implements it, from the same
+layer table."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from scaleproof.workloads.networks import Network
 
 
 class GradientPlacement(Protocol):
-    """What has a backward pass's gradients born in given memory (remote/allocation_sites.py): a context around its
+    """Makes a backward pass allocate its gradients in chosen memory (remote/allocation_sites.py): a context around its
     operations."""
 
     def begin(self) -> None:
         """A new pass starts."""
 
     def place(self, tensor: Any, memory: Callable[[tuple[int, ...]], np.ndarray]) -> bool:
-        """The tensor lies in the memory afterwards; whether it was born there."""
+        """The tensor is in the memory afterwards; True where it was allocated there."""
 
     def __enter__(self) -> object: ...
 
@@ -33,10 +34,10 @@ class Model(Protocol):
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
     ) -> None:
-        """Take canonical initial values (they may be used in place)."""
+        """With canonical initial values, which may be used in place."""
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
-        """Where gradients go: flat float32 views in parameter order, of the local mean loss times `scale`;
+        """The memory of the gradients: flat float32 views in parameter order, of the local mean loss times `scale`;
         `ready(index)` is called as each is final."""
 
     def forward(self, batch: Batch) -> float:
@@ -49,10 +50,10 @@ class Model(Protocol):
         """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where
         some are given."""
 
-    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
-        """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes
-        there changes them. False where the framework keeps its own, and `load` tells it. With `births` the bound
-        gradients are born in their views too, where the framework can."""
+    def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
+        """Keep the parameters in this memory from now on (canonical shapes), with their values: writing there changes
+        them. False where the framework has memory of its own; then `load` sets them. With `placement` the bound
+        gradients are allocated in their views too, where the framework can."""
 
     def values(self) -> list[np.ndarray]:
         """Parameters in canonical shape and order (views or copies)."""

@@ -146,7 +146,8 @@ def build(
         if any(side < 1 for side in found.output_shape):
             raise FieldError(
                 "workload.image_side",
-                f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one",
+                f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; "
+                "give a larger one",
             )
         input_mac = found.mac if found.input_mac is None else found.input_mac
         layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))

@@ -108,10 +108,16 @@ class Profile(_Part):
     def why_not(self, network: Network, batch: int) -> str:
         """Why this profile does not tell the times of that network at that batch; empty when it does."""
         if [layer.name for layer in self.layers] != [layer.name for layer in network.layers]:
-            return f"is of another network: {self.workload} with {len(self.layers)} layers, not {network.name} with {len(network.layers)}"
+            return (
+                f"is of another network: {self.workload} with {len(self.layers)} layers, not {network.name} "
+                f"with {len(network.layers)}"
+            )
         for own, other in zip(self.layers, network.layers, strict=True):
             if own.mac != other.mac:
-                return f"is of another size of {self.workload}: layer {own.name} has {own.mac} multiply-accumulates a sample, not {other.mac}"
+                return (
+                    f"is of another size of {self.workload}: layer {own.name} has {own.mac} "
+                    f"multiply-accumulates a sample, not {other.mac}"
+                )
         return "" if self.batch == batch else f"is of batch {self.batch}, not {batch}"
 
 
@@ -228,7 +234,10 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     if not why and profile.node != folder.name:
         why = f"is of another machine, {profile.node}, not {folder.name}"
     if not why and (profile.framework, profile.threads) != (case.framework, case.threads_per_rank):
-        why = f"is of {profile.framework} with {profile.threads} threads, not {case.framework} with {case.threads_per_rank}"
+        why = (
+            f"is of {profile.framework} with {profile.threads} threads, not {case.framework} with "
+            f"{case.threads_per_rank}"
+        )
     if why:
         raise MissingInput(f"{shown(path)} {why}", f"`{command(case)}` makes a new one")
     return profile
@@ -243,5 +252,9 @@ def command(case: TrainCase) -> str:
 
 
 def _words(case: TrainCase, batch: int) -> str:
-    side = "" if case.workload_options.image_side is None else f" at side {case.workload_options.image_side}"
-    return f"{case.workload}{side}, width {case.workload_options.width:g}, batch {batch}, {case.framework} with {case.threads_per_rank} threads"
+    options = case.workload_options
+    side = "" if options.image_side is None else f" at side {options.image_side}"
+    return (
+        f"{case.workload}{side}, width {options.width:g}, batch {batch}, {case.framework} with "
+        f"{case.threads_per_rank} threads"
+    )

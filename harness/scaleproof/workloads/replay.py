@@ -1,8 +1,8 @@
-"""Compute by the clock: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready when
-they would be.
+"""Replayed compute: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready at the
+times of the profile.
 
-What is slept lies on a schedule that starts with the pass, so that the lateness of one awakening does not add to the
-next. Between passes nothing is caught up: how late the last awakening of each was is kept, in `late`."""
+Sleeps follow a schedule that starts with the pass, so that one late wake-up does not delay the next. Lateness is not
+made up between passes: that of each pass's last wake-up is kept in `late`."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Lateness:
 
 
 class ReplayModel:
-    """Implements workloads/model_contract.py without any numbers: parameters hold zeros that nobody computes with,
-    `shrink` times fewer than the network's."""
+    """A Model without any values: parameters are zeros that nothing computes with, `shrink` times fewer than the
+    network's."""
 
     def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
         sharper_timers()
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # Zeros take no memory until somebody writes them.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
-        crossed = replayed_exchanges(network, profile.batch, shrink)
-        self._forward = forward_events(network, profile, dilation, crossed)
-        self._backward = backward_events(network, profile, dilation, crossed)
+        exchanges = replayed_exchanges(network, profile.batch, shrink)
+        self._forward = forward_events(network, profile, dilation, exchanges)
+        self._backward = backward_events(network, profile, dilation, exchanges)
         self._update_ns = profile.update_s.median * dilation * SECOND
         shares = [
             layer.spec.share if isinstance(layer.spec, Strip) else 1.0
@@ -80,17 +80,17 @@ class ReplayModel:
         """See Model: on the schedule that the forward pass began."""
         self._perform(self._backward, self._end)
 
-    def _perform(self, scheduled: Sequence[PassEvent], start: int) -> int:
-        """When the pass is over by its schedule, which begins anew behind every exchange."""
-        for act in scheduled:
-            self._sleep_until(start + act.due_ns)
-            for index in act.parameters:
+    def _perform(self, events: Sequence[PassEvent], start: int) -> int:
+        """The end of the pass by its schedule, which starts again after every exchange."""
+        for event in events:
+            self._sleep_until(start + event.due_ns)
+            for index in event.parameters:
                 self._ready(index)
-            if act.last:
-                self._note(start + act.due_ns, act.due_ns)
-                start += act.due_ns
-            if act.cross is not None:
-                act.cross()
+            if event.last:
+                self._note(start + event.due_ns, event.due_ns)
+                start += event.due_ns
+            if event.exchange is not None:
+                event.exchange()
                 start = now()
         return start
 
@@ -103,7 +103,7 @@ class ReplayModel:
         """See PiecewiseModel."""
         self._stepped = [piece.size for piece in values]
 
-    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
         """See Model."""
         self._values = list(memory)
         return True

@@ -1,5 +1,5 @@
-"""When what happens in a pass whose layers take as long as a profile says: gradients become final, activations go to
-other ranks."""
+"""The schedule of a replayed pass, whose layers take as long as a profile says: when gradients become final, and when
+activations are exchanged."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ SECOND = 1e9
 
 
 class PassEvent(NamedTuple):
-    """What happens `due_ns` after a stretch of a pass began: the gradients of these parameters are final. The `last`
-    act ends its stretch, perhaps by an exchange; the next one begins when that is over."""
+    """An event `due_ns` after the start of a section of a pass: the gradients of these parameters are final. The `last`
+    event ends its section, perhaps by an exchange; the next section begins after that."""
 
     due_ns: int
     parameters: tuple[int, ...] = ()
     last: bool = False
-    cross: Callable[[], object] | None = None
+    exchange: Callable[[], object] | None = None
 
 
 class ReplayedExchange:
     """An exchange of activations without values: arrays of the right size, there and back."""
 
-    def __init__(self, way: ActivationExchange, features: int, batch: int, before: ReplayedExchange | None) -> None:
-        self._way, self._features, self._batch, self._before = way, features, batch, before
+    def __init__(
+        self, exchange: ActivationExchange, features: int, batch: int, before: ReplayedExchange | None
+    ) -> None:
+        self._way, self._features, self._batch, self._before = exchange, features, batch, before
         self._own, self.found = (np.zeros((0, features), np.float32) for _ in range(2))
 
     def forward(self) -> None:
@@ -53,49 +55,49 @@ def replayed_exchanges(network: Network, batch: int, shrink: float) -> dict[str,
     for layer in network.layers:
         if isinstance(layer.spec, ExchangeLayer):
             last = found[layer.name] = ReplayedExchange(
-                layer.spec.way, shrunk(prod(layer.input_shape), shrink), batch, last
+                layer.spec.exchange, shrunk(prod(layer.input_shape), shrink), batch, last
             )
     return found
 
 
 def forward_events(
-    network: Network, profile: Profile, dilation: float, crossed: dict[str, ReplayedExchange]
+    network: Network, profile: Profile, dilation: float, exchanges: dict[str, ReplayedExchange]
 ) -> list[PassEvent]:
-    """Nothing but exchanges happens before the end. A strip takes its share of a whole layer's work."""
+    """Exchanges, and the end of the pass. A strip takes its share of a whole layer's time."""
     times = {layer.name: layer for layer in profile.layers}
-    acts, passed = [], 0.0
+    events, elapsed = [], 0.0
     for layer in network.layers:
-        if layer.name in crossed:
-            acts.append(PassEvent(_ns(passed, dilation), (), True, crossed[layer.name].forward))
-            passed = 0.0
+        if layer.name in exchanges:
+            events.append(PassEvent(_ns(elapsed, dilation), (), True, exchanges[layer.name].forward))
+            elapsed = 0.0
         else:
-            passed += times[layer.name].forward_s.median * _work(layer)
-    return [*acts, PassEvent(_ns(passed, dilation), (), True)]
+            elapsed += times[layer.name].forward_s.median * _work(layer)
+    return [*events, PassEvent(_ns(elapsed, dilation), (), True)]
 
 
 def backward_events(
-    network: Network, profile: Profile, dilation: float, crossed: dict[str, ReplayedExchange]
+    network: Network, profile: Profile, dilation: float, exchanges: dict[str, ReplayedExchange]
 ) -> list[PassEvent]:
-    """Last layer first; nobody wants the gradient of the network's input."""
+    """Last layer first; the gradient of the network's input is not computed."""
     times = {layer.name: layer for layer in profile.layers}
     first, numbered = 0, []
     for layer in network.layers:
         numbered.append((layer, tuple(range(first, first + len(layer.variables)))))
         first += len(layer.variables)
-    acts, passed = [], 0.0
+    events, elapsed = [], 0.0
     for layer, own in reversed(numbered):
-        if layer.name not in crossed:
+        if layer.name not in exchanges:
             if own:
-                acts.append(
+                events.append(
                     PassEvent(
-                        _ns(passed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own))
+                        _ns(elapsed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own))
                     )
                 )
-            passed += times[layer.name].backward_s.median * _work(layer)
+            elapsed += times[layer.name].backward_s.median * _work(layer)
         elif layer.inputs != (INPUT,):
-            acts.append(PassEvent(_ns(passed, dilation), (), True, crossed[layer.name].backward))
-            passed = 0.0
-    return [*acts, PassEvent(_ns(passed, dilation), (), True)]
+            events.append(PassEvent(_ns(elapsed, dilation), (), True, exchanges[layer.name].backward))
+            elapsed = 0.0
+    return [*events, PassEvent(_ns(elapsed, dilation), (), True)]
 
 
 def _work(layer: Layer) -> float:

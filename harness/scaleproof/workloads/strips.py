@@ -22,18 +22,18 @@ BORDER = "border"
 
 
 class ActivationExchange(Protocol):
-    """How activations cross; arrays are (points, features) float32, those that come back stay as they are until the
+    """How activations are exchanged; arrays are (points, features) float32. Returned arrays stay unchanged until the
     next pass."""
 
     def forward(self, own: np.ndarray) -> np.ndarray:
-        """What the next layer gets for what this rank has."""
+        """The input of the next layer, from this rank's own output."""
 
     def backward(self, gradient: np.ndarray) -> np.ndarray:
-        """The gradient of what `forward` got for that of what it gave."""
+        """The gradient of `forward`'s argument, from that of its result."""
 
 
 class ActivationExchanges(Protocol):
-    """Who makes them: a strategy."""
+    """What makes them: a strategy."""
 
     def border(self) -> ActivationExchange:
         """All points of the group to each of its ranks; back: the sum of a point's gradients to whom it belongs."""
@@ -45,10 +45,10 @@ class ActivationExchanges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLayer(LayerSpec):
-    """Activations leave for other ranks and come back."""
+    """Activations are sent to other ranks, and received from them."""
 
     features: int
-    way: ActivationExchange
+    exchange: ActivationExchange
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
@@ -96,8 +96,8 @@ def tail(network: Network) -> tuple[Layer, ...]:
 
 
 def strip_bounds(features: int, parts: int) -> list[int]:
-    """Where the strips of a layer begin, and its end: nearly equal ones."""
-    return [features * place // parts for place in range(parts + 1)]
+    """The start of each strip of a layer, and its end: nearly equal strips."""
+    return [features * part // parts for part in range(parts + 1)]
 
 
 def check_division(network: Network, parts: int) -> None:
@@ -115,18 +115,19 @@ def check_division(network: Network, parts: int) -> None:
     narrow = min(layers, key=lambda layer: layer.output_shape[0])
     if narrow.output_shape[0] < parts:
         raise SpecError(
-            f"layer {narrow.name!r} of {network.name!r} has {narrow.output_shape[0]} features for the {parts} ranks of a group; give more groups"
+            f"layer {narrow.name!r} of {network.name!r} has {narrow.output_shape[0]} features for the {parts} "
+            "ranks of a group; give more groups"
         )
 
 
-def divided(network: Network, parts: int, place: int, ways: ActivationExchanges) -> Network:
-    """What the rank at `place` among the `parts` of its group has. A lone rank has all."""
+def divided(network: Network, parts: int, rank: int, exchanges: ActivationExchanges) -> Network:
+    """The network of one rank among the `parts` of its group. A single rank has all of it."""
     check_division(network, parts)
     layers = tail(network)
     if parts == 1:
         return network
     before = layers[0].inputs
-    found = [_crossing(BORDER, before, layers[0].input_shape, ways.border(), prod(layers[0].input_shape))]
+    found = [_crossing(BORDER, before, layers[0].input_shape, exchanges.border(), prod(layers[0].input_shape))]
     for layer in layers:
         bounds = strip_bounds(layer.output_shape[0], parts)
         spec = layer.spec
@@ -136,8 +137,8 @@ def divided(network: Network, parts: int, place: int, ways: ActivationExchanges)
             bounds[-1],
             classifier=spec.classifier,
             inputs=(found[-1].name,),
-            start=bounds[place],
-            stop=bounds[place + 1],
+            start=bounds[rank],
+            stop=bounds[rank + 1],
             ranks=parts,
         )
         resolved = strip.resolve([found[-1].output_shape], 1.0)
@@ -157,7 +158,7 @@ def divided(network: Network, parts: int, place: int, ways: ActivationExchanges)
                 f"{layer.name}.join",
                 (layer.name,),
                 resolved.output_shape,
-                ways.join(bounds, layer is layers[-1]),
+                exchanges.join(bounds, layer is layers[-1]),
                 layer.output_shape[0],
             )
         )
@@ -179,5 +180,5 @@ def strips(network: Network) -> list[Strip | None]:
     return [spec if isinstance(spec, Strip) else None for spec in specs]
 
 
-def _crossing(name: str, inputs: tuple[str, ...], shape: Shape, way: ActivationExchange, features: int) -> Layer:
-    return Layer(ExchangeLayer(name, features, way, inputs=inputs), inputs, shape, (features,), (), 0, 0)
+def _crossing(name: str, inputs: tuple[str, ...], shape: Shape, exchange: ActivationExchange, features: int) -> Layer:
+    return Layer(ExchangeLayer(name, features, exchange, inputs=inputs), inputs, shape, (features,), (), 0, 0)

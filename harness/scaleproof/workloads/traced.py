@@ -159,7 +159,8 @@ def _attribute(where: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (where == error.name or where.startswith(error.name + ".")):
             raise SpecError(
-                f"no module {error.name!r} here ({here}) or among the installed packages; a torch module is named as package.module:name"
+                f"no module {error.name!r} here ({here}) or among the installed packages; a torch module is "
+                "named as package.module:name"
             ) from None
         raise SpecError(f"module {where!r} cannot be imported: {_said(error)}") from None
     except Exception as error:
@@ -190,7 +191,10 @@ def _suggested(module: nn.Module) -> str:
     for child in module.modules():
         if isinstance(child, nn.modules.conv._ConvNd):
             sides = len(child.kernel_size)
-            return f"give --input {child.in_channels}{'x224' * sides}: its first convolution reads {child.in_channels} channels, then sides of an image or volume"
+            return (
+                f"give --input {child.in_channels}{'x224' * sides}: its first convolution reads "
+                f"{child.in_channels} channels, then sides of an image or volume"
+            )
         if isinstance(child, nn.Embedding):
             return "give --input int64:128: its first layer reads tokens, here 128 of them"
         if isinstance(child, nn.Linear):

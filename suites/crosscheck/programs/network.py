@@ -15,7 +15,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.programs.common import mark, timed_iterations
-from scaleproof.programs.train import ARTIFACT_LIMIT
+from scaleproof.programs.train_results import ARTIFACT_LIMIT
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Data, initial_parameters, open_data

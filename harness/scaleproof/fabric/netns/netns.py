@@ -46,7 +46,8 @@ class Netns:
         return ""
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
-        """Why such nodes, or this cluster of them, cannot be made here, and what to do; None when no reason is known."""
+        """Why such nodes, or this cluster of them, cannot be made here, and what to do; None when no reason is
+        known."""
         try:
             return self._obstacle(slowed(cluster_of(case), case.dilation, case.shrink) if case else None)
         except subprocess.TimeoutExpired:

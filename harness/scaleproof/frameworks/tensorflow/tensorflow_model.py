@@ -64,7 +64,7 @@ class TensorflowModel:
         chosen = tuple(range(len(self._variables)) if only is None else only)
         self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
 
-    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
         """See Model: TensorFlow's variables have memory of their own."""
         return False
 

@@ -166,21 +166,21 @@ def _linear(layer: Layer, spec: Linear) -> nn.Module:
     return nn.Sequential(nn.Flatten(), linear) if len(layer.input_shape) > 1 and not spec.each else linear
 
 
-class _Cross(torch.autograd.Function):
-    """Activations that other ranks have a share in: what is done to them is another's, on arrays."""
+class _ExchangeFunction(torch.autograd.Function):
+    """Activations that are exchanged with other ranks, as arrays, outside of torch."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, way: ActivationExchange) -> torch.Tensor:
-        ctx.way = way
-        return torch.from_numpy(way.forward(x.detach().numpy()))
+    def forward(ctx: Any, x: torch.Tensor, exchange: ActivationExchange) -> torch.Tensor:
+        ctx.exchange = exchange
+        return torch.from_numpy(exchange.forward(x.detach().numpy()))
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return torch.from_numpy(ctx.way.backward(gradients[0].numpy())), None
+        return torch.from_numpy(ctx.exchange.backward(gradients[0].numpy())), None
 
 
-def _crossing(_: Layer, spec: ExchangeLayer) -> nn.Module:
-    return nn.Sequential(nn.Flatten(), _Function(lambda x: _Cross.apply(x, spec.way)))
+def _exchange(_: Layer, spec: ExchangeLayer) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), _Function(lambda x: _ExchangeFunction.apply(x, spec.exchange)))
 
 
 def _mean(layer: Layer, _: Mean) -> nn.Module:
@@ -204,7 +204,7 @@ _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
     Linear: _linear,
     Strip: _linear,
     Recurrent: _Recurrent,
-    ExchangeLayer: _crossing,
+    ExchangeLayer: _exchange,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),

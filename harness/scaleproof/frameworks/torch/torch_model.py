@@ -37,7 +37,7 @@ class TorchModel:
         self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
-        self._births: GradientPlacement | None = None
+        self._placement: GradientPlacement | None = None
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
         """See Model."""
@@ -54,11 +54,11 @@ class TorchModel:
 
     def backward(self) -> None:
         """See Model."""
-        if self._births is None:
+        if self._placement is None:
             self._loss.backward()  # type: ignore[no-untyped-call]
             return
-        self._births.begin()
-        with self._births:
+        self._placement.begin()
+        with self._placement:
             self._loss.backward()  # type: ignore[no-untyped-call]
 
     def update(self, only: Sequence[int] | None = None) -> None:
@@ -89,9 +89,9 @@ class TorchModel:
             [torch.zeros_like(piece) for piece in pieces],
         ]
 
-    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
         """See Model."""
-        self._births = births
+        self._placement = placement
         for parameter, place in zip(self._parameters, memory, strict=True):
             np.copyto(place, parameter.detach().numpy())
             parameter.data = torch.from_numpy(place)
@@ -117,10 +117,10 @@ class TorchModel:
 
         def gradient_done(parameter: torch.Tensor) -> None:
             assert parameter.grad is not None
-            if self._births is None:
+            if self._placement is None:
                 view.copy_(parameter.grad)
             else:
-                self._births.place(parameter.grad, lambda shape: gradient)
+                self._placement.place(parameter.grad, lambda shape: gradient)
             parameter.grad = None  # the next backward pass brings a fresh one
             ready(index)
 

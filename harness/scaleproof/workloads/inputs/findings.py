@@ -78,8 +78,6 @@ def settle(record: list[dict[str, Any]], found: list[Finding]) -> None:
     record.extend(asdict(finding) for finding in found)
     for finding in found:
         if finding.outcome == "fail":
-            raise BadInput(
-                f"{finding.check} {finding.name} of {finding.dataset}: {finding.value}, must be {finding.bound}; {finding.detail}".rstrip(
-                    "; "
-                )
-            )
+            what = f"{finding.check} {finding.name} of {finding.dataset}"
+            detail = f"; {finding.detail}" if finding.detail else ""
+            raise BadInput(f"{what}: {finding.value}, must be {finding.bound}{detail}")

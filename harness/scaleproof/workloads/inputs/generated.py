@@ -16,7 +16,10 @@ UNUSED, ALIKE = 0.05, 0.01
 def reversal(data: Reversal, seed: int) -> Findings:
     """Sequences of tokens and the same backwards."""
     found = Findings("synthetic reversal")
-    recipe = f"numpy.random.default_rng([{seed}, 5]).choice of {REVERSED_TOKENS}^{REVERSED_LENGTH} sequences without replacement, their digits as tokens"
+    recipe = (
+        f"numpy.random.default_rng([{seed}, 5]).choice of {REVERSED_TOKENS}^{REVERSED_LENGTH} sequences without "
+        "replacement, their digits as tokens"
+    )
     if not _table(found, "reversal", data, seed, recipe):
         return found
     found.absent("D8", "largest class", "every position has a label of its own")
@@ -40,7 +43,10 @@ def reversal(data: Reversal, seed: int) -> Findings:
 def topics(data: Topics, seed: int) -> Findings:
     """Sentences whose words tell their topic."""
     found = Findings("synthetic topics")
-    recipe = f"numpy.random.default_rng([{seed}, 6]); {TOPIC_COUNT} topics with {WORDS // TOPIC_COUNT} words of their own; a word comes from them with probability {OWN_SHARE}"
+    recipe = (
+        f"numpy.random.default_rng([{seed}, 6]); {TOPIC_COUNT} topics with {WORDS // TOPIC_COUNT} words of "
+        f"their own; a word comes from them with probability {OWN_SHARE}"
+    )
     if not _table(found, "topics", data, seed, recipe):
         return found
     labels = data.rows.labels

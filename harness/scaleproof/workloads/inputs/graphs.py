@@ -138,7 +138,10 @@ def _arcs(found: Findings, graph: WebGraph, seed: int) -> None:
     inside = float((graph.host[graph.source] == graph.host[graph.target]).mean())
     null = np.random.default_rng([seed, 11]).permutation(graph.target)
     by_chance = float((graph.host[graph.source] == graph.host[null]).mean())
-    detail = f"share of arcs inside hosts {inside:.3g}, with targets exchanged at random (degrees kept) {by_chance:.3g}; what the null has too is no structure"
+    detail = (
+        f"share of arcs inside hosts {inside:.3g}, with targets exchanged at random (degrees kept) "
+        f"{by_chance:.3g}; what the null has too is no structure"
+    )
     found.at_least("D11", "links inside hosts above the null", inside - by_chance, 0.1, detail)
 
 
@@ -159,7 +162,10 @@ def _tail(found: Findings, graph: WebGraph, into: np.ndarray, seed: int) -> None
     some = into if len(into) <= MOST_DEGREES else generator.choice(into, MOST_DEGREES, replace=False)
     fitted = fit_tail(some) or fit
     likely = goodness_of_fit(some, fitted, seed, REPEATS)
-    detail = f"share of {REPEATS} samples of the fitted law that fit worse; exponent {fitted.exponent:.2f} from {fitted.smallest} on"
+    detail = (
+        f"share of {REPEATS} samples of the fitted law that fit worse; exponent {fitted.exponent:.2f} from "
+        f"{fitted.smallest} on"
+    )
     bound = f"at least {LAW:g}, or a KS distance of at most {NEAR:g}"
     found.judge(
         "D9",
@@ -169,7 +175,10 @@ def _tail(found: Findings, graph: WebGraph, into: np.ndarray, seed: int) -> None
         likely >= LAW or fitted.distance <= NEAR,
         f"{detail}; KS distance {fitted.distance:.4f}",
     )
-    detail = f"a generated marginal against the published one; KS distance to the fitted law {fit.distance:.4f}, from {fit.smallest} arcs on"
+    detail = (
+        f"a generated marginal against the published one; KS distance to the fitted law {fit.distance:.4f}, "
+        f"from {fit.smallest} arcs on"
+    )
     found.between("D12", "exponent of in-degrees", fit.exponent, *EXPONENT, detail=detail)
 
 

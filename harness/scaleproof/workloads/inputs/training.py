@@ -30,8 +30,10 @@ from scaleproof.workloads.networks import Network
 DIGITS_PER_CLASS = (178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
 """Published counts of the classes 0 to 9 of the test set: UCI repository, page of data set 80."""
 PROVENANCE = (
-    "Optical Recognition of Handwritten Digits, test set (UCI data set 80), as scikit-learn 1.9 holds it; E. Alpaydin and C. Kaynak, Bogazici University; "
-    "donated July 1998, date of writing not stated; licence not stated in the file (scikit-learn's package: BSD-3-Clause); "
+    "Optical Recognition of Handwritten Digits, test set (UCI data set 80), as scikit-learn 1.9 holds it; E. "
+    "Alpaydin and C. Kaynak, Bogazici University; "
+    "donated July 1998, date of writing not stated; licence not stated in the file (scikit-learn's package: "
+    "BSD-3-Clause); "
     "13 people wrote on preprinted forms, NIST's programs reduced 32x32 bitmaps to 8x8 counts"
 )
 UNUSED = 0.05
@@ -139,7 +141,10 @@ def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) 
     name = f"synthetic {case.workload}"
     found, labels = Findings(name), np.concatenate([batch.labels for batch in pool])
     drawn = "standard_normal float32" if network.vocabulary is None else f"integers below {network.vocabulary},"
-    recipe = f"synthetic: numpy.random.default_rng([{seed}, minibatch, sample]); inputs {drawn} {network.input_shape}, labels integers below"
+    recipe = (
+        f"synthetic: numpy.random.default_rng([{seed}, minibatch, sample]); inputs {drawn} "
+        f"{network.input_shape}, labels integers below"
+    )
     found.add(
         "D1",
         "provenance",
@@ -170,7 +175,8 @@ def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) 
     found.absent(
         "D11",
         "null",
-        "labels are independent of the inputs: these data are a null themselves, and nothing is concluded from their losses",
+        "labels are independent of the inputs: these data are a null themselves, and nothing is concluded from "
+        "their losses",
     )
     _marginals(found, network, pool, labels.reshape(-1))
     return found
