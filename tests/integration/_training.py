@@ -12,7 +12,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
+from tests.short_form import case_from
 
 BASE = {
     "suite": "test",
@@ -52,7 +53,7 @@ class Outcome:
 
 def case_of(**fields: Any) -> TrainCase:
     """A case from what differs from BASE."""
-    case = parse_case(BASE | fields)
+    case = case_from(BASE | fields)
     assert isinstance(case, TrainCase)
     return case
 

@@ -12,7 +12,7 @@ from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.guests.guests import Guests
 from scaleproof.launch.teardown import processes
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 
 def need_guests() -> None:
@@ -38,7 +38,7 @@ def guest_case(**fields: Any) -> Any:
         "nodes": 2,
     }
     program = {"program": "transfer", "sizes": [8, 1 << 20], "iterations": 6} if "program" not in fields else {}
-    return parse_case({**base, **program, **fields})
+    return case_from({**base, **program, **fields})
 
 
 def kernel_of(launch: str, node: int, within_s: float = 30.0) -> psutil.Process:

@@ -26,9 +26,9 @@ from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import node_name, star
 from tests.integration.launches import launches
+from tests.short_form import case_from
 
 REACH = f"{sys.executable} -m scaleproof.fabric.netns.node_shell"
 GONE_S = 25.0
@@ -87,7 +87,7 @@ def _run(results: Path, cases: list[dict[str, Any]]) -> PlanOutcome:
     allocation = requested_allocation(NodeOptions(), os.environ)
     assert allocation is not None
     return run_plan(
-        launches([parse_case(fields) for fields in cases]),
+        launches([case_from(fields) for fields in cases]),
         results,
         size="ci",
         deadline_s=60.0,

@@ -18,8 +18,8 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import end_processes, processes, shared_memory
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
+from tests.short_form import case_from
 
 WITHIN_S = 10.0
 """From a fault to the end of its launch, once the fault can be seen."""
@@ -37,7 +37,7 @@ def small_case(arm: str = "healthy", **fields: Any) -> Any:
         "collective": "ring",
         "sizes": [4096],
     }
-    return parse_case({**base, "arm": arm, **fields})
+    return case_from({**base, "arm": arm, **fields})
 
 
 def launches(cases: list[Any], repetitions: int = 1) -> list[PlannedLaunch]:

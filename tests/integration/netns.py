@@ -8,8 +8,8 @@ import pytest
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.netns.netns import Netns
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.registry import entry
+from tests.short_form import case_from
 
 
 def need_netns() -> None:
@@ -37,4 +37,4 @@ def netns_case(**fields: Any) -> Any:
     transport = entry("transport", fields.get("transport", "tcp"))
     base |= {"collective": "ring"} if transport.point_to_point else {}
     base |= {"launcher": transport.launcher} if transport.launcher else {}
-    return parse_case({**base, **fields})
+    return case_from({**base, **fields})

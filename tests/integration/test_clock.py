@@ -19,10 +19,10 @@ from scaleproof.rank.clock_offsets import Reading, combined, compared, reading
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.record.trace import chrome_trace
-from scaleproof.spec.case import parse_case
 from tests.integration.launches import launches, small_case
+from tests.short_form import case_from
 
-THREE: Any = parse_case(
+THREE: Any = case_from(
     {
         "program": "collective",
         "suite": "s",

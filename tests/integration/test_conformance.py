@@ -25,10 +25,11 @@ from scaleproof.core.context import RankContext
 from scaleproof.launch.launchers import mpich
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, TrainCase, parse_case
+from scaleproof.spec.case import NATIVE, TrainCase
 from scaleproof.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
 from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
+from tests.short_form import case_from
 
 ROOT = Path(__file__).parents[2]
 RANKS = (1, 2, 3, 4, 5)
@@ -167,7 +168,7 @@ def case_of(variant: str, ranks: int) -> Any:
         return TrainCase(
             **common, framework=framework, strategy="sync", workload="dnn_digits", minibatch=ranks, steps=1
         )
-    return parse_case({**common, "program": "collective", "sizes": [8]})
+    return case_from({**common, "program": "collective", "sizes": [8]})
 
 
 @contextmanager

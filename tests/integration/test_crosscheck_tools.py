@@ -22,9 +22,9 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import shared_memory
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.programs import programs_folder
+from tests.short_form import case_from
 
 SUITE = Path(__file__).parents[2] / "suites" / "crosscheck"
 NET = {"workload": "dnn_digits", "workload.data": "digits", "minibatch": 64, "strategy.bucket_mib": 0.05}
@@ -75,7 +75,7 @@ COMMANDS = {"iperf3": "iperf3", "gnu_time": "time", "hyperfine": "hyperfine"}
 def launch(name: str, **fields: Any) -> PlannedLaunch:
     """A small case of one of the suite's programs."""
     common = {"program": "own", "suite": "crosscheck", "experiment": "e", "arm": name, "ranks": 2}
-    return PlannedLaunch(parse_case({**common, **CASES[name], **fields}), 0, 5, 0, str(programs_folder(SUITE)))
+    return PlannedLaunch(case_from({**common, **CASES[name], **fields}), 0, 5, 0, str(programs_folder(SUITE)))
 
 
 def run(planned: PlannedLaunch, results: Path) -> tuple[Record, Store]:
@@ -120,7 +120,7 @@ def test_ddp_and_our_strategy_train_the_same_network(tmp_path: Path) -> None:
         "transport": "gloo",
         "strategy": "sync_overlap",
     }
-    ours, our_store = run(PlannedLaunch(parse_case({**fields, "steps": 5, "warmup": 1}), 0, 5, 0), tmp_path / "ours")
+    ours, our_store = run(PlannedLaunch(case_from({**fields, "steps": 5, "warmup": 1}), 0, 5, 0), tmp_path / "ours")
     theirs, mine = (
         np.load(where.folder(one) / "parameters.npy") for where, one in ((store, record), (our_store, ours))
     )

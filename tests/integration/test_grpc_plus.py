@@ -17,7 +17,6 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.transports.contract import PointToPoint
@@ -25,6 +24,7 @@ from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
 from tests.integration._training import case_of as training
 from tests.integration._training import launch as alone
 from tests.integration.guests import guest_case, need_guests
+from tests.short_form import case_from
 
 COUNT, REQUEST = 5, 8 * REQUEST_WORDS
 STEPS, TOLERANCE = 8, 1e-5
@@ -32,7 +32,7 @@ STEPS, TOLERANCE = 8, 1e-5
 
 def case() -> Any:
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": 2}
-    return parse_case({**fields, "transport": "grpc+shm", "collective": "ring"})
+    return case_from({**fields, "transport": "grpc+shm", "collective": "ring"})
 
 
 def open_transport(context: RankContext) -> GrpcPlus:

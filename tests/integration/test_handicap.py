@@ -12,7 +12,7 @@ from scaleproof.core.recorder import now, read_events
 from scaleproof.programs import collective, transfer
 from scaleproof.programs.handicap import finished
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 SLEEP_NS = 3_000_000
 BASE: dict[str, Any] = {
@@ -52,7 +52,7 @@ def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(
         assert share or min(found) < 1e9
 
     monkeypatch.setattr(collective, "prepare", lambda *given: slow_start(prepare(*given)))
-    assert run_ranks(parse_case(BASE | {"program": "collective", "collective": "ring", "handicap": share}), body) == [
+    assert run_ranks(case_from(BASE | {"program": "collective", "collective": "ring", "handicap": share}), body) == [
         "",
         "",
     ]
@@ -72,7 +72,7 @@ def test_every_round_trip_lasts_longer_by_the_share(monkeypatch: pytest.MonkeyPa
             assert len(found) == 5 and min(found) >= 2 * SLEEP_NS
 
     monkeypatch.setattr(transfer, "_round_trip", slow)
-    assert run_ranks(parse_case(BASE | {"program": "transfer", "handicap": 1.0}), body) == ["", ""]
+    assert run_ranks(case_from(BASE | {"program": "transfer", "handicap": 1.0}), body) == ["", ""]
 
 
 def test_the_wait_is_a_share_of_what_the_sample_took() -> None:

@@ -16,12 +16,12 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from scaleproof.workloads import data
 from scaleproof.workloads.inputs import training
 from scaleproof.workloads.inputs.findings import BadInput
+from tests.short_form import case_from
 
 ROOT = Path(__file__).parents[2]
 BROKEN = """\
@@ -127,4 +127,4 @@ DIGITS = {
 
 @pytest.mark.parametrize("body", [_train, _train_on_another_file], ids=["sound", "another_file"])
 def test_rank_0_checks_digits_before_any_step(body: Callable[[RankContext], None]) -> None:
-    assert run_ranks(parse_case(DIGITS), body) == ["", ""]
+    assert run_ranks(case_from(DIGITS), body) == ["", ""]

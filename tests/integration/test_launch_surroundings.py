@@ -20,9 +20,9 @@ from scaleproof.launch.preflight import machine_preflight
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.record.wire import carried, misled
-from scaleproof.spec.case import parse_case
 from tests.integration.in_namespace import OTHER, namespaced, unshare
 from tests.integration.launches import launches, small_case
+from tests.short_form import case_from
 
 MIB = 1 << 20
 
@@ -211,7 +211,7 @@ def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkey
     }
     cases = [
         small_case(transport="tcp"),
-        parse_case(
+        case_from(
             {
                 "program": "transfer",
                 "suite": "tests",
@@ -222,7 +222,7 @@ def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkey
                 "sizes": [4096],
             }
         ),
-        parse_case({**train, "suite": "tests", "experiment": "wrong", "arm": "a", "ranks": 2, "transport": "tcp"}),
+        case_from({**train, "suite": "tests", "experiment": "wrong", "arm": "a", "ranks": 2, "transport": "tcp"}),
     ]
     outcome = run_plan(launches(cases), tmp_path, size="ci", deadline_s=60)
     records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]

@@ -12,11 +12,11 @@ import pytest
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns, netns_case
+from tests.short_form import case_from
 
 MIB = 1 << 20
 SEED = 1000
@@ -71,7 +71,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
         for name in TRAINING
     ]
     cases.append(
-        parse_case(
+        case_from(
             {"suite": "tests", "experiment": "netns", "arm": "alone", "ranks": 1, **trains, "strategy": "local_only"}
         )
     )

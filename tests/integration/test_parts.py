@@ -11,8 +11,9 @@ from scaleproof.collectives.group import Group, open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import CollectiveCase, parse_case
+from scaleproof.spec.case import CollectiveCase
 from scaleproof.transports.contract import Array
+from tests.short_form import case_from
 
 PARTS = ((3, 0, 4), (1, 2))
 """Of 5 ranks: uneven, interleaved, numbered in another order."""
@@ -21,7 +22,7 @@ COUNTS = (0, 1, 17, 70_001)
 
 
 def case(transport: str, algorithm: str = "ring", tracing: str = "none", ranks: int = 5) -> CollectiveCase:
-    found = parse_case(
+    found = case_from(
         {
             "program": "collective",
             "suite": "test",

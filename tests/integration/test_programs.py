@@ -13,16 +13,17 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective, payload, transfer
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
+from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.transports.contract import Done
 from scaleproof.transports.shm.shm import SharedMemory
+from tests.short_form import case_from
 
 SIZES = (0, 1, 1000, 100_000)
 BASE = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 3, "warmup": 1, "sizes": SIZES}
 
 
 def case_of(**fields: Any) -> TransferCase | CollectiveCase:
-    case = parse_case(BASE | fields)
+    case = case_from(BASE | fields)
     assert isinstance(case, TransferCase | CollectiveCase)
     return case
 

@@ -13,11 +13,11 @@ import pytest
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.guests import guest_case, need_guests
 from tests.integration.launches import assert_nothing_left
+from tests.short_form import case_from
 
 STEPS = 3
 SEED = 1000
@@ -63,7 +63,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
         "transport.region_mib": 48,
     }
     cases = [guest_case(arm=name, **{**common, **fields}) for name, fields in CASES.items()]
-    alone = parse_case(
+    alone = case_from(
         {
             "suite": "tests",
             "experiment": "guests",

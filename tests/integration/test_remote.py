@@ -32,11 +32,11 @@ from scaleproof.remote.tensor_channel import (
     shared_channel,
 )
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region, Transport
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx
 from tests.integration.conformance import process_set
+from tests.short_form import case_from
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 DEVICES = ("shm", "ucx", "ucx over tcp")
@@ -50,7 +50,7 @@ def on(device: str, body: Callable[[RankContext, OneSided], None], timeout_s: fl
     transport = device.partition(" ")[0]
     if not registry.availability("transport", transport).available:
         pytest.skip(f"{transport} is not installed")
-    case = parse_case(
+    case = case_from(
         {
             "program": "transfer",
             "suite": "test",
@@ -130,7 +130,7 @@ def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[Shar
         channel.close()
         connected.close()
 
-    case = parse_case(
+    case = case_from(
         {
             "program": "transfer",
             "suite": "test",
@@ -278,13 +278,13 @@ def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
         ucx.transports_on = lambda interface: "self,tcp"
         process_set.check_everything(context, tmp_path)
 
-    assert run_ranks(parse_case(case), body, 120) == ["", "", ""]
+    assert run_ranks(case_from(case), body, 120) == ["", "", ""]
     found = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert len(found) > 1000 and not [one for one in found if not one["passed"]]
 
 
 def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
-    case = parse_case(
+    case = case_from(
         {
             "program": "transfer",
             "suite": "test",
@@ -565,7 +565,7 @@ def test_an_interface_that_does_not_exist_has_its_code() -> None:
             ucx.Ucx.connect(context)
         assert refused.value.code == "device_missing"
 
-    assert run_ranks(parse_case(case), body) == ["", ""]
+    assert run_ranks(case_from(case), body) == ["", ""]
 
 
 def test_a_tensor_beyond_the_region_has_its_code() -> None:

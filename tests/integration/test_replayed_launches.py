@@ -14,12 +14,13 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 from scaleproof.workloads.replay_schedule import backward_events
 from tests.integration.launches import assert_nothing_left, launches
 from tests.integration.netns import need_netns
+from tests.short_form import case_from
 
 FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S = 4e-3, 3e-3, 6e-3, 5e-3
 """Of every layer."""
@@ -43,7 +44,7 @@ def case_of(arm: str, **fields: Any) -> TrainCase:
         "compute": "replay",
         "strategy.bucket_mib": 0.01,
     }
-    case = parse_case(values | fields)
+    case = case_from(values | fields)
     assert isinstance(case, TrainCase)
     return case
 

@@ -20,10 +20,11 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import CollectiveCase, parse_case
+from scaleproof.spec.case import CollectiveCase
 from scaleproof.transports.shm import shm_messages
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.tcp import Tcp
+from tests.short_form import case_from
 
 BOTH = ["tcp", "shm"]
 ALGORITHMS = ["ring", "halving_doubling", "tree"]
@@ -39,7 +40,7 @@ def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:
         "transport": transport,
         "collective": algorithm,
     }
-    found = parse_case({**values, "sizes": [8]})
+    found = case_from({**values, "sizes": [8]})
     assert isinstance(found, CollectiveCase)
     return found
 

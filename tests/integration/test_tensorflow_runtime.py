@@ -17,7 +17,6 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import FieldError
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.sync import Sync
@@ -27,6 +26,7 @@ from scaleproof.transports.tensorflow import bind_redirect
 from scaleproof.transports.tensorflow.session_server import HeldTensor, SessionServer
 from scaleproof.transports.tensorflow.tensorflow_server import LIMIT, check_size
 from tests.integration._training import case_of
+from tests.short_form import case_from
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
 BEYOND_DEFAULT = 5 << 20
@@ -66,7 +66,7 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
             )
         servers.close()
 
-    assert run_ranks(parse_case(TWO | {"transport": "tensorflow-grpc"}), body) == ["", ""]
+    assert run_ranks(case_from(TWO | {"transport": "tensorflow-grpc"}), body) == ["", ""]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_message_above_the_default_limit_of_grpc_travels_in_chunks() -> None:
         transport.barrier()
         transport.close()
 
-    assert run_ranks(parse_case(TWO | {"transport": "grpc", "collective": "ring"}), body) == ["", ""]
+    assert run_ranks(case_from(TWO | {"transport": "grpc", "collective": "ring"}), body) == ["", ""]
 
 
 def test_a_limit_below_a_chunk_is_named_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_limit_below_a_chunk_is_named_before_anything_is_sent(monkeypatch: pyt
         with pytest.raises(MessageTooLarge, match="4096 bytes per message; use smaller chunks"):
             grpc.Grpc.connect(context)
 
-    assert run_ranks(parse_case(TWO | {"transport": "grpc", "collective": "ring"}), body) == ["", ""]
+    assert run_ranks(case_from(TWO | {"transport": "grpc", "collective": "ring"}), body) == ["", ""]
 
 
 def test_servers_belong_to_a_strategy_that_has_some_and_to_the_transport_that_runs_them() -> None:

@@ -12,8 +12,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import parse_case
 from tests.integration._training import case_of, launch
+from tests.short_form import case_from
 
 MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b"push")}
 
@@ -21,7 +21,7 @@ MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
 def test_bytes_of_the_traced_messages_are_those_of_the_collective(transport: str) -> None:
     """A ring over 2 ranks: every rank moves the whole array once per call."""
-    case = parse_case(
+    case = case_from(
         {
             "program": "collective",
             "suite": "s",

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scaleproof.core.board import LINE, Post
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost
-from scaleproof.spec.case import parse_case
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.local_only import LocalOnly
@@ -23,6 +22,7 @@ from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.sync_overlap import SyncOverlap
 from scaleproof.transports.contract import Collectives, Done
+from tests.short_form import case_from
 
 CASE = {
     "program": "train",
@@ -68,7 +68,7 @@ class FakeContext:
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
         self.post = Post(memoryview(bytearray(LINE)).cast("q"))
-        self.case = parse_case({**CASE, "ranks": world_size, "minibatch": world_size})
+        self.case = case_from({**CASE, "ranks": world_size, "minibatch": world_size})
         self.rank, self.facts = 0, dict[str, Any]()
 
     def at(self, *_: Any) -> None:

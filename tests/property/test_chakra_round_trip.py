@@ -19,10 +19,11 @@ from scaleproof.simulate.chakra.chakra_trace import MICRO, Node, Trace, read_tra
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import peak_profile
+from tests.short_form import case_from
 
 CLOSE = 0.01
 
@@ -49,7 +50,7 @@ def case_of(
         "compute.efficiency": 0.5,
     }
     fields |= {"transport": None} if strategy == "local_only" else {"transport": "tcp", "collective": collective}
-    found = parse_case({**fields, **workload, **more})
+    found = case_from({**fields, **workload, **more})
     assert isinstance(found, TrainCase)
     return found
 

@@ -17,7 +17,7 @@ from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.record_schema import SAMPLES, Clock, Record
 from scaleproof.record.store import Store, as_emulated
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 from tests.unit.claims.claims_samples import record
 
 KNOBS = st.tuples(st.integers(1, 64), st.sampled_from([1.0, 1.5, 4.0, 16.0, 37.0]))
@@ -133,7 +133,7 @@ def test_bandwidths_are_those_of_the_sizes_that_the_case_names(knobs: tuple[floa
 
 @given(st.floats(1, 64), st.lists(st.integers(0, 10**16), min_size=2, max_size=20))
 def test_moments_keep_their_order(dilation: float, moments: list[int]) -> None:
-    case = parse_case({**TRAIN, "dilation": dilation})
+    case = case_from({**TRAIN, "dilation": dilation})
     frame = pd.DataFrame(
         [(0, "step", 0, False, moment, moment, 0, np.nan) for moment in sorted(moments)], columns=list(SAMPLES.names)
     )
@@ -155,6 +155,6 @@ def test_a_store_gives_emulated_time_and_keeps_the_launchs_own() -> None:
 
 
 def test_a_simulated_record_is_in_true_time_as_it_is() -> None:
-    case = parse_case({**TRAIN, "fabric": "simulated", "dilation": 4, "shrink": 2})
+    case = case_from({**TRAIN, "fabric": "simulated", "dilation": 4, "shrink": 2})
     table = as_table(rows(10**12, [2000], 1000, ("communication",)))
     assert as_emulated(case, table).equals(table)

@@ -12,7 +12,7 @@ from scaleproof.core.record_schema import Code, Failure, Job, PlacedNode, Placem
 from scaleproof.core.recorder import EVENT_DTYPE
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 
 def case(**fields: Any) -> Any:
@@ -26,7 +26,7 @@ def case(**fields: Any) -> Any:
         "collective": "ring",
         "sizes": [8],
     }
-    return parse_case({**base, **fields})
+    return case_from({**base, **fields})
 
 
 def record(launch: str = "aa", **fields: Any) -> Record:

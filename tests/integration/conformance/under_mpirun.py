@@ -12,15 +12,15 @@ from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
-from scaleproof.spec.case import parse_case
 from tests.integration.conformance import process_set
+from tests.short_form import case_from
 
 
 def main(function: str, case_json: str, folder: Path) -> None:
     """The folder holds `board` and `rendezvous/`; results go there too."""
     rank, case = (
         int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]),
-        parse_case(json.loads(case_json)),
+        case_from(json.loads(case_json)),
     )
     context = RankContext(
         case=case,

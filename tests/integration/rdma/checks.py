@@ -20,8 +20,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.location import ADDRESS, NODE
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
-from scaleproof.spec.case import parse_case
 from scaleproof.transports.verbs.rdma import Rdma
+from tests.short_form import case_from
 
 CHECKS: dict[str, Callable[[Here], None]] = {}
 
@@ -63,7 +63,7 @@ def case_of(ranks: int, **fields: Any) -> Any:
         "collective": "ring",
         "sizes": [8],
     }
-    return parse_case(
+    return case_from(
         base
         | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "transport.region_mib": 64}
         | fields

@@ -14,10 +14,11 @@ from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
-from scaleproof.remote.tensor_channel import Edge, TransferCounts, open_channel
-from scaleproof.spec.case import Mechanism, TrainCase, parse_case
+from scaleproof.remote.tensor_channel import Edge, Mechanism, TransferCounts, open_channel
+from scaleproof.spec.case import TrainCase
 from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect
+from tests.short_form import case_from
 
 COUNT = 12
 SENT = {"tensors": COUNT, "nbytes": 4000 * COUNT}
@@ -102,7 +103,7 @@ def a_parameter_server_over_dynamic_allocation_trains_as_one_worker_does(here: H
 
 
 def _train(here: Here, mechanism: Mechanism) -> None:
-    case = parse_case(
+    case = case_from(
         {
             "suite": "test",
             "experiment": "rdma",
@@ -140,7 +141,7 @@ def _beside_one_worker(context: RankContext, folder: Path) -> None:
     alone = folder / f"alone-{context.rank}"
     (alone / "rendezvous").mkdir(parents=True)
     assert isinstance(context.case, TrainCase)
-    single = parse_case(context.case.model_dump() | ALONE)
+    single = case_from(context.case.model_dump() | ALONE)
     one = replace(
         context,
         case=single,

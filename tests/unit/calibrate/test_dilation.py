@@ -13,11 +13,12 @@ from scaleproof.calibrate.cluster_capacity import FILE, Capacity, read_capacity
 from scaleproof.calibrate.needed_dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import Spread
 from scaleproof.workloads.volumes import volume
+from tests.short_form import case_from
 
 NOWHERE = Path("no such machine")
 """Without a profile links are taken to be busy all the time."""
@@ -40,7 +41,7 @@ def case_of(**fields: Any) -> TrainCase:
         "fabric": "netns",
         "fabric.link_mbit": 10_000.0,
     }
-    case = parse_case(values | fields)
+    case = case_from(values | fields)
     assert isinstance(case, TrainCase)
     return case
 

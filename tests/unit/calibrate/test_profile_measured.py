@@ -14,11 +14,11 @@ from scaleproof.calibrate.measured_profiles import ProfileRequest, measure_profi
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.data import Synthetic
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import profile_of, read
+from tests.short_form import case_from
 
 NETWORKS = [
     ("vgg_a", 32, 0.03),
@@ -91,7 +91,7 @@ def test_the_command_stores_what_a_case_then_finds(
     processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["profile", "--workload", "dnn_digits", "--batch", "4", "--results", str(tmp_path)]) == 0
-    case = parse_case(
+    case = case_from(
         {
             "suite": "s",
             "experiment": "e",
@@ -149,7 +149,7 @@ def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path, capsy
 
 
 def test_a_framework_without_layers_to_time_is_refused_where_a_case_replays_it(tmp_path: Path) -> None:
-    case = parse_case(
+    case = case_from(
         {
             "suite": "s",
             "experiment": "e",

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from scaleproof.core.record_schema import Check, Code, RankStatus, Record
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 MS = 1_000_000
 """Nanoseconds."""
@@ -27,7 +27,7 @@ TRAIN: dict[str, Any] = {
 
 def record(case: dict[str, Any], plan_index: int = 0, checks: list[Check] | None = None, **fields: Any) -> Record:
     """A record with status ok."""
-    parsed = parse_case(case)
+    parsed = case_from(case)
     ranks = [
         RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end")
         for rank in range(parsed.ranks)

@@ -15,7 +15,7 @@ from scaleproof.cli import main
 from scaleproof.compare.comparison_schema import Comparison
 from scaleproof.compare.launch_values import PER_SIZE
 from scaleproof.core.record_schema import Warning
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 from tests.unit.compare.compare_records import (
     FAST,
     NEW,
@@ -108,7 +108,7 @@ def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tm
         "strategy": "sync",
         "workload": "dnn_digits",
     }
-    training = parse_case({**fields, "workload.data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
+    training = case_from({**fields, "workload.data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
     launches(tmp_path, FAST, "a", case=training, code=code("0ld"))
     launches(tmp_path, SLOW, "b", at=1, case=training, code=code("new", digest="e"))
     (row,) = compared(tmp_path, metrics=("final_loss",)).rows

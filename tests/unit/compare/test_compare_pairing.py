@@ -10,7 +10,7 @@ import pytest
 from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
 from scaleproof.compare.comparison_schema import NotPaired
 from scaleproof.compare.side_selection import select
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 from tests.unit.compare.compare_records import FAST, code, launches
 from tests.unit.records import case, record
 
@@ -30,7 +30,7 @@ def train(**fields: Any) -> Any:
         "strategy": "sync",
         "workload": "dnn_digits",
     }
-    return parse_case({**base, "minibatch": 8, "steps": 2, **fields})
+    return case_from({**base, "minibatch": 8, "steps": 2, **fields})
 
 
 def paired(results: Path, a: str, b: str) -> tuple[list[list[str]], list[str]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
+from tests.short_form import case_from
 from tests.unit.compare.compare_records import FAST, SLOW, code, compared, launches, said, two_commits
 
 
@@ -56,7 +56,7 @@ def test_a_metric_without_a_clock_needs_no_noise_floor_and_one_with_a_clock_cann
 
 
 def test_a_suite_that_is_not_here_is_told(tmp_path: Path) -> None:
-    own = parse_case({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
+    own = case_from({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
     for prefix in ("a", "b"):
         launches(tmp_path, FAST, prefix, case=own, code=code(f"{prefix}0"))
     assert "no suite gone is found here" in said(compared(tmp_path, "@commit:a0", "@commit:b0"))["suite_missing"]

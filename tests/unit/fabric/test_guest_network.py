@@ -21,7 +21,7 @@ from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.watch.failure_signs import ended_badly
 from scaleproof.launch.watch.rank_processes import OnNodes
 from scaleproof.rank.status_publisher import processes_file
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}
 
@@ -35,9 +35,9 @@ def test_ranks_fill_nodes_in_order_and_no_node_stays_empty(ranks, nodes, placed)
 
 
 def test_a_case_in_guests_means_eth0_unless_it_says_otherwise():
-    assert parse_case({**TRANSFER, "fabric": "guests"}).interface == "eth0"
-    assert parse_case({**TRANSFER, "fabric": "guests", "interface": "eth1"}).interface == "eth1"
-    assert parse_case(TRANSFER).interface == "lo"
+    assert case_from({**TRANSFER, "fabric": "guests"}).interface == "eth0"
+    assert case_from({**TRANSFER, "fabric": "guests", "interface": "eth1"}).interface == "eth1"
+    assert case_from(TRANSFER).interface == "lo"
     hindrance = Guests("eth1").obstacle()
     assert hindrance is not None and "no interface 'eth1'" in hindrance[0]
 

@@ -28,9 +28,9 @@ from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
 from scaleproof.launch.start.on_namespaces import NamespacesLauncher
 from scaleproof.record.wire import carried, past_the_links
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
 from scaleproof.spec.errors import FieldError, SpecError
+from tests.short_form import case_from
 
 MB = 10**6
 CASE = {
@@ -207,15 +207,15 @@ def test_a_bad_description_is_one_line_with_file_and_place(tmp_path, text, said)
 
 
 def test_more_nodes_than_addresses_are_refused():
-    case = parse_case({**CASE, "ranks": 70_000})
+    case = case_from({**CASE, "ranks": 70_000})
     with pytest.raises(SpecError, match="70000 nodes, and addresses for 64000"):
         cluster_of(case)
 
 
 def test_a_share_of_a_core_is_for_nodes_of_namespaces():
-    assert parse_case({**CASE, "fabric.node_cores": 0.25}).node_cores == 0.25
+    assert case_from({**CASE, "fabric.node_cores": 0.25}).node_cores == 0.25
     with pytest.raises((FieldError, ValueError), match="'netns' does"):
-        parse_case({**CASE, "fabric": "guests", "fabric.node_cores": 0.25})
+        case_from({**CASE, "fabric": "guests", "fabric.node_cores": 0.25})
 
 
 def test_an_interface_that_nodes_do_not_have_is_refused():
@@ -247,7 +247,7 @@ def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
         "collective": "ring",
         "sizes": [8],
     }
-    case = parse_case({**fields, "fabric": "netns", "fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4})
+    case = case_from({**fields, "fabric": "netns", "fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4})
     NamespacesLauncher("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).cores == 0.125
 
@@ -275,14 +275,14 @@ def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
         "collective": "ring",
         "sizes": [4096],
     }
-    case = parse_case({**fields, "fabric": "netns", "fabric.link_mbit": 100, "shrink": 8})
+    case = case_from({**fields, "fabric": "netns", "fabric.link_mbit": 100, "shrink": 8})
     NamespacesLauncher("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).shrink == 8
 
 
 def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
     fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "transfer", "transport": "tcp", "sizes": [8]}
-    case = parse_case({**fields, "fabric": "netns", "fabric.link_mbit": 100})
+    case = case_from({**fields, "fabric": "netns", "fabric.link_mbit": 100})
     assert (case.ranks, case.nodes, case.interface) == (2, 2, "eth0")
 
 

@@ -13,12 +13,13 @@ import pytest
 from scaleproof.core.context import RankContext
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Synthetic, initial_parameters, open_data
 from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network
+from tests.short_form import case_from
 
 SMALL = {
     "vgg_a": (32, 0.125),
@@ -59,7 +60,7 @@ def case_of(**fields: Any) -> TrainCase:
         "steps": 1,
         "minibatch": 64,
     }
-    case = parse_case({**base, **fields})
+    case = case_from({**base, **fields})
     assert isinstance(case, TrainCase)
     return case
 

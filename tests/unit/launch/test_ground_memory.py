@@ -8,7 +8,8 @@ from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, Node
 from scaleproof.launch.nodes.discovery import NodeAnswer
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation
-from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.spec.case import AnyCase
+from tests.short_form import case_from
 
 
 def allocated(slots: int) -> AllocatedNodes:
@@ -25,7 +26,7 @@ def allocated(slots: int) -> AllocatedNodes:
 
 
 def case(transport: str, ranks: int) -> AnyCase:
-    return parse_case(
+    return case_from(
         {
             "suite": "tests",
             "experiment": "allocated",

@@ -27,8 +27,8 @@ from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, options, requested_allocation
 from scaleproof.launch.nodes.srun import commands
 from scaleproof.launch.nodes.start_ranks import command
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
+from tests.short_form import case_from
 
 JOB = (
     "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] "
@@ -57,7 +57,7 @@ def case(**fields: Any) -> Any:
         "collective": "ring",
         "sizes": [64],
     }
-    return parse_case({**base, "ranks": 4, **fields})
+    return case_from({**base, "ranks": 4, **fields})
 
 
 def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> NodeAnswer:

@@ -10,7 +10,7 @@ import pytest
 from scaleproof.core.context import RankContext
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.remote.graph_analyser import Decision, PlacementError, decide
-from scaleproof.spec.case import parse_case
+from tests.short_form import case_from
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
 SERVERS = {PS: 0, WORKER: 1, "": 1}
@@ -40,7 +40,7 @@ def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
 
 def apart(body: Callable[[RankContext], None]) -> list[str]:
     """Run in a process of its own: TensorFlow's threads would not survive the forks of later tests."""
-    case = parse_case({"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "entry": "none"})
+    case = case_from({"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "entry": "none"})
     return run_ranks(case, body, 120.0)
 
 

@@ -10,8 +10,9 @@ import pytest
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError, SpecError
+from tests.short_form import case_from
 
 CASE: dict[str, Any] = {
     "program": "train",
@@ -68,7 +69,7 @@ CASE: dict[str, Any] = {
 )
 def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
-        parse_case({**CASE, **fields})
+        case_from({**CASE, **fields})
     error = raised.value.errors()[0]["ctx"]["error"]  # type: ignore[attr-defined]
     assert isinstance(error, FieldError) and error.field == field
 
@@ -85,13 +86,13 @@ def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field:
     ],
 )
 def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
-    found = parse_case({**CASE, **fields})
-    assert found.case_id != parse_case({**CASE, "fabric": found.fabric}).case_id
+    found = case_from({**CASE, **fields})
+    assert found.case_id != case_from({**CASE, "fabric": found.fabric}).case_id
 
 
 def test_cases_that_do_not_name_them_keep_their_identity() -> None:
     assert not {"channels", "bucket_order", "forward_waits"} & set(
-        parse_case(CASE).canonical().replace('"', " ").split()
+        case_from(CASE).canonical().replace('"', " ").split()
     )
 
 
@@ -99,7 +100,7 @@ def test_cases_that_do_not_name_them_keep_their_identity() -> None:
     "fields", [{"strategy.channels": 2}, {"strategy.communication": "main"}, {"strategy.forward_waits": "layer"}]
 )
 def test_a_trace_has_no_place_for_them(fields: dict[str, Any]) -> None:
-    case = parse_case({**CASE, **fields, "compute": "none"})
+    case = case_from({**CASE, **fields, "compute": "none"})
     assert isinstance(case, TrainCase)
     with pytest.raises(SpecError, match=f"{next(iter(fields))} .*: a trace has nodes and what they wait for"):
         trace_of(case, None, MessageCosts((Segment(None, 0.0, 0.0),), 0.0))

@@ -24,9 +24,10 @@ from scaleproof.simulate.cost_file import (
 )
 from scaleproof.simulate.cost_model import Uncertain
 from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
-from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
+from tests.short_form import case_from
 
 NO_FIT = Fit(r_squared=1.0, median_error=0.0, worst_error=0.0, worst_nbytes=0)
 
@@ -42,7 +43,7 @@ def case_of(**fields: Any) -> AnyCase:
         "collective": "ring",
         "ranks": 4,
     }
-    return parse_case({**common, "sizes": [1024, 1 << 20], **fields})
+    return case_from({**common, "sizes": [1024, 1 << 20], **fields})
 
 
 def training(**fields: Any) -> AnyCase:
@@ -55,7 +56,7 @@ def training(**fields: Any) -> AnyCase:
         "warmup": 1,
         "sizes": None,
     }
-    return parse_case(
+    return case_from(
         {
             name: value
             for name, value in {
@@ -336,7 +337,7 @@ def test_what_no_simulation_can_be_made_of_is_said_before_one_is(results: Path) 
 
 
 def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
-    case = parse_case(
+    case = case_from(
         {
             "program": "own",
             "suite": "x",
@@ -359,4 +360,4 @@ def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.Monke
     monkeypatch.setattr(registry, "availability", lambda *_, **__: missing)
     case = case_of(transport="rdma")
     assert obstacle(case) is None
-    assert obstacle(parse_case(case.model_dump(exclude={"fabric", "interface", "nodes"}))) is not None
+    assert obstacle(case_from(case.model_dump(exclude={"fabric", "interface", "nodes"}))) is not None

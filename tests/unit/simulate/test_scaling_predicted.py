@@ -60,7 +60,7 @@ def test_a_point_is_what_the_simulator_says_of_its_case():
     asked = question()
     point, case = asked.point(4), asked.case(4)
     prediction = simulate(
-        case.model_copy(update={"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.25}),
+        case.changed({"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.25}),
         asked.profiles(case)[0],
         cluster_of(case),
         UNSURE.central(),

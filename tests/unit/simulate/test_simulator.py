@@ -20,7 +20,7 @@ from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import ALL_EVENTS_OF, Prediction
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
 from scaleproof.spec.errors import SpecError
 from scaleproof.strategies import buckets
@@ -31,6 +31,7 @@ from scaleproof.strategies.step_program import Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume
+from tests.short_form import case_from
 
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 
@@ -53,7 +54,7 @@ def case_of(**fields: Any) -> TrainCase:
         "warmup": 1,
         "strategy.bucket_mib": 1e-5,
     }
-    found = parse_case({**common, **fields})
+    found = case_from({**common, **fields})
     assert isinstance(found, TrainCase)
     return found
 
@@ -194,7 +195,7 @@ def test_fusion_joins_what_is_ready_together():
     case = case_of(transport="horovod", collective="native", strategy="sync", link_mbit=None)
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
     tensors = len(network_of(case).parameter_shapes)
-    alone, joined = (simulated(case.model_copy(update={"transport.fusion_mib": mib}), slow) for mib in (0.0, 64.0))
+    alone, joined = (simulated(case.changed({"transport.fusion_mib": mib}), slow) for mib in (0.0, 64.0))
     assert alone.step_s - compute_s(case) == pytest.approx(tensors * 1e-4)
     assert joined.step_s - compute_s(case) == pytest.approx(1e-4)
 
@@ -252,9 +253,7 @@ def test_large_gradients_wait_for_the_thread_that_moves_them():
         "fabric.link_mbit": 20000.0,
     }
     case = case_of(**fields)
-    caller, thread = (
-        exchange_plan(case.model_copy(update={"transport": name}), network_of(case)) for name in ("tcp", "grpc")
-    )
+    caller, thread = (exchange_plan(case.changed({"transport": name}), network_of(case)) for name in ("tcp", "grpc"))
     assert thread.late == frozenset()
     large = [index for index, nbytes in enumerate(caller.parameters) if nbytes > SOCKET]
     assert caller.late == frozenset(range(max(large) + 1)), (
@@ -287,7 +286,7 @@ def test_emulated_time_is_taken_back_where_messages_cost_nothing():
     case = case_of(workload="vgg_a", bucket_mib=25.0, link_mbit=1000.0)
     plain = simulated(case).step_s
     for fields in ({"dilation": 8.0}, {"shrink": 16.0}, {"dilation": 4.0, "shrink": 64.0}):
-        found = simulated(case.model_copy(update={**fields, "strategy.bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
+        found = simulated(case.changed({**fields, "strategy.bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
         assert found.step_s == pytest.approx(plain, rel=1e-3)
         table = found.samples().to_pandas()
         steps = table[table["event"] == "step"]

@@ -20,8 +20,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.programs.own import load_entry
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.suite import load_suite
+from tests.short_form import case_from
 
 FOLDER = Path(__file__).parents[3] / "suites" / "awan2019"
 PROGRAMS = FOLDER / "programs"
@@ -109,7 +109,7 @@ class Device:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_reduced_where_it_lies_is_the_sum_and_moves_what_a_ring_moves(ranks: int):
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": ranks}
-    case, size = parse_case({**fields, "transport": "tcp", "collective": "ring"}), 31
+    case, size = case_from({**fields, "transport": "tcp", "collective": "ring"}), 31
     reduce = module("memories").reduce_where_it_lies
 
     def body(context: RankContext) -> None:
@@ -132,7 +132,7 @@ def test_arms_for_a_gpu_say_that_they_need_one(entry: str, options: dict[str, An
     program = load_entry(PROGRAMS, entry)
     if entry == "device_reduce":
         monkeypatch.setattr(program, "gpus", lambda: 0)
-    case = parse_case(
+    case = case_from(
         {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": entry, "ranks": 2, "options": options}
     )
     reason, advice = program.obstacle(case)
@@ -152,7 +152,7 @@ def trained(arm: str, speed: float, workload: str = "mobilenet") -> Launch:
         "minibatch": 8,
         "steps": 1,
     }
-    case = parse_case({"suite": "t", "experiment": "t", "arm": arm, **fields})
+    case = case_from({"suite": "t", "experiment": "t", "arm": arm, **fields})
     end = round(8 / speed * 1e9)
     rows = [("step", rank, 0, 0, end, 0, False) for rank in (0, 1)]
     rows += [("start", rank, 0, 0, 0, 0, False) for rank in (0, 1)] + [
@@ -162,7 +162,7 @@ def trained(arm: str, speed: float, workload: str = "mobilenet") -> Launch:
 
 
 def reduced(arm: str, seconds: float) -> Launch:
-    case = parse_case(
+    case = case_from(
         {
             "suite": "t",
             "experiment": "t",

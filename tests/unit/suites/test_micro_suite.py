@@ -14,8 +14,8 @@ from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.suite import SIZES, Suite, load_suite
+from tests.short_form import case_from
 from tests.unit.claims.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,18 +112,18 @@ def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:
     ("nbytes", "count"), [(4, 200), (64 << 10, 200), (MIB, 64), (16 * MIB, 5), (1 << 30, 5), (0, 200)]
 )
 def test_large_messages_get_as_many_iterations_as_their_budget_allows(nbytes: int, count: int) -> None:
-    case = parse_case({**TRANSFER, "iterations": 200, "budget_mib": 64})
+    case = case_from({**TRANSFER, "iterations": 200, "budget_mib": 64})
     assert case.program == "transfer" and repetitions(case, nbytes) == count
-    without = parse_case({**TRANSFER, "iterations": 200})
+    without = case_from({**TRANSFER, "iterations": 200})
     assert without.program == "transfer" and repetitions(without, nbytes) == 200
 
 
 def test_what_cannot_be_polled_takes_no_part_in_an_incast() -> None:
     obstacle = load_entry(FOLDER / "programs", "windows").obstacle
-    found = obstacle(parse_case({**windows("incast", 3), "transport": "gloo"}))
+    found = obstacle(case_from({**windows("incast", 3), "transport": "gloo"}))
     assert found is not None and "over gloo the arrival of a message shows only in a wait for it" in found[0]
-    assert obstacle(parse_case({**windows("one_way", 2), "transport": "gloo"})) is None
-    assert obstacle(parse_case(windows("incast", 3))) is None
+    assert obstacle(case_from({**windows("one_way", 2), "transport": "gloo"})) is None
+    assert obstacle(case_from(windows("incast", 3))) is None
 
 
 def test_flows_are_named_in_the_mistake() -> None:

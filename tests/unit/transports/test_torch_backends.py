@@ -15,9 +15,9 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.transports.gloo import Gloo
 from scaleproof.transports.nccl import Nccl
+from tests.short_form import case_from
 
 LACKING = {
     "nccl": ("without NCCL", "CUDA"),
@@ -29,7 +29,7 @@ LACKING = {
 def case_of(transport: str, ranks: int = 2) -> Any:
     launcher = registry.get("transport", transport).launcher
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": ranks}
-    return parse_case({**fields, "transport": transport, "launcher": launcher})
+    return case_from({**fields, "transport": transport, "launcher": launcher})
 
 
 @pytest.mark.parametrize("name", LACKING)

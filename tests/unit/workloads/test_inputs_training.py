@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scaleproof.core.record_schema import InputCheck
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.workloads import data
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Digits, load_digits
@@ -18,6 +18,7 @@ from scaleproof.workloads.inputs import tables, training
 from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
 from scaleproof.workloads.inputs.tables import shared_rows
 from scaleproof.workloads.inputs.training import checked_data, training_inputs
+from tests.short_form import case_from
 
 SEED = 20
 
@@ -33,7 +34,7 @@ def case_of(**fields: Any) -> TrainCase:
         "steps": 3,
         "minibatch": 64,
     }
-    case = parse_case({**base, **fields})
+    case = case_from({**base, **fields})
     assert isinstance(case, TrainCase)
     return case
 

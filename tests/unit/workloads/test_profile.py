@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaleproof.spec import registry
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import node_type
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.networks import Network
@@ -23,6 +23,7 @@ from scaleproof.workloads.profile import (
     read,
     write,
 )
+from tests.short_form import case_from
 
 NODE = "xeon_e5_2698v3_x2"
 MACHINE = "0123456789ab"
@@ -50,7 +51,7 @@ def replayed(**fields: Any) -> TrainCase:
         "steps": 1,
         "compute": "replay",
     }
-    case = parse_case(values | fields)
+    case = case_from(values | fields)
     assert isinstance(case, TrainCase)
     return case
 

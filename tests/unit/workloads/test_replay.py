@@ -24,7 +24,7 @@ from scaleproof.record.pace import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.program import exchange_plan
 from scaleproof.spec import registry
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plan import PlannedLaunch
@@ -34,6 +34,7 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 from scaleproof.workloads.replay import NoData, ReplayModel
 from scaleproof.workloads.replay_schedule import PassEvent, backward_events
+from tests.short_form import case_from
 from tests.unit.claims.claims_samples import record, samples, step
 
 MS = 1_000_000
@@ -152,7 +153,7 @@ def test_shrunk_tensors_keep_an_element_and_empty_ones_stay_empty() -> None:
 
 @pytest.mark.parametrize("transport", ["tcp", "shm", "mpi", "grpc", "rdma"])
 def test_ranks_that_replay_have_no_framework_in_memory(transport: str) -> None:
-    case = parse_case({**CASE, "transport": transport, "launcher": "mpirun" if transport == "mpi" else "local"})
+    case = case_from({**CASE, "transport": transport, "launcher": "mpirun" if transport == "mpi" else "local"})
     script = (
         "import json, sys; from scaleproof.rank.fork_ranks import preload; preload(json.loads(sys.argv[1]));"
         "print(sorted(set(sys.modules) & {'torch', 'tensorflow', 'keras'}),"
@@ -170,7 +171,7 @@ def test_ranks_that_replay_have_no_framework_in_memory(transport: str) -> None:
 
 def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_named(tmp_path: Path) -> None:
     outcome = run_plan(
-        [PlannedLaunch(parse_case(CASE), 0, 1, 0)], tmp_path, size="ci", deadline_s=5.0, progress=Lines("test")
+        [PlannedLaunch(case_from(CASE), 0, 1, 0)], tmp_path, size="ci", deadline_s=5.0, progress=Lines("test")
     )
     found = next(Store(tmp_path).records())
     assert outcome.not_runnable == 1 and found.failure is not None
@@ -190,7 +191,7 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
 )
 def test_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
-        parse_case({**CASE, **fields})
+        case_from({**CASE, **fields})
     assert (
         isinstance(raised.value.errors()[0]["ctx"]["error"], FieldError)
         and raised.value.errors()[0]["ctx"]["error"].field == field
@@ -214,20 +215,20 @@ PEAK: dict[str, Any] = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficie
 )
 def test_what_a_prediction_would_not_follow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
-        parse_case({**CASE, **fields})
+        case_from({**CASE, **fields})
     assert raised.value.errors()[0]["ctx"]["error"].field == field  # type: ignore[attr-defined]
 
 
 def test_a_slowed_prediction_takes_fitted_costs_or_no_messages() -> None:
-    assert parse_case({**CASE, **PEAK, "fabric.costs": "fitted", "dilation": 8, "shrink": 64}).dilation == 8
+    assert case_from({**CASE, **PEAK, "fabric.costs": "fitted", "dilation": 8, "shrink": 64}).dilation == 8
     alone = {"transport": None, "collective": "native", "strategy": "local_only"}
-    assert parse_case({**CASE, **PEAK, **alone, "dilation": 8}).dilation == 8
+    assert case_from({**CASE, **PEAK, **alone, "dilation": 8}).dilation == 8
 
 
 @pytest.mark.parametrize("fields", [{"fabric": "host"}, {"fabric": "netns", "transport": "tcp"}])
 def test_the_times_of_a_suites_own_program_are_not_divided(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="own program is not slowed by it"):
-        parse_case(
+        case_from(
             {
                 "suite": "s",
                 "experiment": "e",
@@ -247,8 +248,8 @@ def test_a_shrunken_collective_keeps_whole_elements() -> None:
         del case[name]
     for size in (16, 32, 4096 + 16):
         with pytest.raises(ValueError, match=f"size {size} does not divide by 16 into whole elements of 4 B"):
-            parse_case({**case, "sizes": [4096, size]})
-    assert parse_case({**case, "sizes": [0, 64, 4096]}).shrink == 16
+            case_from({**case, "sizes": [4096, size]})
+    assert case_from({**case, "sizes": [0, 64, 4096]}).shrink == 16
 
 
 def test_sizes_that_do_not_divide_by_the_shrink_are_refused() -> None:
@@ -263,7 +264,7 @@ def test_sizes_that_do_not_divide_by_the_shrink_are_refused() -> None:
         "shrink": 16,
     }
     with pytest.raises(ValueError, match="size 1000 does not divide by 16"):
-        parse_case(sizes)
+        case_from(sizes)
 
 
 def pace(ticks: int, idle: int, queued_ns: int | None, at_ns: int) -> dict[str, Any]:
@@ -357,7 +358,7 @@ def test_buckets_hold_the_same_tensors_however_small_these_are() -> None:
     table: Network = registry.load("workload", "vgg_a")(32, 0.25)
     members = []
     for shrink in (1.0, 16.0):
-        case = parse_case(
+        case = case_from(
             {
                 **CASE,
                 "workload": "vgg_a",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import load
 from scaleproof.strategies.affinity import neighbours, split_cores
@@ -16,6 +16,7 @@ from scaleproof.workloads.layers import Linear
 from scaleproof.workloads.networks import Network, build
 from scaleproof.workloads.strips import strip_bounds, tail
 from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
+from tests.short_form import case_from
 
 MB = 1e6
 CASE: dict[str, Any] = {
@@ -89,7 +90,7 @@ def test_strips_cover_all_features_and_differ_by_at_most_one() -> None:
 
 
 def case(**fields: Any) -> TrainCase:
-    found = parse_case(CASE | fields)
+    found = case_from(CASE | fields)
     assert isinstance(found, TrainCase)
     return found
 

@@ -13,13 +13,14 @@ import yaml
 from scaleproof.core.context import RankContext
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import initial_parameters, open_data
 from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Conv, reduced
 from scaleproof.workloads.networks import Layer, Network
+from tests.short_form import case_from
 
 LAYER_COUNTS = Path(__file__).parents[2] / "data" / "layer_counts"
 WORKLOADS = {name: registry.load("workload", name) for name in registry.names("workload")}
@@ -42,7 +43,7 @@ def train_case(**fields: Any) -> TrainCase:
         "minibatch": 8,
         "steps": 1,
     }
-    case = parse_case(values | fields)
+    case = case_from(values | fields)
     assert isinstance(case, TrainCase)
     return case
 

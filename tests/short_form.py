@@ -1,0 +1,15 @@
+"""Cases for tests, written short: options of plugins by their own names, and those that a plugin lacks are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.spec.choice import nested
+from scaleproof.spec.earlier_form import converted
+
+
+def case_from(values: Mapping[str, Any]) -> AnyCase:
+    """A case of fields and options: `{"strategy": "parameter_server", "servers": 2, ...}`."""
+    return parse_case(nested(converted(values), lenient=True))
