@@ -166,7 +166,10 @@ def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
 
 
 def _exchange(given: argparse.Namespace) -> dict[str, Any]:
-    strategy = registry.get("strategy", given.strategy)
+    try:
+        strategy = registry.get("strategy", given.strategy)
+    except SpecError as unknown:
+        raise SpecError(f"--strategy: {unknown}") from None
     if strategy.divides_layers and ":" in given.workload:
         raise SpecError(
             f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does "

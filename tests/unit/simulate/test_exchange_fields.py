@@ -10,6 +10,8 @@ import pytest
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError, SpecError
 from tests.short_form import case_from

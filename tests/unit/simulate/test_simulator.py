@@ -19,6 +19,7 @@ from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import ALL_EVENTS_OF, Prediction
+from scaleproof.simulate.spans import ALL_EVENTS_OF, Prediction
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
