@@ -37,27 +37,31 @@ CASE: dict[str, Any] = {
     [
         (
             {"strategy.channels": 2, "fabric": "netns"},
-            "channels",
+            "strategy.channels",
             "on fabric 'netns' strategies make one call after the other",
         ),
-        ({"strategy.bucket_order": "front_first", "fabric": "host"}, "bucket_order", "'simulated' has it"),
+        ({"strategy.bucket_order": "front_first", "fabric": "host"}, "strategy.bucket_order", "'simulated' has it"),
         (
             {"strategy.forward_waits": "layer", "strategy": "distributed_update"},
-            "forward_waits",
+            "strategy.forward_waits",
             "not for strategy 'distributed_update'",
         ),
-        ({"strategy.channels": 2, "strategy": "parameter_server"}, "channels", "not for strategy 'parameter_server'"),
+        (
+            {"strategy.channels": 2, "strategy": "parameter_server"},
+            "strategy.channels",
+            "not for strategy 'parameter_server'",
+        ),
         (
             {"strategy.channels": 2, "transport": "horovod", "collective": "native", "transport.fusion_mib": 64},
-            "channels",
+            "strategy.channels",
             "fuses",
         ),
         (
             {"strategy.bucket_order": "front_first", "strategy.communication": "main"},
-            "bucket_order",
+            "strategy.bucket_order",
             "the main thread makes one call after the other",
         ),
-        ({"strategy.channels": 2, "strategy.forward_waits": "layer"}, "channels", "leave out forward_waits"),
+        ({"strategy.channels": 2, "strategy.forward_waits": "layer"}, "strategy.channels", "leave out forward_waits"),
         ({"collective": "hierarchical"}, "collective", "set nodes, or use 'ring'"),
         ({"collective": "hierarchical", "nodes": 4}, "collective", "as many ranks on each, at least two"),
         ({"collective": "hierarchical", "nodes": 3}, "collective", "not for 4 ranks on 3"),
@@ -93,7 +97,7 @@ def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
 
 
 def test_cases_that_do_not_name_them_keep_their_identity() -> None:
-    assert not {"channels", "bucket_order", "forward_waits"} & set(
+    assert not {"channels", "strategy.bucket_order", "forward_waits"} & set(
         case_from(CASE).canonical().replace('"', " ").split()
     )
 

@@ -17,6 +17,7 @@ from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.predicted_scaling import Question
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.cluster import cluster_of
+from scaleproof.spec.earlier_form import converted
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads import dnn
 from scaleproof.workloads.networks import Network
@@ -52,7 +53,7 @@ def question(
         "workload": "vgg_a",
         "fabric.link_mbit": 1000.0,
     }
-    given |= {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": shares[0], **fields}
+    given |= {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": shares[0], **converted(fields)}
     return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
 
 
@@ -264,7 +265,7 @@ def test_a_module_of_the_users_own_for_machines(
         (["--workload", "vgg_a", "--fabric", "25gb"], "unknown fabric '25gb'; did you mean '25g'?"),
         (["--workload", "vgg_a", "--transport", "tpc"], "unknown transport 'tpc'; did you mean 'tcp'?"),
         (["--workload", "vgg_a", "--strategy", "symc"], "--strategy: unknown strategy 'symc'"),
-        (["--workload", "vgg_a", "--servers", "3"], "--servers: strategy 'sync_overlap' has no servers"),
+        (["--workload", "vgg_a", "--servers", "3"], "--servers: strategy 'sync_overlap' has no option 'servers'"),
         (
             ["--workload", "vgg_a", "--profile", "xeon"],
             "--profile names a node type, --peak gives its rate: one of them",

@@ -12,7 +12,7 @@ import pytest
 from scaleproof.core.record_schema import InputCheck
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads import data
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Batch, Digits, load_digits
 from scaleproof.workloads.inputs import tables, training
 from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
@@ -47,11 +47,11 @@ TOPICS = case_of(workload="sentence_embedding", data="topics")
 
 
 def digits() -> Digits:
-    return Digits(check_workload(DIGITS), DIGITS.minibatch, SEED, 0, 1)
+    return Digits(network_of(DIGITS), DIGITS.minibatch, SEED, 0, 1)
 
 
 def found_in(rows: Digits) -> list[Finding]:
-    return training_inputs(DIGITS, check_workload(DIGITS), rows, SEED)
+    return training_inputs(DIGITS, network_of(DIGITS), rows, SEED)
 
 
 def outcomes(findings: list[Finding]) -> dict[str, str]:
@@ -67,7 +67,7 @@ def outcomes(findings: list[Finding]) -> dict[str, str]:
 )
 def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
     record: list[dict[str, Any]] = []
-    checked_data(case, check_workload(case), SEED, 0, record)
+    checked_data(case, network_of(case), SEED, 0, record)
     found = [InputCheck(**finding) for finding in record]  # the record's own form
     assert {finding.check for finding in found} == {f"D{number}" for number in range(1, 13)}
     assert outcomes([Finding(**finding) for finding in record]) == {}
@@ -76,7 +76,7 @@ def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
 
 def test_synthetic_data_say_so_in_their_name_and_recipe() -> None:
     record: list[dict[str, Any]] = []
-    checked_data(SYNTHETIC, check_workload(SYNTHETIC), SEED, 0, record)
+    checked_data(SYNTHETIC, network_of(SYNTHETIC), SEED, 0, record)
     assert all(finding["dataset"].startswith("synthetic") for finding in record)
     recipe = next(finding["value"] for finding in record if finding["check"] == "D1")
     assert "synthetic" in recipe and str(SEED) in recipe and "standard_normal" in recipe
@@ -84,7 +84,7 @@ def test_synthetic_data_say_so_in_their_name_and_recipe() -> None:
 
 def test_other_ranks_check_nothing() -> None:
     record: list[dict[str, Any]] = []
-    checked_data(SYNTHETIC.model_copy(update={"ranks": 2}), check_workload(SYNTHETIC), SEED, 1, record)
+    checked_data(SYNTHETIC.model_copy(update={"ranks": 2}), network_of(SYNTHETIC), SEED, 1, record)
     assert record == []
 
 
@@ -95,7 +95,7 @@ def test_another_file_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPat
         load_digits()
     record: list[dict[str, Any]] = []
     with pytest.raises(BadInput, match="D1 sha256 of digits"):
-        checked_data(DIGITS, check_workload(DIGITS), SEED, 0, record)
+        checked_data(DIGITS, network_of(DIGITS), SEED, 0, record)
     assert [(finding["check"], finding["outcome"]) for finding in record] == [("D1", "fail")]
 
 
@@ -109,7 +109,7 @@ def test_no_image_of_digits_stands_in_training_and_test() -> None:
     images, _ = load_digits()
     assert len(np.unique(images, axis=0)) == len(images)
     for seed in range(5):
-        rows = Digits(check_workload(DIGITS), 64, seed, 0, 1)
+        rows = Digits(network_of(DIGITS), 64, seed, 0, 1)
         assert shared_rows(rows.train.inputs, rows.test.inputs) == 0
 
 
@@ -153,7 +153,7 @@ def test_labels_that_leak_into_the_null_warn(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_synthetic_data_of_another_distribution_warn(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = check_workload(SYNTHETIC)
+    network = network_of(SYNTHETIC)
     rows = data.open_data(SYNTHETIC, network, SEED, 0)
     rows.batch(0).inputs[:] = np.abs(rows.batch(0).inputs)
     rows.batch(0).labels[:] //= 4
@@ -165,7 +165,7 @@ def test_synthetic_data_of_another_distribution_warn(monkeypatch: pytest.MonkeyP
 
 
 def test_a_repeated_synthetic_sample_warns() -> None:
-    network = check_workload(SYNTHETIC)
+    network = network_of(SYNTHETIC)
     rows = data.open_data(SYNTHETIC, network, SEED, 0)
     rows.batch(1).inputs[:] = rows.batch(0).inputs
     assert "D7 repeated rows" in outcomes(training_inputs(SYNTHETIC, network, rows, SEED))
@@ -182,7 +182,7 @@ def test_findings_are_kept_when_one_fails() -> None:
 
 
 def test_a_reversal_that_is_none_is_refused() -> None:
-    network = check_workload(REVERSAL)
+    network = network_of(REVERSAL)
     rows = data.Reversal(network, REVERSAL.minibatch, SEED, 0, 1)
     rows.rows.labels[7] = rows.rows.labels[7][::-1].copy()
     rows.rows.labels[7, 0] = (rows.rows.labels[7, 0] + 1) % network.classes
@@ -191,7 +191,7 @@ def test_a_reversal_that_is_none_is_refused() -> None:
 
 
 def test_sentences_that_do_not_tell_their_topic_warn() -> None:
-    network = check_workload(TOPICS)
+    network = network_of(TOPICS)
     rows = data.Topics(network, TOPICS.minibatch, SEED, 0, 1)
     rows.rows.inputs[:] = np.random.default_rng(0).integers(256, size=rows.rows.inputs.shape)
     assert outcomes(training_inputs(TOPICS, network, rows, SEED)) == {"D12 words of the sentence's own topic": "warn"}

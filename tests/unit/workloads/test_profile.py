@@ -68,8 +68,17 @@ def measured(case: TrainCase, node: str = MACHINE) -> Profile:
 
 
 def reckoned(case: TrainCase) -> Profile:
-    found: Network = registry.load("workload", case.workload)(case.image_side, case.width)
-    return peak_profile(found, case.minibatch // case.ranks, NODE, 0.5, image_side=case.image_side, width=case.width)
+    found: Network = registry.load("workload", case.workload)(
+        case.workload_options.image_side, case.workload_options.width
+    )
+    return peak_profile(
+        found,
+        case.minibatch // case.ranks,
+        NODE,
+        0.5,
+        image_side=case.workload_options.image_side,
+        width=case.workload_options.width,
+    )
 
 
 @pytest.mark.parametrize(

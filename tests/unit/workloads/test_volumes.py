@@ -11,7 +11,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import load
 from scaleproof.strategies.affinity import neighbours, split_cores
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.layers import Linear
 from scaleproof.workloads.networks import Network, build
 from scaleproof.workloads.strips import strip_bounds, tail
@@ -146,7 +146,7 @@ def test_networks_that_cannot_be_divided_are_one_line_before_any_process_starts(
     fields: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SpecError, match=words):
-        check_workload(case(**fields))
+        network_of(case(**fields))
 
 
 def test_a_core_is_the_communication_threads_where_every_rank_can_spare_one() -> None:

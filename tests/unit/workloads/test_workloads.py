@@ -15,7 +15,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import initial_parameters, open_data
 from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Conv, reduced
@@ -160,7 +160,7 @@ def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -
 )
 def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
-        check_workload(train_case(**fields))
+        network_of(train_case(**fields))
     assert "\n" not in str(caught.value)
 
 
@@ -177,7 +177,7 @@ def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], me
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, workload: str, ranks: int) -> None:
     one, several = train_case(data=data, workload=workload), train_case(data=data, workload=workload, ranks=ranks)
-    network = check_workload(one)
+    network = network_of(one)
     whole, parts = open_data(one, network, 7, 0), [open_data(several, network, 7, rank) for rank in range(ranks)]
     for step in (0, 1, 200):
         assert np.array_equal(whole.batch(step).inputs, np.concatenate([part.batch(step).inputs for part in parts]))
@@ -186,7 +186,7 @@ def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, workl
 
 def test_digits_train_and_test_are_apart_and_depend_on_the_seed() -> None:
     case = train_case(data="digits", minibatch=1438)
-    data, other = (open_data(case, check_workload(case), seed, 0) for seed in (1, 2))
+    data, other = (open_data(case, network_of(case), seed, 0) for seed in (1, 2))
     assert (len(data.batch(0).labels), len(data.test.labels)) == (1438, 359)
     rows = [image.tobytes() for image in np.concatenate([data.batch(0).inputs, data.test.inputs])]
     assert len(set(rows)) == len(rows) == 1797
@@ -213,7 +213,7 @@ def _compare_with_torch_optim(context: RankContext) -> None:
     from scaleproof.frameworks.torch.torch_model import TorchModel, module_of
 
     assert isinstance(context.case, TrainCase)
-    network = check_workload(context.case)
+    network = network_of(context.case)
     data = open_data(context.case, network, 0, 0)
     model = TorchModel(network, initial_parameters(network, 0), learning_rate=0.1, momentum=0.9, threads=1)
     model.bind([np.zeros(prod(shape), np.float32) for _, shape in network.parameter_shapes], 0.5, lambda _: None)
