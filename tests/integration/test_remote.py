@@ -32,7 +32,6 @@ from scaleproof.remote.tensor_channel import (
     shared_channel,
 )
 from scaleproof.spec import registry
-from scaleproof.spec.case import Mechanism
 from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region, Transport
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx

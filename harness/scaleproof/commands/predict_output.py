@@ -79,7 +79,10 @@ def _label(given: argparse.Namespace, found: Asked) -> Label | None:
     from scaleproof.record.digest import code_digest, machine_id
 
     costs = "fitted" if found.question.costs.source.startswith("fitted") else "stated"
-    case = found.question.case(found.nodes[-1]).changed({"fabric.costs": costs})
+    case = found.question.case(found.nodes[-1])
+    # not parsed anew: a module of the user's own is in no registry
+    fabric = case.fabric_options.model_copy(update={"costs": costs})
+    case = case.model_copy(update={"fabric_options": fabric})
     return Findings.read(given.results).of(case, "simulated", machine_id(), code_digest(case.fabric))
 
 

@@ -70,7 +70,7 @@ def nested(values: Mapping[str, Any], lenient: bool = False) -> dict[str, Any]:
         if not option:
             continue
         chosen = result.get(field)
-        if lenient and (chosen is None or not _has(field, chosen, option)):
+        if lenient and field in registry.FOLDERS and (chosen is None or not _has(field, chosen, option)):
             continue
         mapping = {"name": chosen} if isinstance(chosen, str) else dict(chosen or {})
         result[field] = mapping | {option: value}
@@ -78,8 +78,6 @@ def nested(values: Mapping[str, Any], lenient: bool = False) -> dict[str, Any]:
 
 
 def _has(field: str, chosen: Any, option: str) -> bool:
-    if field not in registry.FOLDERS:
-        return True
     name = chosen if isinstance(chosen, str) else chosen["name"]
     return option in registry.get(field, name).options.model_fields  # type: ignore[call-overload, no-any-return]
 

@@ -15,8 +15,7 @@ from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, Mechanism, TransferCounts, open_channel
-from scaleproof.spec.case import Mechanism, TrainCase
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.spec.case import TrainCase
 from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect
 from tests.short_form import case_from

@@ -267,12 +267,12 @@ def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFi
     folder = tmp_path / "suites" / "mine"
     folder.mkdir(parents=True)
     case = (
-        "workload: cd_dnn, width: 0.25, minibatch: 64, strategy: sync_overlap, steps: 1, ranks: 2, fabric: "
-        "simulated, cluster: ethernet_10g"
+        "workload: {name: cd_dnn, width: 0.25}, minibatch: 64, strategy: sync_overlap, steps: 1, ranks: 2, "
+        "fabric: {name: simulated, cluster: ethernet_10g}"
     )
     (folder / "suite.yaml").write_text(
         "suite: mine\ntitle: mine\nexperiments:\n  e:\n    summary: s\n"
-        f"    base: {{program: train, {case}, profile: xeon_e5_2698v3_x2, efficiency: 0.5}}\n"
+        f"    base: {{program: train, {case}, compute.profile: xeon_e5_2698v3_x2, compute.efficiency: 0.5}}\n"
         "    arms: {tcp: {transport: tcp, collective: ring}}\n"
         "    sizes: {smoke: {launches: 1, matrix: [{arms: [tcp]}]}}\n"
     )

@@ -10,8 +10,6 @@ import pytest
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError, SpecError
 from tests.short_form import case_from
@@ -41,16 +39,6 @@ CASE: dict[str, Any] = {
             "on fabric 'netns' strategies make one call after the other",
         ),
         ({"strategy.bucket_order": "front_first", "fabric": "host"}, "strategy.bucket_order", "'simulated' has it"),
-        (
-            {"strategy.forward_waits": "layer", "strategy": "distributed_update"},
-            "strategy.forward_waits",
-            "not for strategy 'distributed_update'",
-        ),
-        (
-            {"strategy.channels": 2, "strategy": "parameter_server"},
-            "strategy.channels",
-            "not for strategy 'parameter_server'",
-        ),
         (
             {"strategy.channels": 2, "transport": "horovod", "collective": "native", "transport.fusion_mib": 64},
             "strategy.channels",

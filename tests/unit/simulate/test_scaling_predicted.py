@@ -145,7 +145,9 @@ def test_a_minibatch_ends_what_can_be_asked_for():
 
 
 def test_there_are_never_more_servers_than_nodes():
-    assert [question(strategy="parameter_server", servers=4).case(nodes).servers for nodes in (1, 2, 8)] == [1, 2, 4]
+    assert [
+        question(strategy="parameter_server", servers=4).case(nodes).value("strategy.servers") for nodes in (1, 2, 8)
+    ] == [1, 2, 4]
 
 
 def test_a_measured_profile_is_drawn_from_its_intervals():
@@ -210,7 +212,7 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     missed = verdict(
         "not reproduced",
         "validation.prediction",
-        {"what": "predictions", "evidence": "simulated", "alike": ["costs"]},
+        {"what": "predictions", "evidence": "simulated", "alike": ["fabric.costs"]},
         **here,
         missed_by=0.07,
     )
@@ -223,9 +225,9 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     assert main(words) == 0
     label = json.loads(capsys.readouterr().out)["label"]
     assert label["standing"] == "not validated here"
-    assert label["why"] == ["predictions: not judged on costs stated"]
+    assert label["why"] == ["predictions: not judged on fabric.costs stated"]
     assert [(note["code"], note["values"]["fields"]) for note in label["notes"]] == [
-        ("not covered", {"costs": "stated"})
+        ("not covered", {"fabric.costs": "stated"})
     ]
 
 

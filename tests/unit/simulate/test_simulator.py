@@ -19,7 +19,6 @@ from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import ALL_EVENTS_OF, Prediction
-from scaleproof.simulate.spans import ALL_EVENTS_OF, Prediction
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
@@ -309,7 +308,7 @@ def test_samples_have_every_rank_in_the_timed_region_and_the_parts_of_the_first_
 
 
 def test_what_is_not_simulated_says_so():
-    case = case_of().model_copy(update={"strategy": "tensorflow_parameter_server"})
+    case = case_of(strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native")
     with pytest.raises(SpecError, match="'tensorflow_parameter_server' is not simulated; "):
         simulated(case)
 

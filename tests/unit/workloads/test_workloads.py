@@ -15,7 +15,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import initial_parameters, open_data
 from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Conv, reduced
@@ -160,7 +160,7 @@ def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -
 )
 def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
-        network_of(train_case(**fields))
+        check_workload(train_case(**fields))
     assert "\n" not in str(caught.value)
 
 
