@@ -19,23 +19,23 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     data = load(results, size, suites)
     reports.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(reports / "runs", ignore_errors=True)
-    pages = Pages(reports, size, [found.name for found in data])
+    pages = Pages(reports, size, [one_suite.name for one_suite in data])
     profiles = machine.profiles(results, data)
     machine.write(pages, profiles)
     costs.write(pages, results, profiles)
-    for found in data:
-        suite.write(pages, found, profiles)
-        for launch in found.launches.values():
-            run.write(pages, found, launch)
+    for one_suite in data:
+        suite.write(pages, one_suite, profiles)
+        for launch in one_suite.launches.values():
+            run.write(pages, one_suite, launch)
     glossary.write(pages)
-    write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
+    write_claims(reports / "claims.json", [claim for one_suite in data for claim in one_suite.claims])
     labels = {
         run.launch: label.standing
-        for found in data
-        for run in found.runs
-        if run.record and (label := found.label([run]))
+        for one_suite in data
+        for run in one_suite.runs
+        if run.record and (label := one_suite.label([run]))
     }
     csvs.write_runs(
-        reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)], labels
+        reports / "runs.csv", [table for one_suite in data for table in tables(results, size, one_suite.suite)], labels
     )
     return index.write(pages, size, data, machine.summary(profiles))

@@ -59,10 +59,10 @@ def write(pages: Pages, results: Path, machines: Iterable[str]) -> None:
 def _machine(name: str, costs: Costs | None) -> Machine:
     if costs is None:
         return Machine(name, None, None, [])
-    drawn = looks({found.arm: found.transport for found in costs.transports})
-    ordered = sorted(costs.transports, key=lambda found: (found.arm, found.evidence))
-    rows = [row for found in ordered for row in _rows(found)]
-    panels = [panel for found in ordered for panel in _panels(found, drawn[found.arm])]
+    drawn = looks({cost.arm: cost.transport for cost in costs.transports})
+    ordered = sorted(costs.transports, key=lambda cost: (cost.arm, cost.evidence))
+    rows = [row for cost in ordered for row in _rows(cost)]
+    panels = [panel for cost in ordered for panel in _panels(cost, drawn[cost.arm])]
     return Machine(
         name,
         costs,
@@ -73,29 +73,29 @@ def _machine(name: str, costs: Costs | None) -> Machine:
     )
 
 
-def place(found: TransportCost) -> str:
+def place_words(cost: TransportCost) -> str:
     """The arm and where it ran, in words."""
-    parts = [found.arm, f"fabric {found.fabric}"]
-    parts += [f"{found.nodes} nodes"] if found.nodes > 1 else []
-    parts += [f"{found.link_mbit:g} Mbit/s"] if found.link_mbit else []
-    parts += [f"{found.link_delay_ms:g} ms"] if found.link_delay_ms else []
+    parts = [cost.arm, f"fabric {cost.fabric}"]
+    parts += [f"{cost.nodes} nodes"] if cost.nodes > 1 else []
+    parts += [f"{cost.link_mbit:g} Mbit/s"] if cost.link_mbit else []
+    parts += [f"{cost.link_delay_ms:g} ms"] if cost.link_delay_ms else []
     return ", ".join(
         [
             *parts,
-            *([evidence_words(found.evidence, found.fabric, found.transport)] if found.evidence != "measured" else []),
+            *([evidence_words(cost.evidence, cost.fabric, cost.transport)] if cost.evidence != "measured" else []),
         ]
     )
 
 
-def _rows(found: TransportCost) -> list[Row]:
-    rows = _line_rows(found, "one message", found.transfer) if found.transfer else []
-    for one in found.all_reduces:
-        rows += _line_rows(found, f"all-reduce, {one.ranks} ranks", one.call)
-        rows += _rounds_row(found, one)
+def _rows(cost: TransportCost) -> list[Row]:
+    rows = _line_rows(cost, "one message", cost.transfer) if cost.transfer else []
+    for one in cost.all_reduces:
+        rows += _line_rows(cost, f"all-reduce, {one.ranks} ranks", one.call)
+        rows += _rounds_row(cost, one)
     return rows
 
 
-def _line_rows(found: TransportCost, what: str, line: LineCost) -> list[Row]:
+def _line_rows(cost: TransportCost, what: str, line: LineCost) -> list[Row]:
     rows = []
     for segment in line.segments:
         alpha, beta = segment.alpha_s, segment.beta_s_per_byte
@@ -108,11 +108,11 @@ def _line_rows(found: TransportCost, what: str, line: LineCost) -> list[Row]:
             rate,
             Cell("–"),
         ]
-        rows.append(Row(place(found), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
+        rows.append(Row(place_words(cost), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
     return rows
 
 
-def _rounds_row(found: TransportCost, one: AllReduceCost) -> list[Row]:
+def _rounds_row(cost: TransportCost, one: AllReduceCost) -> list[Row]:
     if one.rounds is None:
         return []
     name = f"the same as {one.rounds.algorithm}{', assumed' if one.rounds.assumed else ''}"
@@ -124,7 +124,7 @@ def _rounds_row(found: TransportCost, one: AllReduceCost) -> list[Row]:
         Cell("–"),
         _parameter(one.rounds.gamma_s_per_byte, NANO),
     ]
-    return [Row(place(found), [*cells, *_fit_cells(one.rounds.fit), Cell(str(one.call.launches))])]
+    return [Row(place_words(cost), [*cells, *_fit_cells(one.rounds.fit), Cell(str(one.call.launches))])]
 
 
 def _fit_cells(fit: Fit) -> list[Cell]:
@@ -146,10 +146,12 @@ def _upto(line: LineCost, upto: int | None) -> str:
     return "larger" if upto is None else f"up to{NARROW}{nbytes(upto)}"
 
 
-def _parameter(found: Parameter, scale: float) -> Cell:
+def _parameter(parameter: Parameter, scale: float) -> Cell:
     return Cell(
-        significant(found.value * scale),
-        "" if found.low is None or found.high is None else bracket(found.low * scale, found.high * scale),
+        significant(parameter.value * scale),
+        ""
+        if parameter.low is None or parameter.high is None
+        else bracket(parameter.low * scale, parameter.high * scale),
     )
 
 
@@ -157,15 +159,15 @@ def _inverse(beta: Parameter) -> str:
     return bracket(1 / beta.high / 1e9, 1 / beta.low / 1e9) if beta.low and beta.high else ""
 
 
-def _panels(found: TransportCost, look: Look) -> list[Panel]:
-    group, hollow = place(found), found.evidence != "measured"
+def _panels(cost: TransportCost, look: Look) -> list[Panel]:
+    group, hollow = place_words(cost), cost.evidence != "measured"
     panels = []
-    if found.transfer:
+    if cost.transfer:
         title = "one message, one way"
         panels.append(
-            Panel(title, fits(f"{title} over {group}", _points(found.transfer.points, None), look, hollow), group)
+            Panel(title, fits(f"{title} over {group}", _points(cost.transfer.points, None), look, hollow), group)
         )
-    for one in found.all_reduces:
+    for one in cost.all_reduces:
         title = f"all-reduce, {one.ranks} ranks"
         points = _points(one.call.points, one.rounds.points if one.rounds else None)
         panels.append(Panel(title, fits(f"{title} over {group}", points, look, hollow), group))

@@ -1,4 +1,5 @@
-"""What the pages are made from: claims as judged, planned launches as collected, records and samples of those that ran."""
+"""The data of the pages: judged claims, planned launches as collected, and the records and samples of those that
+ran."""
 
 from __future__ import annotations
 
@@ -124,8 +125,8 @@ class SuiteData:
 
     def counts(self) -> dict[str, int]:
         """Planned launches by status; they add up to `planned`."""
-        found = Counter(run.status for run in self.runs)
-        return {"planned": len(self.runs), **{status: found[status] for status in STATUSES}}
+        by_status = Counter(run.status for run in self.runs)
+        return {"planned": len(self.runs), **{status: by_status[status] for status in STATUSES}}
 
 
 def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
@@ -136,7 +137,7 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     return [
         _suite(results, size, suite, store, cases, findings)
         for suite in suites
-        if any(size in found.sizes for found in suite.experiments.values())
+        if any(size in experiment.sizes for experiment in suite.experiments.values())
     ]
 
 
@@ -144,8 +145,8 @@ def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
     """The run tables of a suite's experiments, in the order of suite.yaml; those not collected yet are left out."""
     paths = [
         results / "tables" / f"{suite.name}.{name}.{size}.parquet"
-        for name, found in suite.experiments.items()
-        if size in found.sizes
+        for name, experiment in suite.experiments.items()
+        if size in experiment.sizes
     ]
     return [pq.read_table(path) for path in paths if path.exists()]
 
@@ -167,7 +168,7 @@ def _suite(
 
 
 def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
-    """With what suite validation says now, where the claim bears a label: it may have been judged after this claim."""
+    """The claim with its label as suite validation decides now: that suite may have been judged after this claim."""
     if claim.label is None:
         return claim
     return claim.model_copy(

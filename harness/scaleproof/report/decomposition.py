@@ -17,9 +17,12 @@ from scaleproof.report.sections import Cell, Panel, Row, Section, Table, section
 METRICS = tuple(f"{part}_s" for part in metrics_split.PARTS)
 FLAG = "⚑"
 HOW = (
-    "Each bar is a mean step of a mean rank; every moment of a step belongs to one part, by interval union, so that parts add up to it. Exposed communication "
-    "is exposed transfer and imbalance together: what overlapping hides is in neither. Imbalance is the time in which a rank could not go on because another "
-    f"had not come yet. Other is what no event explains; {FLAG} marks it where it is more than {percent(metrics_split.UNEXPLAINED)} of the step."
+    "Each bar is a mean step of a mean rank; every moment of a step belongs to one part, by interval union, so that "
+    "parts add up to it. Exposed communication "
+    "is exposed transfer and imbalance together: what overlapping hides is in neither. Imbalance is the time in "
+    "which a rank could not go on because another "
+    f"had not come yet. Other is what no event explains; {FLAG} marks it where it is more than "
+    f"{percent(metrics_split.UNEXPLAINED)} of the step."
 )
 
 
@@ -30,9 +33,9 @@ def step_section(groups: Groups) -> Section:
         bars: dict[str, tuple[float, ...]] = {}
         cells = by_arm_and_ranks(runs)
         several = len({ranks for _, ranks in cells}) > 1
-        for (name, ranks), found in cells.items():
-            kept = _milliseconds(found)
-            rows += [(*key, name, ranks, run.launch, *(run.metric(metric) for metric in METRICS)) for run in found]
+        for (name, ranks), group in cells.items():
+            kept = _milliseconds(group)
+            rows += [(*key, name, ranks, run.launch, *(run.metric(metric) for metric in METRICS)) for run in group]
             if not len(kept):
                 continue
             label = f"{name}, {ranks} rank{'s' if ranks > 1 else ''}" if several else name
@@ -53,7 +56,10 @@ def step_section(groups: Groups) -> Section:
             )
         if bars:
             panels.append(Panel(heading(key, groups), split(f"Parts of a step, {heading(key, groups)}", bars)))
-    caption = "Time per step in ms: mean over launches of each part ↓, and the median over launches of their sum with its interval."
+    caption = (
+        "Time per step in ms: mean over launches of each part ↓, and the median over launches of their sum with its "
+        "interval."
+    )
     columns = ["arm", "ranks", *(f"{part} (ms)" for part in PARTS), "sum (ms) ↓", "launches"]
     every = [run for runs in groups.values() for run in runs]
     used = [
@@ -117,7 +123,7 @@ def base_runs(runs: Sequence[Run]) -> list[Run]:
     equal = [run for run in timed if training(run).threads_per_rank == threads]
     fewest = min(training(run).ranks for run in equal)
     arms = grouped([run for run in equal if training(run).ranks == fewest], arm)
-    return max(arms.values(), key=lambda found: float(np.median([run.metric("throughput") for run in found])))
+    return max(arms.values(), key=lambda group: float(np.median([run.metric("throughput") for run in group])))
 
 
 def losses(groups: Groups) -> Table:
@@ -129,8 +135,8 @@ def losses(groups: Groups) -> Table:
         if not len(parts):
             continue
         start, ideal = training(base[0]).ranks, parts.mean(axis=0)
-        for (name, ranks), found in by_arm_and_ranks(runs).items():
-            kept = _milliseconds([run for run in found if training(run).compute == "real"])
+        for (name, ranks), group in by_arm_and_ranks(runs).items():
+            kept = _milliseconds([run for run in group if training(run).compute == "real"])
             if ranks <= start or not len(kept):
                 continue
             lost = lost_points(ideal, kept.mean(axis=0), ranks / start)
@@ -144,8 +150,10 @@ def losses(groups: Groups) -> Table:
                 Row(f"{heading(key, groups)}, from {arm(base[0])} at {start} rank{'s' if start > 1 else ''}", cells)
             )
     caption = (
-        "Parallel efficiency by mean steps, and the points lost to each part: its time above what ideal scaling would leave of the base's, over the step. The "
-        "global minibatch is the same at every number of ranks (strong scaling), so an update that every rank makes in full is a loss too."
+        "Parallel efficiency by mean steps, and the points lost to each part: its time above what ideal scaling "
+        "would leave of the base's, over the step. The "
+        "global minibatch is the same at every number of ranks (strong scaling), so an update that every rank makes "
+        "in full is a loss too."
     )
     return Table(caption, ["arm", "ranks", "efficiency ↑", *(f"lost: {part} ↓" for part in PARTS)], rows)
 
@@ -160,8 +168,8 @@ def controls(groups: Groups) -> Table:
     """A step beside the same step without communication and without compute."""
     rows = []
     for key, runs in groups.items():
-        for (name, ranks), found in by_arm_and_ranks(runs).items():
-            case = training(found[0])
+        for (name, ranks), group in by_arm_and_ranks(runs).items():
+            case = training(group[0])
             if case.transport is None or case.compute == "none":
                 continue
             silent = [run for run in runs if training(run).transport is None and training(run).ranks == ranks]
@@ -174,14 +182,14 @@ def controls(groups: Groups) -> Table:
             ]
             steps = [
                 [value * 1e3 for run in side if (value := run.metric("step_s")) is not None]
-                for side in (found, silent, idle)
+                for side in (group, silent, idle)
             ]
             if not all(steps):
                 continue
             step, compute, exchange = (summary(values) for values in steps)
             longest, together = max(compute.median, exchange.median), compute.median + exchange.median
             hidden = (together - step.median) / min(compute.median, exchange.median)
-            cells = [_cell(found.median, found.low, found.high) for found in (step, compute, exchange)]
+            cells = [_cell(stats.median, stats.low, stats.high) for stats in (step, compute, exchange)]
             between = Cell("yes" if longest <= step.median <= together else "no")
             rows.append(
                 Row(
@@ -198,8 +206,10 @@ def controls(groups: Groups) -> Table:
                 )
             )
     caption = (
-        "Control arms: the step, the step with communication off, the step with compute off (median over launches, interval). Perfect overlap costs the longer "
-        "of the two, none costs their sum; hidden is the share of the shorter one that is saved. Below 0: the two disturb each other."
+        "Control arms: the step, the step with communication off, the step with compute off (median over launches, "
+        "interval). Perfect overlap costs the longer "
+        "of the two, none costs their sum; hidden is the share of the shorter one that is saved. Below 0: the two "
+        "disturb each other."
     )
     return Table(
         caption,
@@ -222,16 +232,19 @@ def first_use(groups: Groups) -> Table:
     """What the first step costs above a steady one; it is in no other number."""
     rows = []
     for key, runs in groups.items():
-        for (name, ranks), found in by_arm_and_ranks(runs).items():
+        for (name, ranks), group in by_arm_and_ranks(runs).items():
             first, exchange = (
-                [value * 1e3 for run in found if (value := run.metric(metric)) is not None]
+                [value * 1e3 for run in group if (value := run.metric(metric)) is not None]
                 for metric in ("first_step_s", "first_exchange_s")
             )
-            steady = [value * 1e3 for run in found if (value := run.metric("step_s")) is not None]
+            steady = [value * 1e3 for run in group if (value := run.metric("step_s")) is not None]
             if first and steady:
                 cells = [_median(values) for values in (first, exchange, steady)]
                 rows.append(Row(heading(key, groups), [Cell(name), Cell(str(ranks)), *cells, Cell(str(len(first)))]))
-    caption = "First use, in no other number: what the first step takes above a steady one, and the first all-reduces of all buckets above later ones."
+    caption = (
+        "First use, in no other number: what the first step takes above a steady one, and the first all-reduces of "
+        "all buckets above later ones."
+    )
     return Table(
         caption,
         ["arm", "ranks", "first step, more (ms) ↓", "first exchanges, more (ms) ↓", "steady step (ms) ↓", "launches"],
@@ -242,18 +255,18 @@ def first_use(groups: Groups) -> Table:
 def _median(values: list[float]) -> Cell:
     if not values:
         return Cell("–")
-    found = summary(values)
-    return _cell(found.median, found.low, found.high)
+    stats = summary(values)
+    return _cell(stats.median, stats.low, stats.high)
 
 
 def ranks_compared(groups: Groups) -> Table:
     """Own times of the ranks, and whether one is slower than the others over launches."""
     rows = []
     for key, runs in groups.items():
-        for (name, ranks), found in by_arm_and_ranks(runs).items():
+        for (name, ranks), group in by_arm_and_ranks(runs).items():
             times = [
                 times
-                for run in found
+                for run in group
                 if ranks > 1 and run.record and (times := stragglers.rank_times(run.record, run.samples)) is not None
             ]
             own = [table["own"].tolist() for table in times if len(table) == ranks]
@@ -261,7 +274,7 @@ def ranks_compared(groups: Groups) -> Table:
             if finding is None:
                 continue
             each = " / ".join(significant(value * 1e3) for value in np.median(own, axis=0))
-            spread = summary(value for run in found if (value := run.metric("rank_spread")) is not None)
+            spread = summary(value for run in group if (value := run.metric("rank_spread")) is not None)
             cells = [
                 Cell(name),
                 Cell(str(ranks)),
@@ -272,8 +285,10 @@ def ranks_compared(groups: Groups) -> Table:
             ]
             rows.append(Row(heading(key, groups), cells))
     caption = (
-        "Ranks compared: own time per step (step without exposed communication, ms, by rank: medians over launches), spread in a launch, and the slowest rank "
-        f"where it is more than {percent(stragglers.SHARE)} above the median of the others and the order within launches is not chance (permutation test, 5 %)."
+        "Ranks compared: own time per step (step without exposed communication, ms, by rank: medians over launches), "
+        "spread in a launch, and the slowest rank "
+        f"where it is more than {percent(stragglers.SHARE)} above the median of the others and the order within "
+        "launches is not chance (permutation test, 5 %)."
     )
     return Table(caption, ["arm", "ranks", "own time by rank (ms) ↓", "spread ↓", "straggler", "launches"], rows)
 

@@ -36,6 +36,6 @@ def render(text: str) -> Markup:
     """Markdown to HTML with raw HTML shown as text; links between metric pages become links on this page."""
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     html = re.sub(r'href="(?:\./)?([A-Za-z0-9_]+)\.md(?:#[^"]*)?"', r'href="#\1"', html)
-    html = re.sub(r"<(/?)h([1-4])>", lambda found: f"<{found[1]}h{int(found[2]) + 1}>", html)
+    html = re.sub(r"<(/?)h([1-4])>", lambda match: f"<{match[1]}h{int(match[2]) + 1}>", html)
     # A link out of docs/metrics/ leads nowhere from here.
     return Markup(re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", html, flags=re.DOTALL))

@@ -39,18 +39,18 @@ class Summary:
 
 def summary(values: Iterable[float]) -> Summary:
     """Of at least one value, one per launch."""
-    found = list(values)
-    interval = median_interval(found)
+    numbers = list(values)
+    interval = median_interval(numbers)
     low, high = (interval.low, interval.high) if interval else (None, None)
-    return Summary(float(np.median(found)), low, high, interval.coverage if interval else None, len(found))
+    return Summary(float(np.median(numbers)), low, high, interval.coverage if interval else None, len(numbers))
 
 
 def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
     """Runs by key, in the order in which keys appear."""
-    found: dict[Key, list[Run]] = defaultdict(list)
+    groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
-        found[key(run)].append(run)
-    return dict(found)
+        groups[key(run)].append(run)
+    return dict(groups)
 
 
 def training(run: Run) -> TrainCase:

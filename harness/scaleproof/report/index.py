@@ -79,7 +79,7 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
         (claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims
     }
     values |= {
-        "marks_of": {key: tags.words(found) for key, found in marks.items()},
+        "marks_of": {key: tags.words(of_claim) for key, of_claim in marks.items()},
         "axes": tags.choices(marks.values()),
     }
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
@@ -91,8 +91,8 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     machines = _machines(records)
     facts = [
         (f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values))
-        for name, found in machines.items()
-        for fact, values in found.items()
+        for name, facts_of in machines.items()
+        for fact, values in facts_of.items()
     ]
     if records:
         days = sorted({record.started_at[:10] for record in records})
@@ -136,14 +136,14 @@ def _version(code: Code) -> str:
 
 
 def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
-    found = record.environment
-    memory = found.get("memory_mib")
+    environment = record.environment
+    memory = environment.get("memory_mib")
     values = (
-        ("Processor", found.get("cpu")),
-        ("Cores", found.get("cores")),
+        ("Processor", environment.get("cpu")),
+        ("Cores", environment.get("cores")),
         ("Memory", nbytes(memory * 2**20) if memory else None),
-        ("Kernel", found.get("kernel")),
-        ("Python", found.get("python")),
+        ("Kernel", environment.get("kernel")),
+        ("Python", environment.get("python")),
         ("Machine id", record.machine),
     )
     return record.machine, tuple((name, str(value)) for name, value in values if value is not None)

@@ -32,7 +32,8 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class InputTable:
-    """All checks of a data set, how they ended in words, and those that warned or failed, as `D3 isolated nodes 0.490`."""
+    """All checks of a data set, their outcomes in words, and those that warned or failed, as
+    `D3 isolated nodes 0.490`."""
 
     dataset: str
     ended: str
@@ -42,11 +43,13 @@ class InputTable:
 
 def summary(records: Iterable[Record]) -> list[InputTable]:
     """A table per data set, by name; checks in the order D1 to D12."""
-    found: dict[str, dict[tuple[str, str], list[InputCheck]]] = {}
+    by_dataset: dict[str, dict[tuple[str, str], list[InputCheck]]] = {}
     for record in records:
         for check in record.inputs:
-            found.setdefault(check.dataset, {}).setdefault((check.check, check.name), []).append(check)
-    return [_table(dataset, [_row(checks) for checks in found[dataset].values()]) for dataset in sorted(found)]
+            by_dataset.setdefault(check.dataset, {}).setdefault((check.check, check.name), []).append(check)
+    return [
+        _table(dataset, [_row(checks) for checks in by_dataset[dataset].values()]) for dataset in sorted(by_dataset)
+    ]
 
 
 def lines(record: Record) -> list[str]:

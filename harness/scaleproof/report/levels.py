@@ -38,9 +38,12 @@ CSV_COLUMNS = (
 USED = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
 HOW = (
     "Speed-up is throughput over that of one rank at the same level of evidence; beside it, divided by ranks, the "
-    "efficiency. Filled marks are measured on real hardware at full speed, large hollow ones emulated (replayed compute, "
-    "links of set rates), small ones with dashes simulated; bars and bands are intervals: over launches where there are "
-    "at least 6, of predictions over draws from their inputs, and over every share of peak that the hardware of a paper "
+    "efficiency. Filled marks are measured on real hardware at full speed, large hollow ones emulated (replayed "
+    "compute, "
+    "links of set rates), small ones with dashes simulated; bars and bands are intervals: over launches where there "
+    "are "
+    "at least 6, of predictions over draws from their inputs, and over every share of peak that the hardware of a "
+    "paper "
     "may reach. Stars are the paper's published points, hollow where they are recalled."
 )
 CAPTION = (

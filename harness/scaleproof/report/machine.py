@@ -1,4 +1,4 @@
-"""machine.html: what calibration found out about the machines of the records, and the noise floors that sections quote."""
+"""machine.html: what calibration measured on the machines of the records, and the noise floors that sections quote."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def profiles(results: Path, data: Iterable[SuiteData]) -> dict[str, MachineProfi
     return {machine: read_profile(results, machine) for machine in machines}
 
 
-def write(pages: Pages, found: dict[str, MachineProfile | None]) -> None:
+def write(pages: Pages, profiles: dict[str, MachineProfile | None]) -> None:
     """machine.html."""
-    pages.write("machine.html", "machine.html.j2", profiles=found)
+    pages.write("machine.html", "machine.html.j2", profiles=profiles)
 
 
-def with_floors(section: Section, found: dict[str, MachineProfile | None]) -> Section:
+def with_floors(section: Section, profiles: dict[str, MachineProfile | None]) -> Section:
     """The section with a line per metric; message sizes are summed up by their smallest and largest floor."""
     records = [run.record for run in section.runs if run.record]
     if not records:
         return section
-    profile, program = found.get(records[0].machine), records[0].case.program
+    profile, program = profiles.get(records[0].machine), records[0].case.program
     lines = [line for name in section.metrics if (line := _line(profile, name, program))]
     return replace(section, floors=tuple(lines) or (NONE_FOR_THESE if profile else NOT_MEASURED,))
 
@@ -53,7 +53,7 @@ def _words(floor: Floor) -> str:
     return f"± {significant(100 * floor.share, 2)} %{size}"
 
 
-def summary(found: dict[str, MachineProfile | None]) -> Sequence[tuple[str, str]]:
+def summary(profiles: dict[str, MachineProfile | None]) -> Sequence[tuple[str, str]]:
     """For the banner: one line, whether the machines were calibrated."""
-    dates = [profile.measured_at[:10] for profile in found.values() if profile]
-    return [("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if found else []
+    dates = [profile.measured_at[:10] for profile in profiles.values() if profile]
+    return [("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if profiles else []

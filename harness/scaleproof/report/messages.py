@@ -48,16 +48,22 @@ COLLECTIVE = (
 )
 FIRST = Quantity("first_s", "first call of the size, in no other number", "µs", 1e6, "↓", "first_call_s")
 HOW = {
-    "transfer": "Half of the median round trip between rank 0 and rank 1 per launch; bandwidth is the message's bytes over that time, in 10⁹ B/s.",
-    "collective": "Time of a call is that of the slowest rank, the median over calls per launch. algbw is the array's bytes over that time; busbw multiplies "
-    "it by the factor of nccl-tests, so that it compares with a link at any number of ranks. 10⁹ B/s.",
+    "transfer": (
+        "Half of the median round trip between rank 0 and rank 1 per launch; bandwidth is the message's bytes over "
+        "that time, in 10⁹ B/s."
+    ),
+    "collective": (
+        "Time of a call is that of the slowest rank, the median over calls per launch. algbw is the array's bytes over "
+        "that time; busbw multiplies it by the factor of nccl-tests, so that it compares with a link at any number of "
+        "ranks. 10⁹ B/s."
+    ),
 }
 Values = dict[str, dict[int, Summary]]
 
 
 def sections(runs: list[Run], program: str, looks: dict[str, Look]) -> list[Section]:
     """One per experiment, operation and number of ranks."""
-    return [_section(key, found, program, looks) for key, found in grouped(runs, _key).items()]
+    return [_section(key, group, program, looks) for key, group in grouped(runs, _key).items()]
 
 
 def _key(run: Run) -> tuple[str, str, int]:
@@ -73,8 +79,8 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
     for quantity in quantities:
         values = _values(runs, frames, quantity)
         series = {
-            name: [point_of(size, found, runs, name) for size, found in sizes_.items()]
-            for name, sizes_ in values.items()
+            name: [point_of(size, stats, runs, name) for size, stats in summaries.items()]
+            for name, summaries in values.items()
         }
         panels.append(
             Panel(
@@ -83,7 +89,7 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
             )
         )
         tables.append(table_of(values, quantity))
-    if first := {name: found for name, found in _values(runs, frames, FIRST).items() if found}:
+    if first := {name: summaries for name, summaries in _values(runs, frames, FIRST).items() if summaries}:
         tables.append(table_of(first, FIRST))
     rows = [
         (experiment, operation, ranks, arm(run), run.launch, *row)
@@ -125,29 +131,29 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
 
 
 def _values(runs: list[Run], frames: dict[str, pd.DataFrame], quantity: Quantity) -> Values:
-    found: Values = {}
+    by_arm_name: Values = {}
     for name, launches in by_arm(runs).items():
         joined = pd.concat([frames[run.launch] for run in launches], ignore_index=True)
-        found[name] = {
+        by_arm_name[name] = {
             int(size): summary(rows * quantity.scale)
             for size, rows in joined.dropna(subset=quantity.column).groupby("nbytes")[quantity.column]
         }
-    return found
+    return by_arm_name
 
 
-def point_of(size: int, found: Summary, runs: list[Run], name: str) -> SizePoint:
+def point_of(size: int, stats: Summary, runs: list[Run], name: str) -> SizePoint:
     """A mark of an arm; hollow where any of its launches is."""
-    return SizePoint(size, found.median, found.low, found.high, any(run.hollow for run in runs if arm(run) == name))
+    return SizePoint(size, stats.median, stats.low, stats.high, any(run.hollow for run in runs if arm(run) == name))
 
 
 def table_of(values: Values, quantity: Quantity) -> Table:
     """Rows by message size, a column per arm."""
-    every = sorted({size for found in values.values() for size in found})
-    counts = {name: sorted({one.n for one in found.values()}) for name, found in values.items()}
+    every = sorted({size for summaries in values.values() for size in summaries})
+    counts = {name: sorted({one.n for one in summaries.values()}) for name, summaries in values.items()}
     columns = ["message size", *(f"{name} (n = {'–'.join(map(str, counts[name]))})" for name in values)]
     rows = [Row("", [Cell(nbytes(size)), *(_cell(values[name].get(size)) for name in values)]) for size in every]
     return Table(f"{quantity.header}: median over n launches and its interval.", columns, rows, stacked=True)
 
 
-def _cell(found: Summary | None) -> Cell:
-    return Cell("–") if found is None else Cell(significant(found.median), bracket(found.low, found.high))
+def _cell(stats: Summary | None) -> Cell:
+    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))

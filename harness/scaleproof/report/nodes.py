@@ -50,25 +50,25 @@ def nodes(record: Record) -> Nodes | None:
     if place is None:
         return None
     sniff = record.sniff
-    found = {node.name: node for node in sniff.nodes} if sniff else {}
+    sniffed = {node.name: node for node in sniff.nodes} if sniff else {}
     named = {(one.who, one.kind.name) for one in slow(sniff)} if sniff else set()
     return Nodes(
         _words(place),
         sniff.taken_at if sniff else "",
-        [_row(node, found.get(node.name), named) for node in place.nodes],
+        [_row(node, sniffed.get(node.name), named) for node in place.nodes],
     )
 
 
 def lines(record: Record) -> list[str]:
     """For a terminal; columns without any value are left out."""
-    found = nodes(record)
-    if found is None:
+    shown = nodes(record)
+    if shown is None:
         return []
-    rows = [[*HEAD], *([cell.value + (" SLOW" if cell.slow else "") for cell in row] for row in found.rows)]
+    rows = [[*HEAD], *([cell.value + (" SLOW" if cell.slow else "") for cell in row] for row in shown.rows)]
     kept = [column for column in range(len(HEAD)) if any(row[column] for row in rows[1:])]
     widths = {column: max(len(row[column]) for row in rows) for column in kept}
     return [
-        f"nodes: {found.words}",
+        f"nodes: {shown.words}",
         *("  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows),
     ]
 
@@ -81,8 +81,8 @@ def elsewhere(record: Record, others: Iterable[Record]) -> list[tuple[str, str]]
         for other in others
         if other.case_id == record.case_id and other.launch != record.launch and other.status == "ok"
     ]
-    found = unlike([("this launch", [record]), ("others of its case", alike)]) if alike else []
-    return [(code, f"{message}; {ADVICE[code]}") for code, message in found]
+    differences = unlike([("this launch", [record]), ("others of its case", alike)]) if alike else []
+    return [(code, f"{message}; {ADVICE[code]}") for code, message in differences]
 
 
 def _words(place: Placement) -> str:
@@ -98,16 +98,16 @@ def _words(place: Placement) -> str:
     return f"{len(place.nodes)}{one} of {job}{again}; started by {place.launcher} over {place.interface}, {files}"
 
 
-def _row(node: PlacedNode, found: SniffedNode | None, named: set[tuple[str, str]]) -> list[Cell]:
+def _row(node: PlacedNode, sniffed: SniffedNode | None, named: set[tuple[str, str]]) -> list[Cell]:
     placed = (node.name, node.switch, node.address, ", ".join(map(str, node.ranks)), str(node.cores), node.machine)
-    return [*map(Cell, placed), *(_cell(kind, found, named) for kind in KINDS)]
+    return [*map(Cell, placed), *(_cell(kind, sniffed, named) for kind in KINDS)]
 
 
-def _cell(kind: Kind, found: SniffedNode | None, named: set[tuple[str, str]]) -> Cell:
-    figure: Sniffed | None = getattr(found, kind.name) if found else None
-    if found is None or figure is None:
+def _cell(kind: Kind, sniffed: SniffedNode | None, named: set[tuple[str, str]]) -> Cell:
+    figure: Sniffed | None = getattr(sniffed, kind.name) if sniffed else None
+    if sniffed is None or figure is None:
         return Cell("")
     ends = [figure.value, *([] if figure.low is None or figure.high is None else [figure.low, figure.high])]
     value, *interval = (f"{end * _SCALES[kind.name]:.3g}" for end in ends)
-    is_slow = bool(named & {(found.name, kind.name), (f"{found.name} to {found.next}", kind.name)})
+    is_slow = bool(named & {(sniffed.name, kind.name), (f"{sniffed.name} to {sniffed.next}", kind.name)})
     return Cell(value, f"{interval[0]} to {interval[1]}" if interval else "", is_slow)

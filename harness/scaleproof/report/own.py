@@ -11,7 +11,10 @@ from scaleproof.report.messages import Quantity, point_of, table_of
 from scaleproof.report.numbers import bracket, nbytes, significant
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
 
-HOW = "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 launches."
+HOW = (
+    "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 "
+    "launches."
+)
 SWEPT = 3
 """Message sizes from which a metric is drawn over them and has a table of its own."""
 ARROW = {"higher": "↑", "lower": "↓", None: ""}
@@ -32,7 +35,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     }
     values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
     runs = [run for run in data.runs if values.get(run.launch)]
-    return [_section(experiment, found, own, values, looks) for experiment, found in grouped(runs, _experiment).items()]
+    return [_section(experiment, group, own, values, looks) for experiment, group in grouped(runs, _experiment).items()]
 
 
 def _experiment(run: Run) -> str:
@@ -40,13 +43,13 @@ def _experiment(run: Run) -> str:
 
 
 def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
-    found: dict[Column, float | None] = {}
+    by_column: dict[Column, float | None] = {}
     for name, metric in own.items():
         if metric.launch is not None:
-            found[name, None] = run.metric(name)
+            by_column[name, None] = run.metric(name)
         elif metric.size is not None and run.record is not None:
-            found |= {(name, nbytes): value for nbytes, value in metric.by_size(run.record, run.samples).items()}
-    return {column: value for column, value in found.items() if value is not None}
+            by_column |= {(name, nbytes): value for nbytes, value in metric.by_size(run.record, run.samples).items()}
+    return {column: value for column, value in by_column.items() if value is not None}
 
 
 def _section(
@@ -61,17 +64,17 @@ def _section(
     panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
     for name in swept:
         unit, scale = ("µs", 1e6) if own[name].unit == "s" else (own[name].unit, 1.0)
-        found = {
+        by_arm_name = {
             key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))
         }
         quantity = Quantity(name, name, unit, scale, ARROW[own[name].direction], name)
         series = {
-            key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()
+            key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in by_arm_name.items()
         }
         panels.append(
             Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1"))
         )
-        tables.append(table_of(found, quantity))
+        tables.append(table_of(by_arm_name, quantity))
     lines = [
         (experiment, arm(run), run.launch, name, size, own[name].unit, value)
         for run in runs
@@ -95,16 +98,16 @@ def _section(
 
 def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
-    for name, found in by_arm(runs).items():
+    for name, group in by_arm(runs).items():
         cells = [
             _cell(
-                summary(given)
-                if (given := [values[run.launch][c] for run in found if c in values[run.launch]])
+                summary(numbers)
+                if (numbers := [values[run.launch][c] for run in group if c in values[run.launch]])
                 else None
             )
             for c in columns
         ]
-        rows.append(Row("", [Cell(name), *cells, Cell(str(len(found)))]))
+        rows.append(Row("", [Cell(name), *cells, Cell(str(len(group)))]))
     return Table(
         "Median over n launches and its interval.",
         ["arm", *(_header(own[name], size) for name, size in columns), "n"],
@@ -114,17 +117,18 @@ def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric]
 
 
 def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> dict[int, Summary]:
-    found: dict[int, list[float]] = {}
+    by_nbytes: dict[int, list[float]] = {}
     for run in launches:
         for (metric, size), value in values[run.launch].items():
             if metric == name and size is not None:
-                found.setdefault(size, []).append(value * scale)
-    return {size: summary(found[size]) for size in sorted(found)}
+                by_nbytes.setdefault(size, []).append(value * scale)
+    return {size: summary(by_nbytes[size]) for size in sorted(by_nbytes)}
 
 
 def _header(metric: Metric, size: int | None) -> str:
-    return f"{metric.name}{f' at {nbytes(size)}' if size is not None else ''} ({metric.unit}) {ARROW[metric.direction]}".strip()
+    at_size = "" if size is None else f" at {nbytes(size)}"
+    return f"{metric.name}{at_size} ({metric.unit}) {ARROW[metric.direction]}".strip()
 
 
-def _cell(found: Summary | None) -> Cell:
-    return Cell("–") if found is None else Cell(significant(found.median), bracket(found.low, found.high))
+def _cell(stats: Summary | None) -> Cell:
+    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))

@@ -22,10 +22,10 @@ ARGUMENTS = [
 
 def chromium() -> str:
     """Where the system's Chromium is; SpecError with advice when there is none."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
         raise SpecError("no Chromium on this machine; on Debian: apt-get install -y chromium")
-    return found
+    return executable
 
 
 def picture(page: Path, target: Path, width: int = 1400, height: int | None = 1000, dark: bool = False) -> Path:

@@ -160,8 +160,8 @@ def _rank_row(record: Record, status: RankStatus) -> RankRow:
 
 def _of(record: Record, name: str, rank: int) -> dict[str, Any]:
     """One rank's facts of the record's transport part."""
-    found = record.transport.get(name) or []
-    return (found[rank] or {}) if rank < len(found) else {}
+    by_rank = record.transport.get(name) or []
+    return (by_rank[rank] or {}) if rank < len(by_rank) else {}
 
 
 def _interfaces(record: Record) -> list[dict[str, Any]]:
@@ -174,31 +174,31 @@ def _interfaces(record: Record) -> list[dict[str, Any]]:
 
 def _facts(record: Record) -> dict[str, Any]:
     """What rank 0 had loaded; other ranks are named where they differ."""
-    found: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name in FACTS:
         values = [status.facts.get(name) for status in record.ranks if name in status.facts]
         if values:
-            found[name] = values[0]
-            found |= {f"{name}, rank {rank}": value for rank, value in enumerate(values) if value != values[0]}
-    return found
+            shown[name] = values[0]
+            shown |= {f"{name}, rank {rank}": value for rank, value in enumerate(values) if value != values[0]}
+    return shown
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Nested values as lines: names joined by dots, lists by commas."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         if isinstance(value, dict):
-            found += _flat(value, f"{prefix}{name}.")
+            pairs += _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list):
-            found.append(
+            pairs.append(
                 (
                     prefix + name,
                     ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value) or "none",
                 )
             )
         else:
-            found.append((prefix + name, "–" if value is None else str(value)))
-    return found
+            pairs.append((prefix + name, "–" if value is None else str(value)))
+    return pairs
 
 
 def _sparks(run: Run) -> tuple[str, list[Spark]]:

@@ -15,8 +15,8 @@ from scaleproof.stats import prediction_intervals as predictions
 
 @dataclass(frozen=True, slots=True)
 class ScalingValue:
-    """One arm at one level and number of ranks: throughput (samples/s) and speed-up over one rank (None without launches
-    of one rank)."""
+    """One arm at one level and number of ranks: throughput (samples/s), and speed-up over one rank, None where no
+    launch has one rank."""
 
     arm: str
     level: Evidence

@@ -9,8 +9,10 @@ from scaleproof.report.numbers import percent
 from scaleproof.report.sections import Cell, Row, Table
 
 CAPTION = (
-    "Had the machine settled? By how much the timed regions of the first block were longer than those of later blocks of the same case (median over cases), "
-    f"and how far later blocks stray. Not settled: more than {BEYOND:g} times as far as any later block, in so many cases that a sign test is below 5 %."
+    "Had the machine settled? By how much the timed regions of the first block were longer than those of later "
+    "blocks of the same case (median over cases), "
+    f"and how far later blocks stray. Not settled: more than {BEYOND:g} times as far as any later block, in so many "
+    "cases that a sign test is below 5 %."
 )
 
 
@@ -23,17 +25,17 @@ def table(data: SuiteData) -> tuple[Table, list[str]]:
             for run in data.runs
             if run.status == "ok" and run.record is not None and run.record.case.experiment == name
         ]
-        if (found := settling(timed_regions(ran))) is not None:
+        if (result := settling(timed_regions(ran))) is not None:
             cells = [
                 name,
-                percent(found.shift),
-                percent(found.strays),
-                f"{found.p:.2g}",
-                str(found.cases),
-                "yes" if found.settled else "no",
+                percent(result.shift),
+                percent(result.strays),
+                f"{result.p:.2g}",
+                str(result.cases),
+                "yes" if result.settled else "no",
             ]
             rows.append(Row("", [Cell(text) for text in cells]))
-            if not found.settled:
+            if not result.settled:
                 advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --again")
     return Table(
         CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows

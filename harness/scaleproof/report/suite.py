@@ -35,7 +35,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         settled=settled,
         unsettled=advice,
         headlines=headlines(data),
-        sections=[with_floors(found, profiles) for found in sections(data)],
+        sections=[with_floors(part, profiles) for part in sections(data)],
         **values,
     )
 
@@ -43,8 +43,8 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
 def sections(data: SuiteData) -> list[Section]:
     """All figures that the launches give something to show for."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
-    found = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
-    found += own.sections(data, drawn)
-    return found + [
+    parts = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
+    parts += own.sections(data, drawn)
+    return parts + [
         part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)
     ]

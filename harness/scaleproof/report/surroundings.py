@@ -40,24 +40,24 @@ def wire(record: Record) -> list[WireRow]:
     """Interfaces by namespace; `share`: bytes that the interface sent per byte that the ranks asked their transport to
     move."""
     rows = []
-    for found in carried(record.network):
-        parts = [part for part in record.network if part.rank in found.ranks]
-        for name, count in sorted(found.sent_bytes.items()):
+    for traffic in carried(record.network):
+        parts = [part for part in record.network if part.rank in traffic.ranks]
+        for name, count in sorted(traffic.sent_bytes.items()):
             packets = max(part.after[name]["tx_packets"] for part in parts) - min(
                 part.before.get(name, {"tx_packets": 0})["tx_packets"] for part in parts
             )
-            share = f"{100 * count / found.asked_bytes:.1f} %" if found.asked_bytes else "–"
-            ranks = ", ".join(map(str, found.ranks))
+            share = f"{100 * count / traffic.asked_bytes:.1f} %" if traffic.asked_bytes else "–"
+            ranks = ", ".join(map(str, traffic.ranks))
             rows.append(
                 WireRow(
-                    found.namespace,
+                    traffic.namespace,
                     ranks,
                     name,
                     nbytes(count),
                     significant(packets),
-                    nbytes(found.asked_bytes),
+                    nbytes(traffic.asked_bytes),
                     share,
-                    name == found.interface,
+                    name == traffic.interface,
                 )
             )
     return rows

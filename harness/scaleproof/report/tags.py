@@ -41,6 +41,6 @@ def words(marks: Marks) -> str:
 
 def choices(marks: Iterable[Marks]) -> list[tuple[str, Sequence[str]]]:
     """Axes on which the rows of a page differ, with the tags that occur, in the order of the survey."""
-    found = {mark for row in marks for mark in row}
-    several = [(axis, [tag for tag in known if (axis, tag) in found]) for axis, known in AXES.items()]
+    occurring = {mark for row in marks for mark in row}
+    several = [(axis, [tag for tag in known if (axis, tag) in occurring]) for axis, known in AXES.items()]
     return [(axis, tags) for axis, tags in several if len(tags) > 1]

@@ -21,21 +21,21 @@ def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     runs = [run for run in runs if not training(run).plugin("fabric").predicted]
     timed = by_network(run for run in runs if training(run).workload_options.data == RANDOM)
     learned = by_network(run for run in runs if training(run).workload_options.data != RANDOM)
-    found: list[Section] = []
-    found += [_throughput(timed, looks), step_section(timed)] if timed else []
-    found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
-    found += (
+    parts: list[Section] = []
+    parts += [_throughput(timed, looks), step_section(timed)] if timed else []
+    parts += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
+    parts += (
         _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy")
         if learned
         else []
     )
-    return found
+    return parts
 
 
 def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
     panels, rows, table, every = [], [], [], []
-    for key, found in groups.items():
-        runs = [run for run in found if training(run).compute == "real"]
+    for key, group in groups.items():
+        runs = [run for run in group if training(run).compute == "real"]
         base = base_runs(runs)
         if not base:
             continue
@@ -64,8 +64,10 @@ def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
             for run in runs
         ]
     how = (
-        "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with their 95 % interval where there are at least "
-        "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the same global minibatch on more ranks: ranks "
+        "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
+        "their 95 % interval where there are at least "
+        "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the "
+        "same global minibatch on more ranks: ranks "
         "times the fastest arm at the fewest ranks, with as many threads per rank; the table names this base."
     )
     columns = [
@@ -77,7 +79,10 @@ def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
         "share of ideal ↑",
         "against one process with as many cores ↑",
     ]
-    caption = "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with as many threads as there are cores."
+    caption = (
+        "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with "
+        "as many threads as there are cores."
+    )
     return section(
         "throughput",
         "Throughput against ranks",
@@ -106,26 +111,26 @@ def _one_process(runs: list[Run]) -> dict[int, float]:
     """Median throughput of one rank, by its number of threads."""
     alone = grouped([run for run in runs if training(run).ranks == 1], lambda run: training(run).threads_per_rank)
     values = {
-        threads: [value for run in found if (value := run.metric("throughput")) is not None]
-        for threads, found in alone.items()
+        threads: [value for run in group if (value := run.metric("throughput")) is not None]
+        for threads, group in alone.items()
     }
-    return {threads: summary(found).median for threads, found in values.items() if found}
+    return {threads: summary(group).median for threads, group in values.items() if group}
 
 
 def _points(runs: list[Run]) -> list[Point]:
     points = []
-    for ranks, found in sorted(grouped(runs, lambda run: training(run).ranks).items()):
-        values = [(run, value) for run in found if (value := run.metric("throughput")) is not None]
+    for ranks, group in sorted(grouped(runs, lambda run: training(run).ranks).items()):
+        values = [(run, value) for run in group if (value := run.metric("throughput")) is not None]
         if not values:
             continue
         median = summary(value for _, value in values)
         dots = [dot(run, ranks, value, "samples/s") for run, value in values]
-        points.append(Point(ranks, median.median, median.low, median.high, any(run.hollow for run in found), dots))
+        points.append(Point(ranks, median.median, median.low, median.high, any(run.hollow for run in group), dots))
     return points
 
 
-def _cell(found: Summary) -> Cell:
-    return Cell(significant(found.median), bracket(found.low, found.high))
+def _cell(stats: Summary) -> Cell:
+    return Cell(significant(stats.median), bracket(stats.low, stats.high))
 
 
 def _learning(
@@ -133,8 +138,8 @@ def _learning(
 ) -> list[Section]:
     panels, rows, kept, table = [], [], [], []
     for key, runs in groups.items():
-        for ranks, found in sorted(grouped(runs, lambda run: training(run).ranks).items()):
-            series = {name: drawn for name, launches in by_arm(found).items() if (drawn := _curves(launches, event))}
+        for ranks, group in sorted(grouped(runs, lambda run: training(run).ranks).items()):
+            series = {name: drawn for name, launches in by_arm(group).items() if (drawn := _curves(launches, event))}
             if not series:
                 continue
             name = f"{ranks} rank{'s' if ranks > 1 else ''}"
@@ -145,15 +150,18 @@ def _learning(
                         f"{title} {axis}, {heading(key, groups)}, {name}", series, looks, quantity, over_time
                     )
                     panels.append(Panel(f"{name}, {axis}", picture, heading(key, groups)))
-            kept += found
-            table += _last(heading(key, groups), ranks, found, metric)
+            kept += group
+            table += _last(heading(key, groups), ranks, group, metric)
             for label, drawn in series.items():
                 rows += [
                     (*key, label, ranks, curve.launch, *point)
                     for curve in drawn
                     for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
                 ]
-    how = "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, which starts with the first step."
+    how = (
+        "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, "
+        "which starts with the first step."
+    )
     caption = f"{title} at the end: median over launches and its interval."
     columns = ["arm", "ranks", f"{quantity.partition(',')[0]} {'↓' if event == 'loss' else '↑'}", "launches"]
     names = ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", event)
@@ -173,12 +181,12 @@ def _learning(
 
 
 def _last(title: str, ranks: int, runs: list[Run], metric: str) -> list[Row]:
-    found = []
+    rows = []
     for name, launches in by_arm(runs).items():
         if values := [value for run in launches if (value := run.metric(metric)) is not None]:
             median = summary(values)
-            found.append(Row(title, [Cell(name), Cell(str(ranks)), _cell(median), Cell(str(median.n))]))
-    return found
+            rows.append(Row(title, [Cell(name), Cell(str(ranks)), _cell(median), Cell(str(median.n))]))
+    return rows
 
 
 def _curves(runs: list[Run], event: str) -> list[Curve]:

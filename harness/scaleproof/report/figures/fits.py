@@ -64,7 +64,8 @@ def fits(label: str, points: Sequence[FitPoint], look: Look, hollow: bool) -> Ma
         )
         mark.set_gid(f"fit{index}")
         titles[f"fit{index}"] = (
-            f"{nbytes(one.nbytes)}: {significant(one.measured * MICRO)} µs measured, {significant(one.models[0] * MICRO)} µs by the line"
+            f"{nbytes(one.nbytes)}: {significant(one.measured * MICRO)} µs measured, "
+            f"{significant(one.models[0] * MICRO)} µs by the line"
         )
     below.axhline(0, color=MUTED, lw=0.8)
     below.set(xlabel="message size", ylabel="off by (%)")

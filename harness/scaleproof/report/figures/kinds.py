@@ -98,5 +98,5 @@ def kinds() -> dict[str, FigureKind]:
     """All kinds by name."""
     names = sorted(module.name for module in pkgutil.iter_modules(figures.__path__))
     modules = [importlib.import_module(f"{figures.__name__}.{name}") for name in names]
-    found = [kind for module in modules if isinstance(kind := getattr(module, "KIND", None), FigureKind)]
-    return {kind.name: kind for kind in found}
+    registered = [kind for module in modules if isinstance(kind := getattr(module, "KIND", None), FigureKind)]
+    return {kind.name: kind for kind in registered}

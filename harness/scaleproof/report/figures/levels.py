@@ -172,14 +172,16 @@ def _named(
         (max(curve.points, key=lambda point: point.ranks), shift, curve)
         for curve, shift in zip(curves, shifts, strict=True)
     ]
-    found = [(*axes.transData.transform((point.ranks * shift, point.value)), curve) for point, shift, curve in ends]
+    drawn_ends = [
+        (*axes.transData.transform((point.ranks * shift, point.value)), curve) for point, shift, curve in ends
+    ]
     placed: list[tuple[float, float]] = []
-    for x, y, curve in sorted(found, key=lambda end: (-end[1], end[0])):
+    for x, y, curve in sorted(drawn_ends, key=lambda end: (-end[1], end[0])):
         at = y
         while any(abs(at - other) < APART and abs(x - place) < REACH for place, other in placed):
             at -= 1
         placed.append((x, at))
-        beside = max(place for place, *_ in found if abs(place - x) < CLOSE)
+        beside = max(place for place, *_ in drawn_ends if abs(place - x) < CLOSE)
         words = f"{curve.name}, {curve.level}"
         behind = {"facecolor": PAGE, "alpha": 0.7, "linewidth": 0, "pad": 0.5}
         axes.annotate(

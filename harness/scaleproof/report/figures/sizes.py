@@ -60,7 +60,7 @@ def sizes(
             _mark_point(axes, point, point.nbytes * shifts[name], looks[name], f"size{place}x{index}")
             titles[f"size{place}x{index}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}"
     axes.set(xlabel=x_label, ylabel=quantity)
-    ticks = sorted({point.nbytes for found in series.values() for point in found if point.nbytes > 0})
+    ticks = sorted({point.nbytes for each in series.values() for point in each if point.nbytes > 0})
     ticks = ticks[:: max(1, -(-len(ticks) // 6))]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -17,6 +17,7 @@ def sparkline(values: np.ndarray, label: str) -> Markup:
     points = "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
     area = f"M2 {HEIGHT}L{points}L{WIDTH - 2} {HEIGHT}z"
     frame = Markup(
-        '<svg class="spark" viewBox="0 0 {} {}" role="img" aria-label="{}"><path class="area" d="{}"/><path d="M{}"/></svg>'
+        '<svg class="spark" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        '<path class="area" d="{}"/><path d="M{}"/></svg>'
     )
     return frame.format(WIDTH, HEIGHT, label, area, points)

@@ -1,5 +1,5 @@
-"""One look for all figures: seaborn's theme with colours that are variables of the page (so that they follow dark mode),
-and markers that tell series apart without colour."""
+"""One look for all figures: seaborn's theme, colours that are variables of the page so that they follow dark mode, and
+markers that distinguish series without colour."""
 
 from __future__ import annotations
 
@@ -230,5 +230,6 @@ def key_mark(look: Look) -> Markup:
     colour, dashes = f"var(--s{look.place})", _DASHES[look.variant % 4]
     line = f'<path d="M1 7h26" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
     return Markup(
-        f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">{line}{_SHAPES[look.marker]}</svg>'
+        f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">'
+        f"{line}{_SHAPES[look.marker]}</svg>"
     )

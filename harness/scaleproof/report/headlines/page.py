@@ -18,7 +18,10 @@ from scaleproof.report.level_marks import level_marks
 from scaleproof.report.sections import Panel, Section, section
 from scaleproof.report.verdicts import shown
 
-HOW = "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their inputs."
+HOW = (
+    "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their "
+    "inputs."
+)
 COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high")
 
 
