@@ -82,12 +82,14 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     rows: list[Row] = []
     csv: list[tuple[Any, ...]] = []
     shown: list[Run] = []
+    stars: set[bool] = set()
     for name, runs in compared.items():
         values = [value for group in _by_series(runs) for value in scaling_values(group, runs)]
         points = published(data, claims, runs)
         if len({value.level for value in values}) < 2 and not points:
             continue
         shown += runs
+        stars |= {not point.recalled for point in points}
         panels += _panels(name, values, looks, points)
         rows += [_row(name, value, data.label(value.runs)) for value in values]
         csv += [_csv_row(name, run, data.label([run])) for run in runs]
@@ -99,7 +101,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
             HOW + _left_out(data),
             USED,
             panels,
-            [*legend(looks, map(arm, shown)), *level_marks(LEVELS, [True])],
+            [*legend(looks, map(arm, shown)), *level_marks({level(run) for run in shown}, stars)],
             CSV_COLUMNS,
             csv,
             shown,
