@@ -85,8 +85,10 @@ def read(reference: Path = REFERENCE) -> list[Verdict]:
 
 
 def _parsed(row: dict[str, str]) -> Verdict:
-    numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
-    return Verdict(**{**row, **numbers, "launches": int(row["launches"]) if row["launches"] else None})
+    values: dict[str, Any] = dict(row)
+    values |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
+    values["launches"] = int(row["launches"]) if row["launches"] else None
+    return Verdict(**values)
 
 
 def _path(suite: str, what: str) -> Path:

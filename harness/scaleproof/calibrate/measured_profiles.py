@@ -69,7 +69,8 @@ def measure_profile(request: ProfileRequest, launches: int, say: Callable[[str],
         processes.append(_run(request))
         step = sum(map(sum, (processes[-1][name] for name in ("forward", "backward", "update"))))
         say(
-            f"{request.words}: process {number + 1} of {launches}, {processes[-1]['steps']} steps of {step * 1e3:.3g} ms"
+            f"{request.words}: process {number + 1} of {launches}, "
+            f"{processes[-1]['steps']} steps of {step * 1e3:.3g} ms"
         )
     return _profile(request, network, processes)
 

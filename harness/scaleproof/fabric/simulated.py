@@ -35,7 +35,7 @@ class SimulatedOptions(ClusterOptions):
     costs: Literal["fitted", "stated"] | None = Field(
         None,
         description="alpha, beta and gamma as `scaleproof fit` found them on this machine, or as stated in ranges for "
-        "hardware that is not here; none: stated where the compute is a node type's or nothing was fitted, else fitted.",
+        "hardware that is not here; none: stated for a node type's compute or where nothing was fitted.",
     )
 
 

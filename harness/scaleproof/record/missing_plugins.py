@@ -52,7 +52,7 @@ def read_without_plugins(content: bytes) -> Record | None:
 
 
 def _checked_alone(values: Mapping[str, Any], missing: Sequence[Kind]) -> AnyCase:
-    """A case of which each field is checked alone: whether fields fit each other, only the missing plugins could tell."""
+    """A case of which each field is checked alone: whether fields fit each other is not known."""
     form: Any = registry.get("program", values["program"]).case
     fields: dict[str, Any] = {}
     for name, field in form.model_fields.items():

@@ -350,7 +350,7 @@ class OwnCase(_SweepCase):
     entry: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     source: str = Field(
         "",
-        description="Digest of the suite's folder `programs`, filled in by the harness: another program is another case.",
+        description="Digest of the suite's folder `programs`, filled in by the harness: another program, another case.",
     )
     options: dict[str, str | int | float] = Field({}, description="What only that program knows.")
     sizes: tuple[NonNegativeInt, ...] = ()

@@ -1,4 +1,4 @@
-"""Fields of a case that are right alone and wrong together, whatever the plugins: a plugin's own checks are in its file.
+"""Fields of a case that are right alone and wrong together, whatever the plugins; a plugin checks its own.
 
 Each check raises FieldError, which names the field to point at. No plugin is named here: traits decide.
 """

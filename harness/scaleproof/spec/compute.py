@@ -20,8 +20,8 @@ class ComputeOptions(Options):
     )
     profile: str | None = Field(
         None,
-        description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; none: "
-        "this machine's, as `scaleproof profile` found it.",
+        description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; "
+        "none: this machine's, as `scaleproof profile` found it.",
     )
     efficiency: float | None = Field(None, gt=0, le=1, description="Share of that peak rate which compute reaches.")
 

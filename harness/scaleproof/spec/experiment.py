@@ -1,4 +1,4 @@
-"""From an experiment's base, arms and sweeps to its cases: one flat configuration each, every field traced to its line."""
+"""From an experiment's base, arms and sweeps to its cases: one configuration each, every field traced to its line."""
 
 from __future__ import annotations
 
@@ -219,7 +219,8 @@ def _resolve_size(
                 if case.case_id in seen:
                     raise document.error(
                         row_path,
-                        f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; first in {_short(seen[case.case_id][1])}",
+                        f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; "
+                        f"first in {_short(seen[case.case_id][1])}",
                     )
                 seen[case.case_id] = case, row_path
     return tuple(case for case, _ in seen.values())

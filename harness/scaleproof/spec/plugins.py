@@ -1,7 +1,7 @@
 """What a plugin says of itself: one descriptor in its own file, readable without the library that it needs.
 
-A plugin's module defines `PLUGIN` (or `PLUGINS`, a family in one file). The registry finds it by the folder of its kind,
-or by an entry point of a user's own package. Nothing else in the harness knows its name.
+A plugin's module defines `PLUGIN` (or `PLUGINS`, a family in one file). The registry finds it by the folder of its
+kind, or by an entry point of a user's own package. Nothing else in the harness knows its name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FusionOptions(Options):
     fusion_mib: float | None = Field(
         None,
         ge=0,
-        description="Size of the buffer in which tensors are fused into one call, MiB; 0: off; none: the strategy packs "
-        "buckets and the transport fuses nothing.",
+        description="Size of the buffer in which tensors are fused into one call, MiB; 0: off; none: the strategy "
+        "packs buckets and the transport fuses nothing.",
     )
 
 

@@ -9,7 +9,7 @@ _SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
 
 
 def parse_bytes(value: object) -> object:
-    """A number of bytes from '64 KiB' and the like; anything that is no text is returned as it is. Raises ValueError."""
+    """A number of bytes from '64 KiB' and the like; what is no text is returned as it is. Raises ValueError."""
     if not isinstance(value, str):
         return value
     found = _SIZE.fullmatch(value.strip())

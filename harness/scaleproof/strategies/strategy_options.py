@@ -37,8 +37,8 @@ class ExchangeOptions(BucketOptions):
     )
     bucket_order: Literal["ready", "front_first"] = Field(
         "ready",
-        description="Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one of "
-        "the foremost layer first.",
+        description="Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one "
+        "of the foremost layer first.",
     )
     forward_waits: Literal["step", "layer"] = Field(
         "step",

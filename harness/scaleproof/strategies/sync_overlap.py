@@ -1,4 +1,4 @@
-"""Synchronous SGD with overlap: a bucket is exchanged as soon as its last gradient is ready, during the backward pass."""
+"""Synchronous SGD with overlap: a bucket is exchanged once its last gradient is ready, in the backward pass."""
 
 from __future__ import annotations
 

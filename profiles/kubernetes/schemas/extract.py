@@ -38,7 +38,7 @@ def main(packages: Path) -> None:
 
 
 def write_core(published: dict[str, Any]) -> None:
-    """The objects in ROOTS and all that they refer to, but for LEFT_OUT and the kinds of volumes that are not VOLUMES."""
+    """The objects in ROOTS and all that they refer to, but for LEFT_OUT and volumes that are not VOLUMES."""
     volume = published["io.k8s.api.core.v1.Volume"]["properties"]
     for name, gone in {**LEFT_OUT, "io.k8s.api.core.v1.Volume": volume.keys() - VOLUMES}.items():
         for each in gone:

@@ -1,7 +1,9 @@
-"""snakemake-executor-plugin-kubernetes for a clone on a volume that every pod mounts at the same place. That plugin takes for granted that pods share no
-files and hands declared inputs and outputs through a storage provider; our raw records are neither. So it runs each job in the clone itself.
+"""snakemake-executor-plugin-kubernetes for a clone on a volume that every pod mounts at the same path.
 
-Set-up links this folder into `.venv`, where Snakemake finds executors by their names."""
+That plugin assumes that pods share no files and hands declared inputs and outputs through a storage provider; our raw
+records are neither. So it runs each job in the clone itself. Set-up links this folder into `.venv`, where Snakemake finds
+executors by their names.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ class Executor(upstream.Executor):
     """A pod a job, in the folder where Snakemake was started."""
 
     def __post_init__(self) -> None:
-        """WorkflowError where a pod would ask for less of a node than the profile says, and so share it: profiles/default counts this machine's cores."""
+        """WorkflowError where a pod would ask for less of a node than the profile says, and so share it:
+        profiles/default counts this machine's cores."""
         settings = self.workflow.resource_settings
         most = max((int(threads.value) for threads in settings.overwrite_threads.values()), default=0)
         if settings.cores is not None and most > settings.cores:
             raise WorkflowError(
-                f"profiles/default cuts pods of {most} cores down to this machine's {settings.cores}; type --workflow-profile, not --profile"
+                f"profiles/default cuts pods of {most} cores down to this machine's {settings.cores}; "
+                "type --workflow-profile, not --profile"
             )
         super().__post_init__()
 
