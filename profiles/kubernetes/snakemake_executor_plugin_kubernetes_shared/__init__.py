@@ -1,8 +1,8 @@
 """snakemake-executor-plugin-kubernetes for a clone on a volume that every pod mounts at the same path.
 
 That plugin assumes that pods share no files and hands declared inputs and outputs through a storage provider; our raw
-records are neither. So it runs each job in the clone itself. Set-up links this folder into `.venv`, where Snakemake finds
-executors by their names.
+records are neither. So it runs each job in the clone itself. Set-up links this folder into `.venv`,
+where Snakemake finds executors by name.
 """
 
 from __future__ import annotations

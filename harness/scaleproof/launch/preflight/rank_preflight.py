@@ -7,7 +7,7 @@ import secrets
 import shutil
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class Group:
     interface: str
     ranks: int
     nodes: int = 1
-    fabric_options: Mapping[str, Any] = field(default_factory=dict)
+    guest: str | None = None
 
     @property
     def words(self) -> str:
@@ -65,7 +65,7 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
             *key,
             max(min(case.ranks, MOST_RANKS), known.ranks),
             max(min(case.nodes, MOST_RANKS), known.nodes),
-            {"guest": guest} if (guest := case.value("fabric.guest")) else {},
+            case.value("fabric.guest"),
         )
     return found
 
@@ -84,12 +84,12 @@ def answers_of(group: Group, staging: Path, allocated: AllocatedNodes | None = N
         {
             **values,
             "launcher": group.launcher,
-            "fabric": {"name": group.fabric, **group.fabric_options},
+            "fabric": {"name": group.fabric} | ({"guest": group.guest} if group.guest else {}),
             "interface": group.interface,
             "nodes": group.nodes,
         }
     )
-    deadline_s = DEADLINE_S[group.fabric_options.get("guest")] + RANK_S * group.ranks
+    deadline_s = DEADLINE_S[group.guest] + RANK_S * group.ranks
     facts = facts_of(case, _PROGRAMS, deadline_s, staging, placement_for(case, allocated))
     if isinstance(facts, Sign):
         return no_answer(facts, "ranks", f"{group.words}: ")
