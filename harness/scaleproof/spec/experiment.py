@@ -108,6 +108,7 @@ class _Layers:
             if name in _OURS:
                 raise self.document.error((*path, name), "set by the harness; leave it out")
             if name in NESTED and isinstance(value, dict):
+                self._known_plugin(name, value.get("name"), (*path, name, "name"))
                 for option, chosen in value.items():
                     key = name if option == "name" else f"{name}.{option}"
                     laid[key], places[key] = chosen, (*path, name, option)
@@ -116,6 +117,11 @@ class _Layers:
         for key, place in places.items():
             self._known_key(key, place)
         return laid, places
+
+    def _known_plugin(self, field: str, name: object, place: Key) -> None:
+        """Before its options, which nobody else knows."""
+        if field in CHOSEN and isinstance(name, str) and name not in (known := registry.plugins(field)):  # type: ignore[arg-type]
+            raise self.document.error(place, f"unknown {field} {name!r}; {registry.nearest(name, list(known))}")
 
     def _known_key(self, key: str, place: Key) -> None:
         if key in every_key():
