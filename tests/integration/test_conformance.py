@@ -69,7 +69,7 @@ def ids() -> Iterator[tuple[str, str, int]]:
     for variant in VARIANTS:
         lifted = entry_of(variant).point_to_point
         messages = entry_of(variant).sends
-        subjects = [*(registry.names("collective") if lifted else [NATIVE]), *([MESSAGES] if messages else []), LEAVING]
+        subjects = [*(registry.algorithms() if lifted else [NATIVE]), *([MESSAGES] if messages else []), LEAVING]
         for ranks in RANKS[:3] if variant in COMPOSED else RANKS:
             yield from ((variant, subject, ranks) for subject in subjects)
             if messages and not lifted and ranks <= LIFTED_RANKS:

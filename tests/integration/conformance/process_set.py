@@ -43,7 +43,7 @@ def check_everything(context: RankContext, results: Path) -> None:
         threads, ports, files = set(threading.enumerate()), listening(), named_shared_memory()
         transport: Transport = registry.load("transport", context.case.transport or "").connect(context)
         opened = listening() - ports
-        names = registry.names("collective")
+        names = registry.algorithms()
         if context.case.collective == NATIVE:
             names = [
                 NATIVE,

@@ -1,0 +1,1 @@
+"""One strategy, one transport and one collective of a user's own."""
