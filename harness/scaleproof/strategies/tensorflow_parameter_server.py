@@ -52,7 +52,7 @@ class TensorflowParameterServer(Strategy):
         for parameter in self.parameters:
             check_size(parameter.elements * ITEM)
         self._traffic = group.traffic
-        servers = getattr(context.case, "servers", 0) or context.world_size
+        servers = context.case.value("strategy.servers", 0) or context.world_size
         self._owners = [index % servers for index in range(len(self.parameters))]
         self._graph = _Graph(group.server, context, self.parameters, self._owners)
         self._sent = self._messages()

@@ -142,7 +142,7 @@ def test_show_says_when_the_machine_was_never_calibrated(tmp_path: Path, capsys:
 def test_a_profile_of_another_form_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_profile(tmp_path, profile()).write_text("{}")
     assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 2
-    assert "no profile of this version; `scaleproof calibrate` makes a new one" in capsys.readouterr().err
+    assert "no profile of this version; `scaleproof calibrate` writes a new one" in capsys.readouterr().err
 
 
 def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

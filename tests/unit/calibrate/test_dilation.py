@@ -151,11 +151,11 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
     folder.mkdir()
     base = (
         "program: train, transport: tcp, collective: ring, strategy: sync, workload: vgg_a, minibatch: 16, "
-        "steps: 2, compute: replay, fabric: netns"
+        "steps: 2, compute: replay, fabric: {name: netns, cluster: ethernet_10g}"
     )
     (folder / "suite.yaml").write_text(
         "suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n"
-        f"    base: {{{base}, cluster: ethernet_10g, ranks: 8}}\n"
+        f"    base: {{{base}, ranks: 8}}\n"
         "    arms: {heavy: {}, light: {dilation: 8, shrink: 16}}\n"
         "    sizes: {ci: {launches: 1, matrix: [{arms: [heavy, light]}]}}\n"
     )

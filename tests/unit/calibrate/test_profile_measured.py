@@ -123,8 +123,8 @@ def test_a_suite_is_asked_for_what_it_replays_and_only_once(
     )
     (folder / "suite.yaml").write_text(
         f"suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n    base: {{{base}, ranks: 2}}\n"
-        "    arms: {real: {}, asleep: {compute: replay}, node: {compute: replay, profile: xeon_e5_2698v3_x2, "
-        "efficiency: 0.5}}\n"
+        "    arms: {real: {}, asleep: {compute: replay}, node: {compute: {name: replay, profile: xeon_e5_2698v3_x2, "
+        "efficiency: 0.5}}}\n"
         "    sizes: {ci: {launches: 1, matrix: [{arms: [real, asleep, node]}]}}\n"
     )
     words = ["profile", str(folder), "--size", "ci", "--results", str(tmp_path)]

@@ -535,7 +535,7 @@ def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
 def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
     tmp_path: Path, failing: int, score: str
 ) -> None:
-    matrix = "{arms: [gloo], set: {data: digits, workload: dnn_digits, evaluate_every: 1}}, "
+    matrix = "{arms: [gloo], set: {workload: {name: dnn_digits, data: digits}, evaluate_every: 1}}, "
     claim = {
         **ORDER,
         "metric": "time_to_quality",
@@ -550,7 +550,7 @@ def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
 
     result = judged(tmp_path, claim, lambda launch: 100 + launch.plan_index, learned, matrix)
     assert (result.verdict, result.n) == ("inconclusive", 6 - failing)
-    assert f"MLPerf score {score} (data digits): " in result.reason and f"{failing} " in result.reason
+    assert f"MLPerf score {score} (workload.data digits): " in result.reason and f"{failing} " in result.reason
     assert (
         f"{failing} of 6 launches are not in the number: no time_to_quality, or no counterpart in their block"
         in result.warnings

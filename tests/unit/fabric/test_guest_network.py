@@ -217,7 +217,7 @@ def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
     ],
 )
 def test_a_link_that_does_not_give_what_was_set_is_told(found, said):
-    warnings = link_warnings({"fabric.link_delay_ms": 5.0, "fabric.link_mbit": 100.0, "found": [found]})
+    warnings = link_warnings({"link_delay_ms": 5.0, "link_mbit": 100.0, "found": [found]})
     assert [said in warning.message for warning in warnings] == ([True] if said else [])
     assert link_warnings(None) == []
 

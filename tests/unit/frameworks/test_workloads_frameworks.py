@@ -15,7 +15,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, Synthetic, initial_parameters, open_data
 from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network
@@ -195,7 +195,8 @@ def _learn(context: RankContext) -> None:
 
     case = context.case
     assert isinstance(case, TrainCase)
-    network = check_workload(case)
+    check_workload(case)
+    network = network_of(case)
     data = open_data(case, network, 1, 0)
     model = TorchModel(
         network, initial_parameters(network, 1), learning_rate=case.learning_rate, momentum=case.momentum, threads=1
@@ -206,7 +207,7 @@ def _learn(context: RankContext) -> None:
         model.forward(data.batch(step))
         model.backward()
         model.update()
-    assert model.accuracy(data.test) > LEARNED[case.data]
+    assert model.accuracy(data.test) > LEARNED[case.workload_options.data]
 
 
 def test_a_single_value_is_not_normalised() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from scaleproof.launch.preflight.experiment_preflight import failed, warnings
 from scaleproof.record import pace
 from scaleproof.record.pace import HZ
 from scaleproof.record.wire import Carried, background, carried, misled, shared, unseen
-from scaleproof.spec.registry import TABLES
+from scaleproof.spec import registry
 from tests.integration.launches import small_case
 
 MB = 10**6
@@ -265,9 +266,8 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(machine_preflight, "RECORD_BYTES", 1 << 60)
     assert machine_preflight.disk(tmp_path, [case]).passed is False
     assert machine_preflight.locked_memory(case, [65536]).passed
-    monkeypatch.setitem(
-        TABLES["transport"], "shm", type(TABLES["transport"]["shm"])("x:y", "s", point_to_point=True, pins_memory=True)
-    )
+    pinning = replace(registry.get("transport", "shm"), pins_memory=True)
+    monkeypatch.setitem(registry._replaced, ("transport", "shm"), pinning)
     assert (
         machine_preflight.locked_memory(case, [65536, -1]).passed is False
         and machine_preflight.locked_memory(case, [-1]).passed

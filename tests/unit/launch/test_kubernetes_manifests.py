@@ -21,14 +21,15 @@ experiments:
   over_nodes:
     summary: One
     allocation: {nodes: 2, time_limit_min: 20, constraint: big}
-    base: {program: train, framework: torch, strategy: sync, workload: cd_dnn, width: 0.03, minibatch: 24, steps: 4,
-      transport: gloo}
+    base: {program: train, framework: torch, strategy: sync, workload: {name: cd_dnn, width: 0.03}, minibatch: 24,
+      steps: 4, transport: gloo}
     arms: {two: {ranks: 2}, six: {ranks: 6, threads_per_rank: 3}}
     sizes:
       ci: {launches: 2, deadline_s: 100, matrix: [{arms: [two, six]}]}
   alone:
     summary: Two
-    base: {program: transfer, sizes: [1 KiB], fabric: netns, nodes: 2, interface: eth0, transport: tcp, link_mbit: 100}
+    base: {program: transfer, sizes: [1 KiB], fabric: {name: netns, link_mbit: 100}, nodes: 2, interface: eth0,
+      transport: tcp}
     arms: {tcp: {}}
     sizes:
       ci: {launches: 1, matrix: [{arms: [tcp]}]}

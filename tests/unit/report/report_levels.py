@@ -13,7 +13,7 @@ title: Made-up scaling at three levels
 experiments:
   scaling:
     summary: speed
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.25, minibatch: 128, steps: 4}
+    base: {program: train, strategy: sync_overlap, workload: {name: cd_dnn, width: 0.25}, minibatch: 128, steps: 4}
     arms:
       tcp: {transport: tcp, collective: ring}
       grpc: {transport: grpc, collective: ring}
@@ -32,7 +32,7 @@ experiments:
           - {arms: [grpc], set: {fabric: simulated, ranks: 8}}
   weak:
     summary: every number of ranks with a minibatch of its own
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.125, steps: 4, transport: tcp,
+    base: {program: train, strategy: sync_overlap, workload: {name: cd_dnn, width: 0.125}, steps: 4, transport: tcp,
       collective: ring}
     arms: {tcp: {}}
     sizes:
@@ -45,14 +45,14 @@ experiments:
   paper:
     summary: the paper's own network on its hardware, a range of efficiency
     base: {program: train, strategy: sync_overlap, workload: vgg_a, minibatch: 128, steps: 4, fabric: simulated,
-      profile: xeon_e5_2698v3_x2}
+      compute: {profile: xeon_e5_2698v3_x2}}
     arms: {tcp: {transport: tcp, collective: ring}, alone: {transport: null, strategy: local_only}}
     sizes:
       full:
         launches: 7  # the last one is missing
         matrix:
-          - {arms: [alone], set: {ranks: 1}, sweep: {efficiency: [0.4, 0.6]}}
-          - {arms: [tcp], sweep: {ranks: [2, 8], efficiency: [0.4, 0.6]}}
+          - {arms: [alone], set: {ranks: 1}, sweep: {compute.efficiency: [0.4, 0.6]}}
+          - {arms: [tcp], sweep: {ranks: [2, 8], compute.efficiency: [0.4, 0.6]}}
 """
 ROW = """
 - {{id: {id}, paper: levels, statement: made up, metric: speedup, unit: x, direction: higher, x: {x}, value: {value},

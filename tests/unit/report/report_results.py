@@ -63,7 +63,7 @@ title: An example <with> brackets
 experiments:
   throughput:
     summary: speed
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.25, minibatch: 8, steps: 4}
+    base: {program: train, strategy: sync_overlap, workload: {name: cd_dnn, width: 0.25}, minibatch: 8, steps: 4}
     arms:
       tcp: {transport: tcp, collective: ring}
       gloo: {transport: gloo}
@@ -74,7 +74,7 @@ experiments:
         matrix: [{arms: [tcp, gloo], sweep: {ranks: [2, 4]}}, {arms: [alone], set: {ranks: 1}}]
   convergence:
     summary: learning
-    base: {program: train, strategy: sync_overlap, workload: dnn_digits, data: digits, minibatch: 8, steps: 12,
+    base: {program: train, strategy: sync_overlap, workload: {name: dnn_digits, data: digits}, minibatch: 8, steps: 12,
       warmup: 0, evaluate_every: 4, ranks: 2}
     arms: {gloo: {transport: gloo}}
     sizes: {smoke: {launches: 3, matrix: [{arms: [gloo]}]}}
@@ -149,7 +149,7 @@ def range_outcome(verdict: Verdict = "reproduced") -> Outcome:
     rule = Rule(name="within", tolerance=0.2)
     points = tuple(
         PointFacts(
-            at={"efficiency": point / 10, "cluster": "fdr"},
+            at={"compute.efficiency": point / 10, "fabric.cluster": "fdr"},
             outcome=judge(rule, Estimate(6 + point / 10, Interval(6.1, 6.9, 0.969, METHOD, (6,)), 6), 6.5, "higher"),
         )
         for point in range(4, 8)

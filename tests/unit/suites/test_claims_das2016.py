@@ -180,16 +180,16 @@ def test_the_abstract_is_judged_over_all_that_may_be_true_of_its_hardware(
     for claim in load_claims(suite):
         if claim.row and claim.row.where == "abstract" and claim.form.experiment == "scaling":
             mine = [case for case in cases if matches(case, claim.form.select)]
-            assert {getattr(case, "efficiency", None) for case in mine} == shares
-            other = "workload" if ".aws." in claim.form.id else "cluster"
-            assert claim.form.over == ("efficiency", other) and len({getattr(case, other) for case in mine}) == 2
+            assert {case.value("compute.efficiency") for case in mine} == shares
+            other = "workload" if ".aws." in claim.form.id else "fabric.cluster"
+            assert claim.form.over == ("compute.efficiency", other) and len({case.value(other) for case in mine}) == 2
             assert (
-                len({tuple(getattr(case, field) for field in claim.form.over) for case in mine})
+                len({tuple(case.value(field) for field in claim.form.over) for case in mine})
                 == 2 * len(shares)
                 == len(mine)
             )
             for case in mine:
-                point = {field: getattr(case, field) for field in claim.form.over}
+                point = {field: case.value(field) for field in claim.form.over}
                 assert sum(matches(base, {**(claim.form.against or {}), **point}) for base in cases) == 1, (
                     claim.form.id,
                     point,

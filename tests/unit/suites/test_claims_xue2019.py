@@ -102,17 +102,15 @@ def test_sizes_and_numbers_of_tensors_of_all_six_models_are_the_published_ones(s
 def test_costs_are_those_of_both_ends_over_the_tensors_sent(metrics: dict[str, Metric]) -> None:
     sender = {"tensors": 4, "copies": 4, "messages": 4, "round_trips": 0, "processor_s": 0.2}
     receiver = {"tensors": 0, "copies": 4, "messages": 0, "round_trips": 4, "processor_s": 0.6}
-    launch = with_facts(
-        {**OWN, "arm": "copy_shm"}, {"fabric.costs": {str(MIB): sender}}, {"fabric.costs": {str(MIB): receiver}}
-    )
+    launch = with_facts({**OWN, "arm": "copy_shm"}, {"costs": {str(MIB): sender}}, {"costs": {str(MIB): receiver}})
     names = ("copies_per_tensor", "messages_per_tensor", "round_trips_per_tensor", "processor_s_per_tensor")
     values = [metrics[name].by_size(launch, samples()) for name in names]
     assert [found[MIB] for found in values] == [2.0, 1.0, 1.0, pytest.approx(0.2)]
     assert {found[4 * KIB] for found in values} == {None}
     messages = with_facts(
-        {**OWN, "arm": "grpc", "options": {"strategy.mechanism": "messages"}},
-        {"fabric.costs": {str(MIB): sender}},
-        {"fabric.costs": {str(MIB): receiver}},
+        {**OWN, "arm": "grpc", "options": {"mechanism": "messages"}},
+        {"costs": {str(MIB): sender}},
+        {"costs": {str(MIB): receiver}},
     )
     assert metrics["copies_per_tensor"].by_size(messages, samples())[MIB] is None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.spec.registry import entry
+from scaleproof.spec import registry
 from scaleproof.transports import mpich as transport
 from tools.setup import mpich, packages, run
 from tools.setup.console import SetupError
@@ -31,7 +31,7 @@ def test_further_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> No
 def test_where_it_is_not_made_its_transport_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(transport.HOME, str(tmp_path))
     assert transport.why_not() == f"no environment with MPICH: {tmp_path} has no mpiexec and no python"
-    assert {entry(kind, "mpich").advice for kind in ("transport", "launcher")} == {
+    assert {registry.plugins(kind)["mpich"].advice for kind in ("transport", "launcher")} == {
         "type `python3 -m tools.setup mpich`"
     }
     (tmp_path / "bin").mkdir()

@@ -136,7 +136,7 @@ class GrpcPlus:
     def _make_delivery(self, context: RankContext) -> Delivery:
         if not self._device.capabilities.one_sided:
             return MessageDelivery(self, self._device)
-        region_mib = getattr(context.case, "region_mib", None)
+        region_mib = context.case.value("transport.region_mib")
         nbytes = round(region_mib * (1 << 19)) if region_mib else WINDOW_NBYTES
         return WindowDelivery(self, cast(OneSided, self._device), nbytes)
 
