@@ -1,5 +1,5 @@
 """Looks after a results folder: lists launches, asks them in SQL, hands them on, takes another machine's in, removes
-old ones.
+old ones, converts those of an earlier version.
 
 Which launches: conditions KEY:VALUE behind the command, all of which must hold; several of one key mean any of them.
 Keys are all fields of a case (suite, experiment, arm, transport, strategy, workload, ranks, ...), and size, status,
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scaleproof.commands import results_migrate
 from scaleproof.commands.common import print_table, results_argument, suites_argument
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from scaleproof.record.index import Index
     from scaleproof.record.rows import Row
 
-HELP = "list, ask, export, merge and prune records"
+HELP = "list, ask, export, merge, prune and migrate records"
 EXAMPLE = """scaleproof results list suite:das2016 status:failed since:2026-11-01
   scaleproof results query "SELECT arm, median(throughput) FROM planned WHERE experiment = 'throughput' GROUP BY arm"
   scaleproof results export suite:das2016 size:small --ro-crate das2016.zip
   scaleproof results merge /mnt/other/results
-  scaleproof results prune --old-code --failed           shows what would go; --yes removes it"""
+  scaleproof results prune --old-code --failed           shows what would go; --yes removes it
+  scaleproof results migrate results                     records of version 0.1 in today's form"""
 MANY = 40
 """Rows that a list shows without --limit."""
 _COLUMNS = (
@@ -98,6 +100,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     prune.add_argument("--yes", action="store_true", help="remove them")
     suites_argument(prune)
+    results_migrate.arguments(actions)
 
 
 def _action(actions: Any, name: str, words: str) -> argparse.ArgumentParser:
@@ -119,7 +122,14 @@ def _conditions(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Do one of the actions."""
-    actions = {"list": _list, "query": _query, "export": _export, "merge": _merge, "prune": _prune}
+    actions = {
+        "list": _list,
+        "query": _query,
+        "export": _export,
+        "merge": _merge,
+        "prune": _prune,
+        "migrate": results_migrate.main,
+    }
     actions[given.action](given)
     return 0
 
@@ -139,8 +149,9 @@ def _index(results: Path) -> Index:
             "makes some"
         )
     index = Index(results)
-    for (case_id, launch), problem in index.problems.items():
-        print(f"warning: {ignored(index.runs / case_id / launch, problem)}", file=sys.stderr)
+    lines = [ignored(index.runs / case_id / launch, problem) for (case_id, launch), problem in index.problems.items()]
+    for line in dict.fromkeys(lines):
+        print(f"warning: {line}", file=sys.stderr)
     for kind, name in index.missing_plugins:
         print(f"warning: {warning(kind, name)}", file=sys.stderr)
     return index

@@ -13,10 +13,12 @@ from scaleproof.spec.case import Case
 from scaleproof.spec.emulated import emulated, true_times
 from scaleproof.spec.errors import SpecError
 
-SCHEMA_VERSION = 2
-"""Rises when a record of the version before can no longer be read. Fields that came later have a default, so that
-records without them stay readable: Failure.node and .peer, PreflightCheck.node, Stall.reason and .path,
-RankDoing.no_stack."""
+SCHEMA_VERSION = 3
+"""Rises when a record of the version before can no longer be read. Version 3: options nested in the case, new case ids.
+Fields that came later have a default, so that records without them stay readable: Failure.node and .peer,
+PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack."""
+EARLIER_SCHEMA_VERSION = 2
+"""Of Scaleproof 0.1; `scaleproof results migrate` converts such records."""
 Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
     "rank_killed",
@@ -292,7 +294,7 @@ def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
 class Record(_Part):
     """One launch."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     launch: str
     case_id: str
     case: Case

@@ -67,7 +67,7 @@ class Index:
 
     def __init__(self, results: Path) -> None:
         self.runs = results / "runs"
-        self.database = IndexDatabase(results, rooms_digest("record", "spec"), _LAUNCHES, _SAMPLES)
+        self.database = IndexDatabase(results, rooms_digest("core", "record", "spec"), _LAUNCHES, _SAMPLES)
         self._windows: list[_Window] = []
 
     @cached_property

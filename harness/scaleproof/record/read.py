@@ -4,13 +4,14 @@ those that were written with it."""
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from scaleproof.core.record_schema import SAMPLES, Record
+from scaleproof.core.record_schema import EARLIER_SCHEMA_VERSION, SAMPLES, Record
 from scaleproof.record.missing_plugins import read_without_plugins
 from scaleproof.record.write import RUN, SAMPLES_FILE
 from scaleproof.spec.case import AnyCase
@@ -18,6 +19,8 @@ from scaleproof.spec.emulated import emulated, true_bytes, true_times
 
 UNREADABLE = (OSError, ValueError, pa.ArrowException)
 """What reading raises where a folder is no record; pydantic's ValidationError is a ValueError."""
+EARLIER = "it is of version 0.1"
+"""The problem of a record that `scaleproof results migrate` converts."""
 
 
 def read_form(folder: Path) -> Record:
@@ -27,6 +30,8 @@ def read_form(folder: Path) -> Record:
     try:
         record = Record.model_validate_json(content)
     except ValidationError:
+        if is_earlier(content):
+            raise ValueError(EARLIER) from None
         without_plugins = read_without_plugins(content)
         if without_plugins is None:
             raise
@@ -34,6 +39,15 @@ def read_form(folder: Path) -> Record:
     if (record.case_id, record.launch) != (folder.parent.name, folder.name):
         raise ValueError("it says another case or launch than its folder")
     return record
+
+
+def is_earlier(content: bytes) -> bool:
+    """Whether a run.json was written by version 0.1."""
+    try:
+        form = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(form, dict) and form.get("schema_version") == EARLIER_SCHEMA_VERSION
 
 
 def read_content(folder: Path, record: Record) -> bytes:
@@ -63,7 +77,10 @@ def as_emulated(case: AnyCase, table: pa.Table) -> pa.Table:
 
 
 def ignored(folder: Path, why: str) -> str:
-    """The warning about a folder that is no record."""
+    """The warning about a folder that is no record; the same one for all records of version 0.1."""
+    if why == EARLIER:
+        results = folder.parents[2]
+        return f"{results}: records of version 0.1 are ignored; `scaleproof results migrate {results}` converts them"
     return f"{folder} is not a record of this version and is ignored: {why}"
 
 

@@ -13,7 +13,16 @@ import pyarrow.parquet as pq
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.missing_plugins import missing_plugins, warning
-from scaleproof.record.read import UNREADABLE, as_emulated, ignored, read_content, read_form, read_samples, reason
+from scaleproof.record.read import (
+    EARLIER,
+    UNREADABLE,
+    as_emulated,
+    ignored,
+    read_content,
+    read_form,
+    read_samples,
+    reason,
+)
 from scaleproof.record.rows import Row, of_record
 from scaleproof.record.write import write_record
 from scaleproof.spec.errors import SpecError
@@ -67,9 +76,9 @@ class Store:
         rows = self.index.rows(case_id)
         for row in rows[:1]:  # all rows of a case name the same plugins
             self._warn_of_plugins(row)
-        for damaged_case, launch in self.index.problems:
-            if damaged_case == case_id:
-                self._read(self.runs / case_id / launch)  # warns
+        for (damaged_case, launch), problem in self.index.problems.items():
+            if damaged_case == case_id or problem == EARLIER:  # version 0.1 had other case ids
+                self._read(self.runs / damaged_case / launch)  # warns
         return rows
 
     def record(self, case_id: str, launch: str) -> Record | None:
