@@ -25,6 +25,7 @@ from scaleproof.transports.contract import Done, Handle
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import FILE, peak_profile
 from tests.integration._training import Outcome, case_of, launch
+from tests.stand_in import stand_in
 
 STEPS = 15
 TOLERANCE = 1e-5
@@ -144,7 +145,7 @@ class Drifting(Hybrid):
 def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaleproof.strategies.hybrid.Hybrid", Drifting)
+    stand_in(monkeypatch, "strategy", "hybrid", Drifting)
     case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
     assert any(
         "rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks)
