@@ -117,7 +117,7 @@ def _unstepped(self: Part) -> Handle:
     [
         ("activations._Border.backward", _local, "vgg_digits"),
         ("activations._Join.backward", _partial, "dnn_digits"),
-        ("parts.Part.reduce", _unstepped, "dnn_digits"),
+        ("update_parts.Part.reduce", _unstepped, "dnn_digits"),
     ],
 )
 def test_partial_sums_that_nobody_reduces_are_seen(
@@ -202,8 +202,9 @@ def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:
     case = case_of(collective="ring", ranks=4, groups=groups, strategy="hybrid", transport="tcp", steps=2, **fields)
 
     def body(context: RankContext) -> None:
-        if case.profile is not None and case.efficiency is not None:
-            profile = peak_profile(network_of(case), case.minibatch // case.ranks, case.profile, case.efficiency)
+        options = case.compute_options
+        if options.profile is not None and options.efficiency is not None:
+            profile = peak_profile(network_of(case), case.minibatch // case.ranks, options.profile, options.efficiency)
             draft = context.folder / f".profile-{context.rank}"
             draft.write_text(profile.model_dump_json())
             draft.rename(context.folder / FILE)
