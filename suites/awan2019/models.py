@@ -74,34 +74,34 @@ def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
 
 def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
     """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC
-    members; None below three.
+    members that trained a network; None below three.
 
-    allreduce_rank_correlation = Spearman's rho between throughput and -latency of the all-reduce, over No-gRPC arms,
-    in one repetition
+    allreduce_rank_correlation = mean over networks of Spearman's rho between throughput and -latency of the
+    all-reduce, over the No-gRPC arms that trained the network, in one repetition
 
     The latency is that of the same transport alone, at the largest size of the `*_allreduce` arms (program
-    `collective`); throughput is that of the arm which trains over it. 1: whoever reduces faster trains faster. Needs
-    three arms. With five arms only few values are possible, and two arms that swap places change it by 0.1 or more.
+    `collective`); throughput is that of the arm which trains over it. Arms are ranked within a network, never across
+    networks; a network that fewer than three arms trained does not count. 1: whoever reduces faster trains faster.
+    With one network and five arms only few values are possible, and two arms that swap places change it by 0.1 or more.
     """
-    latency = {}
+    speeds = _all_reduce_speeds(block)
+    by_network: dict[str, list[tuple[float, float]]] = {}
+    for (network, arm), trained in _throughputs(block).items():
+        if (alone := MEMBERS.get(arm)) in speeds:
+            by_network.setdefault(network, []).append((trained, speeds[alone]))
+    ranks = [pd.DataFrame(pairs).rank() for pairs in by_network.values() if len(pairs) >= 3]
+    found = [rho for table in ranks if not pd.isna(rho := table[0].corr(table[1]))]
+    return float(sum(found) / len(found)) if found else None
+
+
+def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:
+    """By arm of program `collective`, minus the seconds of its all-reduce at its largest size."""
+    speeds = {}
     for launch in block:
         case = launch.record.case
-        if isinstance(case, CollectiveCase):
-            table = by_size(launch.record, launch.samples)
-            latency[case.arm] = (
-                float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0]) if len(table) else None
-            )
-    trained = {arm: value for (_, arm), value in _throughputs(block).items()}
-    both = [
-        (trained[arm], -seconds)
-        for arm, alone in MEMBERS.items()
-        if arm in trained and (seconds := latency.get(alone)) is not None
-    ]
-    if len(both) < 3:
-        return None
-    ranks = pd.DataFrame(both).rank()
-    found = ranks[0].corr(ranks[1])
-    return None if pd.isna(found) else float(found)
+        if isinstance(case, CollectiveCase) and len(table := by_size(launch.record, launch.samples)):
+            speeds[case.arm] = -float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0])
+    return speeds
 
 
 def _asked(record: Record, nbytes: int | None = None) -> tuple[int, int] | None:

@@ -217,6 +217,11 @@ def test_throughput_is_ranked_beside_the_all_reduce_at_its_largest_size(speeds: 
     correlation = suite_metrics(FOLDER)["allreduce_rank_correlation"].block
     assert correlation is not None and correlation(block) == pytest.approx(rho)
     assert correlation(block[:-1]) is None
+    # Another network is ranked apart, whatever order launches come in; two members of it are too few.
+    few = [trained("horovod_mpi", 1, "resnet50"), trained("mpi", 99, "resnet50")]
+    assert correlation([*block, *few]) == correlation([*few, *block]) == pytest.approx(rho)
+    more = [*few, trained("gloo", 100, "resnet50")]
+    assert correlation([*block, *more]) == correlation([*more, *block]) == pytest.approx((rho - 1) / 2)
 
 
 def test_every_row_of_the_paper_has_its_claim_and_those_that_gate_are_served_or_say_what_they_need():
