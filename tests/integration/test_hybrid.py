@@ -25,7 +25,6 @@ from scaleproof.transports.contract import Done, Handle
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import FILE, peak_profile
 from tests.integration._training import Outcome, case_of, launch
-from tests.stand_in import stand_in
 
 STEPS = 15
 TOLERANCE = 1e-5
@@ -117,7 +116,7 @@ def _unstepped(self: Part) -> Handle:
     [
         ("activations._Border.backward", _local, "vgg_digits"),
         ("activations._Join.backward", _partial, "dnn_digits"),
-        ("update_parts.Part.reduce", _unstepped, "dnn_digits"),
+        ("parts.Part.reduce", _unstepped, "dnn_digits"),
     ],
 )
 def test_partial_sums_that_nobody_reduces_are_seen(
@@ -145,7 +144,7 @@ class Drifting(Hybrid):
 def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in(monkeypatch, "strategy", "hybrid", Drifting)
+    monkeypatch.setattr("scaleproof.strategies.hybrid.Hybrid", Drifting)
     case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
     assert any(
         "rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks)
@@ -202,9 +201,8 @@ def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:
     case = case_of(collective="ring", ranks=4, groups=groups, strategy="hybrid", transport="tcp", steps=2, **fields)
 
     def body(context: RankContext) -> None:
-        options = case.compute_options
-        if options.profile is not None and options.efficiency is not None:
-            profile = peak_profile(network_of(case), case.minibatch // case.ranks, options.profile, options.efficiency)
+        if case.profile is not None and case.efficiency is not None:
+            profile = peak_profile(network_of(case), case.minibatch // case.ranks, case.profile, case.efficiency)
             draft = context.folder / f".profile-{context.rank}"
             draft.write_text(profile.model_dump_json())
             draft.rename(context.folder / FILE)

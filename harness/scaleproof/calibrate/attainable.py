@@ -123,7 +123,8 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
 def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound | None:
     case, path = record.case, _path(record)
     if path == "socket":
-        return profile.bound("loopback") if (case.interface, case.fabric) == ("lo", "host") else None
+        over_loopback = case.interface == "lo" and case.plugin("fabric").existing_network
+        return profile.bound("loopback") if over_loopback else None
     if path != "shared memory":
         return None
     if isinstance(case, TransferCase):

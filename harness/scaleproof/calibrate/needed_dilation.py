@@ -72,12 +72,9 @@ class Knobs:
 
 def concerns(case: AnyCase) -> bool:
     """Whether a case emulates links that the machine must carry."""
-    return (
-        isinstance(case, TrainCase)
-        and case.compute == "replay"
-        and case.fabric == "netns"
-        and case.transport is not None
-    )
+    fabric = case.plugin("fabric")
+    emulated = fabric.makes_nodes and fabric.slows_links
+    return isinstance(case, TrainCase) and case.compute == "replay" and emulated and case.transport is not None
 
 
 def offer_of(case: TrainCase, machine: Path) -> Offer:

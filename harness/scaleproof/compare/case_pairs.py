@@ -11,7 +11,7 @@ from scaleproof.compare import comparison_sentences
 from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
 from scaleproof.compare.side_selection import Side, fields
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case import NATIVE, AnyCase
 
 ARM = (
     "arm",
@@ -169,7 +169,7 @@ def title(case: AnyCase, other: AnyCase | None = None) -> str:
 def _words(case: AnyCase) -> list[str]:
     what = getattr(case, "operation", None) or case.value("workload") or getattr(case, "entry", None)
     carried = (
-        f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "")
+        f"{case.transport}" + (f" {case.collective}" if case.collective != NATIVE else "")
         if case.transport
         else "no transport"
     )

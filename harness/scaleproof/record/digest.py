@@ -11,6 +11,7 @@ import scaleproof
 from scaleproof.core.record_schema import Code
 from scaleproof.paths import PACKAGE
 from scaleproof.record.host import cores, cpu_model, memory_mib
+from scaleproof.spec import registry
 
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py", "spec/emulated.py")
@@ -20,9 +21,11 @@ _SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabr
 
 @functools.cache
 def code_digest(fabric: str = "") -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on fabric
-    `simulated` those that predict one."""
-    rooms, files = (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric == "simulated" else (ROOMS, _FILES)
+    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on a fabric
+    that only predicts, those of the simulator."""
+    rooms, files = (
+        (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric and registry.get("fabric", fabric).predicted else (ROOMS, _FILES)
+    )
     found = [
         path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (PACKAGE / room).rglob(pattern)
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-SIMULATED, HOST = "simulated", "host"
+from scaleproof.spec import registry
+
 Item = TypeVar("Item")
 
 
@@ -18,29 +19,39 @@ class Ran(NamedTuple):
     status: str
     started_at: str
 
+    @property
+    def predicted(self) -> bool:
+        """By the simulator."""
+        return registry.get("fabric", self.fabric).predicted
+
+    @property
+    def existing_network(self) -> bool:
+        """On this machine or the nodes of an allocation, not on nodes that a fabric made."""
+        return registry.get("fabric", self.fabric).existing_network
+
 
 def last_version(items: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
     """The items that ran the most recent code on the most recent machine, in the order given.
 
     The most recent code is that of the launch that finished last; the most recent machine is that on which this code
     finished last. Simulated and real launches are looked at separately, since predictions follow from other code. So
-    are cases of fabric `host` and the other fabrics: in an allocation the former run on its nodes, the latter on one
-    machine."""
+    are cases on a network that is there and those on nodes that a fabric makes: in an allocation the former run on its
+    nodes, the latter on one machine."""
     known = [(item, ran(item)) for item in items]
     kept: set[tuple[bool, bool, str, str]] = set()
     for simulated in (False, True):
-        group = [launch for _, launch in known if (launch.fabric == SIMULATED) is simulated]
+        group = [launch for _, launch in known if launch.predicted is simulated]
         if not group:
             continue
         code = _last(group).code
-        for on_host in (False, True):
-            same_code = [launch for launch in group if launch.code == code and (launch.fabric == HOST) is on_host]
+        for existing in (False, True):
+            same_code = [launch for launch in group if launch.code == code and launch.existing_network is existing]
             if same_code:
-                kept.add((simulated, on_host, _last(same_code).machine, code))
+                kept.add((simulated, existing, _last(same_code).machine, code))
     return [
         item
         for item, launch in known
-        if (launch.fabric == SIMULATED, launch.fabric == HOST, launch.machine, launch.code) in kept
+        if (launch.predicted, launch.existing_network, launch.machine, launch.code) in kept
     ]
 
 

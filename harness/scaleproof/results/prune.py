@@ -84,7 +84,7 @@ def remove(results: Path, going: Iterable[Candidate]) -> int:
 
 def _holds(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> bool:
     if reason == "old-code":
-        return bool(row["code"] != code_digest("simulated" if row["fabric"] == "simulated" else ""))
+        return bool(row["code"] != code_digest(row["fabric"]))
     if reason == "failed":
         return bool(row["status"] != "ok")
     return row["suite"] in plans and (row["case"], row["plan_index"]) not in plans[row["suite"]]

@@ -13,8 +13,9 @@ from scaleproof.core.missing_input import MissingInput
 from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.program import ASSUMED
+from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import FabricPlugin, TransportPlugin
 from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
@@ -45,7 +46,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             "type `snakemake micro`, or leave out dilation and shrink",
         )
     model = _stated(case.plugin("transport")) if fitted is None else _fitted(case, fitted)
-    if fitted is not None and case.nodes > 1 and fitted.fabric == "host" and fitted.nodes == 1:
+    if fitted is not None and case.nodes > 1 and fitted.nodes == 1 and _fabric(fitted).existing_network:
         where = f"{fitted.transport} over {fitted.interface}"
         model = model.also_assumed(
             f"a message between nodes costs what one between two ranks of this machine does ({where})"
@@ -105,7 +106,13 @@ def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
         == (case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0))
     ]
     free = [fit for fit in of_transport if fit.link_mbit is None and not fit.link_delay_ms]
-    return [*(fit for fit in same if fit.fabric == "netns"), *(fit for fit in free if fit.fabric == "netns"), *free]
+    emulated = [fit for fit in (*same, *free) if _fabric(fit).makes_nodes and _fabric(fit).slows_links]
+    return [*emulated, *free]
+
+
+def _fabric(fit: TransportCost) -> FabricPlugin:
+    """What the transport was measured on."""
+    return registry.get("fabric", fit.fabric)
 
 
 def _bounded(fit: TransportCost) -> TransportCost | None:

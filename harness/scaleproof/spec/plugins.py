@@ -66,9 +66,9 @@ class Plugin:
     check: Callable[[Any], None] = accepts_any
     """Raises FieldError for a case that this plugin does not fit."""
     colour: str = ""
-    """Of its curves, as a CSS colour; empty: the next one of the palette."""
+    """Of its curves, a name of the palette in report/figures/style.py; empty: one that is free."""
     marker: str = ""
-    """Of its points, as Matplotlib names markers."""
+    """Of its points, as Matplotlib names markers; empty: one that is free."""
 
     def load(self) -> Any:
         """What the name stands for; raises ImportError where a library is missing."""
@@ -186,6 +186,11 @@ class FabricPlugin(Plugin):
     """`module:class` of what starts ranks on nodes that it makes, around the case's launcher."""
     node_per_rank: bool = False
     """A case that names no number of nodes has one for each rank."""
+
+    @property
+    def existing_network(self) -> bool:
+        """Ranks run on a network that is there without the launch: of this machine, or of an allocation's nodes."""
+        return not (self.predicted or self.makes_nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

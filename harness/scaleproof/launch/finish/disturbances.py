@@ -151,10 +151,9 @@ def _of_namespace(
             )
         )
     others = background(part, case.interface, idle, seconds)
-    if case.plugin(
-        "fabric"
-    ).makes_nodes:  # whatever stays on a node goes through its loopback, and all else are its links
-        others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
+    fabric = case.plugin("fabric")
+    if fabric.makes_nodes:  # whatever stays on a node goes through its loopback, and all else are its links
+        others = {name: count for name, count in others.items() if name != "lo"} if fabric.own_kernels else {}
     elif case.nodes > 1:
         others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
     if others:

@@ -72,7 +72,7 @@ def silent_failure(
         return _failure("empty_result", "no sample outside the warm-up")
     if (wrong := failed(preflight)) is not None:
         return _failure("preflight", f"{wrong.code}: {wrong.message}", wrong.advice)
-    if case.fabric in ("netns", "host") and case.nodes > 1:
+    if case.nodes > 1 and not case.plugin("fabric").own_kernels:
         return _past_the_links(case, network) or _wrong_address(case, address, watch)
     if _path(watch) == "shared memory":
         return None
