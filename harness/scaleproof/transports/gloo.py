@@ -37,4 +37,6 @@ PLUGIN = TransportPlugin(
     needs_framework="torch",
     axis="GLOO",
     stated_costs="sockets",
+    colour="purple",
+    marker="D",
 )

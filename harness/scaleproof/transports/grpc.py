@@ -200,4 +200,6 @@ PLUGIN = TransportPlugin(
     point_to_point=True,
     eager_to_socket=True,
     stated_costs="sockets",
+    colour="green",
+    marker="^",
 )

@@ -219,4 +219,6 @@ PLUGIN = TransportPlugin(
     progress="caller",
     moves_in_wait=True,
     stated_costs="libraries",
+    colour="gold",
+    marker="v",
 )

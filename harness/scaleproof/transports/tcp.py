@@ -145,4 +145,6 @@ PLUGIN = TransportPlugin(
     moves_in_wait=True,
     eager_to_socket=True,
     stated_costs="sockets",
+    colour="orange",
+    marker="s",
 )

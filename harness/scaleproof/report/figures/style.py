@@ -18,6 +18,9 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from scaleproof.spec import registry
+from scaleproof.spec.plugins import Kind
+
 STYLE_SHEET = Path(__file__).parents[1] / "static" / "report.css"
 PALETTE = ("blue", "orange", "green", "purple", "gold", "sky", "violet", "grey")
 """Names of the colours of series, in the order of the style sheet's variables --s0 to --s7."""
@@ -85,19 +88,10 @@ class Appearance(NamedTuple):
     marker: str = ""
 
 
-_APPEARANCES = {
-    ("transport", "shm"): Appearance("blue", "o"),
-    ("transport", "tcp"): Appearance("orange", "s"),
-    ("transport", "grpc"): Appearance("green", "^"),
-    ("transport", "gloo"): Appearance("purple", "D"),
-    ("transport", "mpi"): Appearance("gold", "v"),
-    ("transport", "horovod"): Appearance("sky", "P"),
-}
-
-
-def appearance(kind: str, name: str) -> Appearance:
-    """What the plugin of this kind and name declares."""
-    return _APPEARANCES.get((kind, name), Appearance())
+def appearance(kind: Kind, name: str) -> Appearance:
+    """What the plugin of this kind and name declares; nothing where it is not installed."""
+    plugin = registry.plugins(kind).get(name)
+    return Appearance(plugin.colour, plugin.marker) if plugin else Appearance()
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,4 +94,6 @@ PLUGIN = TransportPlugin(
     axis="No-gRPC:Horovod-GLOO",
     sends=False,
     stated_costs="sockets",
+    colour="sky",
+    marker="P",
 )

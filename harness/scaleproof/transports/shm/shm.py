@@ -255,4 +255,6 @@ PLUGIN = TransportPlugin(
     progress="caller",
     stated_costs="memory",
     check_installation=why_not,
+    colour="blue",
+    marker="o",
 )
