@@ -8,7 +8,7 @@ import pytest
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.netns.netns import Netns
-from scaleproof.spec.registry import entry
+from scaleproof.spec import registry
 from tests.short_form import case_from
 
 
@@ -34,7 +34,7 @@ def netns_case(**fields: Any) -> Any:
         if "program" in fields
         else {"program": "collective", "operation": "all_reduce", "sizes": [4096], "iterations": 3, "warmup": 1}
     )
-    transport = entry("transport", fields.get("transport", "tcp"))
+    transport = registry.get("transport", fields.get("transport", "tcp"))
     base |= {"collective": "ring"} if transport.point_to_point else {}
     base |= {"launcher": transport.launcher} if transport.launcher else {}
     return case_from({**base, **fields})

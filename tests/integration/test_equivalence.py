@@ -15,11 +15,11 @@ from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.fits import HIERARCHICAL
 from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.strategies.parameter_server import ParameterServer
 from scaleproof.strategies.sync import Sync
 from tests.integration._training import Outcome, case_of, launch
+from tests.stand_in import stand_in
 
 MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.
@@ -31,7 +31,11 @@ TRANSPORTS = [
     name for name in TRANSPORTS if not ENTRIES[name].probe or registry.availability("transport", name).available
 ]
 GROUPS = [(name, "ring" if registry.get("transport", name).point_to_point else "native") for name in TRANSPORTS]
-GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm not in ("ring", HIERARCHICAL)]
+GROUPS += [
+    ("shm", name)
+    for name in registry.algorithms()
+    if name != "ring" and not registry.get("collective", name).knows_nodes
+]
 """The hierarchical one needs nodes: test_netns_transports.py."""
 SERVED = [
     ("tcp", "messages", 2, 1),
@@ -179,7 +183,7 @@ class Forgetful(Sync):
 
 def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: the tolerance is far below the smallest mistake."""
-    monkeypatch.setattr("scaleproof.strategies.sync.Sync", Forgetful)
+    stand_in(monkeypatch, "strategy", "sync", Forgetful)
     outcome = launch(
         folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS)
     )
@@ -201,7 +205,7 @@ class Deaf(ParameterServer):
 
 
 def test_one_forgotten_worker_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaleproof.strategies.parameter_server.ParameterServer", Deaf)
+    stand_in(monkeypatch, "strategy", "parameter_server", Deaf)
     outcome = launch(
         folder / "deaf",
         case_of(

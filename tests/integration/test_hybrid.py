@@ -25,6 +25,7 @@ from scaleproof.transports.contract import Done, Handle
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import FILE, peak_profile
 from tests.integration._training import Outcome, case_of, launch
+from tests.stand_in import stand_in
 
 STEPS = 15
 TOLERANCE = 1e-5
@@ -116,7 +117,7 @@ def _unstepped(self: Part) -> Handle:
     [
         ("activations._Border.backward", _local, "vgg_digits"),
         ("activations._Join.backward", _partial, "dnn_digits"),
-        ("parts.Part.reduce", _unstepped, "dnn_digits"),
+        ("update_parts.Part.reduce", _unstepped, "dnn_digits"),
     ],
 )
 def test_partial_sums_that_nobody_reduces_are_seen(
@@ -144,7 +145,7 @@ class Drifting(Hybrid):
 def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaleproof.strategies.hybrid.Hybrid", Drifting)
+    stand_in(monkeypatch, "strategy", "hybrid", Drifting)
     case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
     assert any(
         "rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks)
@@ -201,8 +202,9 @@ def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:
     case = case_of(collective="ring", ranks=4, groups=groups, strategy="hybrid", transport="tcp", steps=2, **fields)
 
     def body(context: RankContext) -> None:
-        if case.profile is not None and case.efficiency is not None:
-            profile = peak_profile(network_of(case), case.minibatch // case.ranks, case.profile, case.efficiency)
+        options = case.compute_options
+        if options.profile is not None and options.efficiency is not None:
+            profile = peak_profile(network_of(case), case.minibatch // case.ranks, options.profile, options.efficiency)
             draft = context.folder / f".profile-{context.rank}"
             draft.write_text(profile.model_dump_json())
             draft.rename(context.folder / FILE)

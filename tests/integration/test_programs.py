@@ -17,6 +17,7 @@ from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.transports.contract import Done
 from scaleproof.transports.shm.shm import SharedMemory
 from tests.short_form import case_from
+from tests.stand_in import stand_in
 
 SIZES = (0, 1, 1000, 100_000)
 BASE = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 3, "warmup": 1, "sizes": SIZES}
@@ -117,7 +118,7 @@ def test_a_wrong_byte_fails_the_checks_of_rank_0(monkeypatch: pytest.MonkeyPatch
             else set()
         )
 
-    monkeypatch.setattr("scaleproof.transports.shm.shm.SharedMemory", LyingOnRank0)
+    stand_in(monkeypatch, "transport", "shm", LyingOnRank0)
     assert run_ranks(case_of(program="transfer", transport="shm"), body) == ["", ""]
 
 

@@ -17,13 +17,13 @@ title: predictions
 experiments:
   scaling:
     summary: VGG-A on a star
-    base: {program: train, fabric: simulated, cluster: ethernet_10g, strategy: sync_overlap, workload: vgg_a,
+    base: {program: train, fabric: {name: simulated, cluster: ethernet_10g}, strategy: sync_overlap, workload: vgg_a,
       minibatch: 256, steps: 2, warmup: 1,
-           profile: xeon_e5_2698v3_x2, efficiency: 0.5}
+      compute: {profile: xeon_e5_2698v3_x2, efficiency: 0.5}}
     arms:
       ring: {transport: tcp, collective: ring}
       servers: {transport: tcp, collective: ring, strategy: parameter_server}
-      own: {transport: gloo, profile: null, efficiency: null}
+      own: {transport: gloo, compute: {profile: null, efficiency: null}}
     sizes:
       smoke:
         launches: 6
@@ -33,8 +33,8 @@ experiments:
       small: {launches: 1, matrix: [{arms: [own], sweep: {ranks: [2]}}]}
   calls:
     summary: messages and calls
-    base: {fabric: simulated, link_mbit: 1000, transport: tcp, collective: ring, ranks: 4, sizes: [1 KiB, 1 MiB],
-      iterations: 5}
+    base: {fabric: {name: simulated, link_mbit: 1000}, transport: tcp, collective: ring, ranks: 4,
+      sizes: [1 KiB, 1 MiB], iterations: 5}
     arms: {ring: {program: collective}, ping: {program: transfer, ranks: 2}}
     sizes: {smoke: {launches: 6, matrix: [{arms: [ring, ping]}]}}
 """
