@@ -17,7 +17,7 @@ from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.programs.train_results import ARTIFACT_LIMIT
 from scaleproof.spec.case import TrainCase
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Data, initial_parameters, open_data
 
 FIELDS = ("workload", "width", "minibatch", "data", "learning_rate", "momentum", "bucket_mib")
@@ -49,7 +49,7 @@ def network(context: RankContext) -> Net:
         **fields,
     )
     torch.set_num_threads(case.threads_per_rank)
-    shape = check_workload(case)
+    shape = network_of(case)
     module = module_of(shape)
     values = initial_parameters(shape, context.seed)
     module.load_state_dict(dict(zip(module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)

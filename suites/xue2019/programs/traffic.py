@@ -17,9 +17,9 @@ from suite_programs import tuning
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.remote.tensor_channel import Edge, TensorChannel, shared_channel
+from scaleproof.remote.tensor_channel import Edge, Mechanism, TensorChannel, shared_channel
 from scaleproof.spec import registry
-from scaleproof.spec.case import Mechanism, OwnCase
+from scaleproof.spec.case import OwnCase
 
 MECHANISMS: tuple[Mechanism, ...] = ("rpc", "copy", "zero_copy")
 WORKER, SERVER = 0, 1
