@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +15,20 @@ from scaleproof.core.recorder import now
 from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.programs.train_results import ARTIFACT_LIMIT
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import OwnCase, TrainCase, parse_case
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Data, initial_parameters, open_data
 
-FIELDS = ("workload", "width", "minibatch", "data", "learning_rate", "momentum", "bucket_mib")
+FIELDS = {
+    "workload": "workload",
+    "width": "workload.width",
+    "data": "workload.data",
+    "minibatch": "minibatch",
+    "learning_rate": "learning_rate",
+    "momentum": "momentum",
+    "bucket_mib": "strategy.bucket_mib",
+}
+"""Options of these programs, and the fields of a training that they stand for."""
 
 
 @dataclass(slots=True)
@@ -35,19 +43,23 @@ class Net:
 def network(context: RankContext) -> Net:
     """From the options of the case; its iterations are the steps."""
     own = context.case
-    fields: dict[str, Any] = {name: own.options[name] for name in FIELDS if name in own.options}
-    case = TrainCase(
-        suite=own.suite,
-        experiment=own.experiment,
-        arm=own.arm,
-        ranks=own.ranks,
-        transport="gloo",
-        strategy="sync_overlap",
-        threads_per_rank=own.threads_per_rank,
-        steps=own.iterations,
-        warmup=own.warmup,
-        **fields,
+    assert isinstance(own, OwnCase)
+    case = parse_case(
+        {
+            "program": "train",
+            "suite": own.suite,
+            "experiment": own.experiment,
+            "arm": own.arm,
+            "ranks": own.ranks,
+            "transport": "gloo",
+            "strategy": "sync_overlap",
+            "threads_per_rank": own.threads_per_rank,
+            "steps": own.iterations,
+            "warmup": own.warmup,
+            **{field: own.options[name] for name, field in FIELDS.items() if name in own.options},
+        }
     )
+    assert isinstance(case, TrainCase)
     torch.set_num_threads(case.threads_per_rank)
     shape = network_of(case)
     module = module_of(shape)
