@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from scaleproof.claims.launch_choice import in_blocks, latest, of_last_version
 from scaleproof.compare import comparison_sentences
 from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
-from scaleproof.compare.side_selection import Side, fields
+from scaleproof.compare.side_selection import Side, fields, spelled
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import NATIVE, AnyCase
 
@@ -31,6 +31,7 @@ _FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "ar
 _NAMES = ("suite", "experiment")
 _ALWAYS = ("source",)
 """Digest of a suite's own programs: it changes with the code, which is compared apart."""
+_ABSENT = object()
 SideName = Literal["A", "B"]
 
 
@@ -234,10 +235,18 @@ def _differing(one: Group, other: Group) -> list[Differing]:
     first, second = _fields(one), _fields(other)
     names = [*first, *(name for name in second if name not in first)]
     return [
-        Differing(name=name, a=first.get(name, "–"), b=second.get(name, "–"))
+        Differing(name=name, a=_shown(one, first, name), b=_shown(other, second, name))
         for name in names
         if first.get(name) != second.get(name)
     ]
+
+
+def _shown(group: Group, known: Mapping[str, str], name: str) -> str:
+    """A field's value, also that of an option at its default; a dash where the case has no such thing."""
+    if name in known:
+        return known[name]
+    value = group.case.complete().get(name, _ABSENT)
+    return "–" if value is _ABSENT else spelled(value)
 
 
 def _unpaired(side: SideName, group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:

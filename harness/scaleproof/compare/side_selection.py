@@ -85,11 +85,17 @@ def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
         if not colon or not value:
             raise SpecError(f"{text!r}: {part!r} is no condition; write KEY:VALUE, as in '@arm:tcp,size:smoke'")
         if key not in (*KEYS, *also):
-            raise SpecError(f"{text!r}: unknown key {key!r}; {near(key, (*KEYS, *also))}")
+            raise SpecError(f"{text!r}: unknown key {key!r}; {_advice(key, (*KEYS, *also))}")
         if key in _TIMES and not _MOMENT.fullmatch(value):
             raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
         filters.append((key, value))
     return source, tuple(filters)
+
+
+def _advice(key: str, known: Sequence[str]) -> str:
+    """What to write in place of an unknown key: an option that was written without its field, or the nearest key."""
+    options = [name for name in known if name.rpartition(".")[2] == key]
+    return f"did you mean {options[0]!r}?" if len(options) == 1 else near(key, known)
 
 
 def _divided(text: str) -> tuple[str, str | None]:
@@ -220,5 +226,5 @@ def same(found: str, wanted: str) -> bool:
 
 
 def fields(case: AnyCase) -> dict[str, str]:
-    """Every field of a case, spelled."""
+    """Every field of a case and every option that is not at its default, spelled."""
     return {name: spelled(value) for name, value in case.flat().items()}

@@ -50,7 +50,8 @@ OF_RECORD: Mapping[str, pa.DataType] = {
     "warnings": pa.string(),
     "fields": pa.string(),
 }
-"""Columns of the record; `warnings`: codes separated by blanks; `fields`: all fields of the case as JSON."""
+"""Columns of the record; `warnings`: codes separated by blanks; `fields`: all fields of the case as JSON, options of
+its plugins under `KIND.OPTION`."""
 OF_CASE: Mapping[str, pa.DataType] = (
     dict.fromkeys(OF_CASE_TEXT, pa.string())
     | dict.fromkeys(OF_CASE_WHOLE, pa.int64())
@@ -86,5 +87,5 @@ def of_record(record: Record) -> dict[str, Any]:
         "started_at": record.started_at,
         "wall_s": record.wall_s,
         "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)),
-        "fields": json.dumps(record.case.flat()),
+        "fields": json.dumps(record.case.complete()),
     }

@@ -10,16 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from scaleproof.report.data import Run
+from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plugins import WorkloadPlugin
 from scaleproof.stats.intervals import median_interval
-
-NETWORKS = {
-    "vgg_a": "VGG-A",
-    "overfeat_fast": "OverFeat-FAST",
-    "cd_dnn": "CD-DNN",
-    "vgg_digits": "VGG-style, digits",
-    "dnn_digits": "DNN-style, digits",
-}
 
 Groups = dict[tuple[str, str], list[Run]]
 """Launches by experiment and network: one panel each."""
@@ -63,7 +57,8 @@ def training(run: Run) -> TrainCase:
 def network(run: Run) -> str:
     """What is trained, with its declared reduction: the title of a panel."""
     case = training(run)
-    parts = [NETWORKS.get(case.workload, case.workload)]
+    plugin = registry.plugins("workload").get(case.workload)  # None: its package is not installed here
+    parts = [plugin.title if isinstance(plugin, WorkloadPlugin) and plugin.title else case.workload]
     parts += [f"{case.workload_options.image_side} px"] if case.workload_options.image_side else []
     parts += [f"width {case.workload_options.width:g}"] if case.workload_options.width != 1 else []
     parts += [f"minibatch {case.minibatch}"]
@@ -71,16 +66,8 @@ def network(run: Run) -> str:
 
 
 def by_network(runs: Iterable[Run]) -> Groups:
-    """Launches by experiment and network: one panel each, networks in the order of NETWORKS."""
-    order = list(NETWORKS)
-    ordered = sorted(
-        runs,
-        key=lambda run: (
-            order.index(training(run).workload) if training(run).workload in order else len(order),
-            network(run),
-        ),
-    )
-    return grouped(ordered, lambda run: (training(run).experiment, network(run)))
+    """Launches by experiment and network: one panel each, in the order of the networks' names."""
+    return grouped(sorted(runs, key=network), lambda run: (training(run).experiment, network(run)))
 
 
 def heading(key: tuple[str, str], groups: Groups) -> str:

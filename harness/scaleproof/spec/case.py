@@ -180,6 +180,16 @@ class CommonCase(BaseModel):
         """Every field, and every option that is not at its default under `KIND.OPTION`."""
         return dotted(self.model_dump(mode="json"))
 
+    def complete(self) -> dict[str, Any]:
+        """`flat`, with the options that are at their default too."""
+        result = self.flat()
+        for kind in (*CHOSEN, "compute"):
+            options = getattr(self, f"{kind}_options", None)
+            if options is not None:
+                values = options.model_dump(mode="json", exclude={"name"})
+                result |= {f"{kind}.{name}": value for name, value in values.items()}
+        return result
+
     def changed(self, changes: Mapping[str, Any]) -> Any:
         """The same case with other values, options under `KIND.OPTION`, checked anew."""
         return parse_case({**self.written(), **changes})

@@ -10,6 +10,7 @@ import pytest
 from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
 from scaleproof.compare.comparison_schema import NotPaired
 from scaleproof.compare.side_selection import select
+from scaleproof.spec.errors import SpecError
 from tests.short_form import case_from
 from tests.unit.compare.compare_records import FAST, code, launches
 from tests.unit.records import case, record
@@ -88,6 +89,21 @@ def test_other_data_networks_and_batches_are_never_paired_silently(field: dict[s
         launches(tmp_path, (1.0,), name, case=train(arm=name, **fields), status="failed")
     pairs, reasons = paired(tmp_path, "@arm:a", "@arm:b")
     assert pairs == [] and all(f"differs in {next(iter(field))} (" in reason for reason in reasons)
+
+
+def test_an_option_at_its_default_is_shown_with_its_value(tmp_path: Path) -> None:
+    for name, fields in (("a", {}), ("b", {"workload.width": 0.5})):
+        launches(tmp_path, (1.0,), name, case=train(arm=name, **fields), status="failed")
+    _, reasons = paired(tmp_path, "@arm:a", "@arm:b")
+    assert "workload.width (1 here, 0.5 there)" in reasons[0]
+
+
+def test_a_side_may_name_an_option_at_its_default(tmp_path: Path) -> None:
+    for name, fields in (("a", {}), ("b", {"workload.width": 0.5})):
+        launches(tmp_path, FAST[:1], name, case=train(arm=name, **fields))
+    assert paired(tmp_path, "@workload.width:1", "@workload.width:0.5")[0] == [["arm", "workload.width"]]
+    with pytest.raises(SpecError, match="unknown key 'width'; did you mean 'workload.width'"):
+        paired(tmp_path, "@width:1", "@width:0.5")
 
 
 def test_a_field_that_both_sides_name_may_differ(tmp_path: Path) -> None:

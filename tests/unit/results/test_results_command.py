@@ -69,6 +69,17 @@ def test_list_takes_conditions(
     assert f"{len(rows)} launch" in said(capsys, results, "list", *conditions).splitlines()[-1]
 
 
+def test_list_takes_options_of_plugins_also_at_their_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, delay in enumerate((0.0, 2.5)):
+        nodes = case(transport="tcp", fabric="guests", nodes=2, link_delay_ms=delay)
+        commit(tmp_path, record(f"d{number}", case=nodes, case_id=nodes.case_id))
+    for delay, launch in ((0, "d0"), (2.5, "d1")):
+        row = json.loads(said(capsys, tmp_path, "list", f"fabric.link_delay_ms:{delay}", "--json"))
+        assert row["launch"] == launch and row["fields"]["fabric.link_delay_ms"] == delay
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
