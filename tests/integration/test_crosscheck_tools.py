@@ -27,7 +27,7 @@ from scaleproof.spec.programs import programs_folder
 from tests.short_form import case_from
 
 SUITE = Path(__file__).parents[2] / "suites" / "crosscheck"
-NET = {"workload": "dnn_digits", "workload.data": "digits", "minibatch": 64, "strategy.bucket_mib": 0.05}
+NET = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "bucket_mib": 0.05}
 MIB = 1 << 20
 CASES: dict[str, dict[str, Any]] = {
     "iperf3": {"entry": "iperf3", "sizes": [MIB], "options": {"messages": 64}},
