@@ -1,5 +1,5 @@
-"""Plugins of a user's own package (tests/example_package), installed beside the harness: found, run, shown, judged and
-predicted like those of the harness; and their records where the package is not installed."""
+"""Plugins of every kind in a user's own package (tests/example_package), installed beside the harness: found, run,
+shown, judged and predicted like those of the harness; and their records where the package is not installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from scaleproof.paths import IMPORT_ROOT
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tests" / "example_package"
 SUITE = PACKAGE / "suites" / "example"
-NAMES = {"transport unix_sockets", "collective through_root", "strategy accumulate"}
+NAMES = {
+    "transport unix_sockets",
+    "collective through_root",
+    "strategy accumulate",
+    "program barriers",
+    "fabric loopback",
+    "launcher low_priority",
+    "workload single_layer",
+    "framework torch_again",
+}
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +77,9 @@ def test_they_are_listed_beside_those_of_the_harness(installed: Path) -> None:
 
 def test_every_launch_ends_well_and_exchanges_as_often_as_the_option_says(results: Path) -> None:
     runs = records(results)
-    assert set(runs) == {"every_step", "every_fourth", "predicted"}
+    assert set(runs) == {"every_step", "every_fourth", "predicted", "all_of_them", "barriers"}
     assert {run["status"] for run in runs.values()} == {"ok"}
-    sent = {arm: [rank["asked_bytes"] for rank in run["network"]] for arm, run in runs.items() if arm != "predicted"}
+    sent = {arm: [rank["asked_bytes"] for rank in run["network"]] for arm, run in runs.items()}
     assert sent["every_step"] == [4 * nbytes for nbytes in sent["every_fourth"]]
 
 
@@ -110,7 +119,7 @@ def test_without_the_package_its_records_are_still_read_and_its_suite_says_what_
     for name in ("unix_sockets", "through_root", "accumulate"):
         assert f"plugin {name!r}" in shown.stderr and "is not installed here" in shown.stderr
     listed = scaleproof("results", "list", *options, also=None)
-    assert "6 launches: 6 ok" in listed.stdout
+    assert "8 launches: 8 ok" in listed.stdout
     ended = scaleproof("run", str(SUITE), "--size", "ci", *options, also=None)
     assert ended.returncode == 2 and len(ended.stderr.splitlines()) == 1
     assert "unknown strategy 'accumulate'" in ended.stderr

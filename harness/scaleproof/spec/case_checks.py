@@ -44,7 +44,7 @@ def _collective_fits(case: Case) -> None:
 
 def _launcher_fits(case: Case) -> None:
     needed = case.plugin("transport").launcher
-    if needed != case.launcher:
+    if needed not in (case.launcher, case.plugin("launcher").substitutes):
         message = f"transport {case.transport!r} needs launcher {needed!r}, not {case.launcher!r}"
         raise FieldError(given(case, "launcher"), message)
 

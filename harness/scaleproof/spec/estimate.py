@@ -78,7 +78,7 @@ def _work(case: AnyCase, cores: int) -> float:
     if not isinstance(case, TrainCase):
         return sum(
             _rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S)
-            for nbytes in case.sizes
+            for nbytes in case.value("sizes", ())
         )
     network = _network(case)
     # Ranks that sleep are not in each other's way.
@@ -133,7 +133,7 @@ def _memory(case: AnyCase) -> int:
     if not case.plugin("launcher").process_per_rank:
         processes = resident + FORKED * case.ranks
     if not isinstance(case, TrainCase):
-        return processes + 3 * case.ranks * max(case.sizes, default=0)
+        return processes + 3 * case.ranks * max(case.value("sizes", ()), default=0)
     network = _network(case)
     if case.compute == "replay":  # gradients, and what their exchange needs; the zeros of parameters are never written
         return processes + 4 * 3 * case.ranks * shrunk(network.parameters, case.shrink)

@@ -200,6 +200,8 @@ class LauncherPlugin(Plugin):
     kind = "launcher"
     process_per_rank: bool = False
     """Every rank is a process of its own from the start, so that each pays for imports."""
+    substitutes: str = ""
+    """Another launcher, whose transports also run under this one."""
 
 
 class WorkloadOptions(Options):

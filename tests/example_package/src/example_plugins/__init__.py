@@ -1,1 +1,1 @@
-"""One strategy, one transport and one collective of a user's own."""
+"""A plugin of every kind, of a user's own."""
