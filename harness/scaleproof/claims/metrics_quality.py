@@ -32,7 +32,7 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
     `harness/scaleproof/stats/time_to_quality.py` does that, see [statistics](../statistics.md).
     """
     case = record.case
-    target = TARGETS.get(case.workload_options.data) if isinstance(case, TrainCase) else None
+    target = TARGETS.get(case.value("workload.data")) if isinstance(case, TrainCase) else None
     if target is None:
         return None
     rows = columns(record, samples)

@@ -59,8 +59,9 @@ def network(run: Run) -> str:
     case = training(run)
     plugin = registry.plugins("workload").get(case.workload)  # None: its package is not installed here
     parts = [plugin.title if isinstance(plugin, WorkloadPlugin) and plugin.title else case.workload]
-    parts += [f"{case.workload_options.image_side} px"] if case.workload_options.image_side else []
-    parts += [f"width {case.workload_options.width:g}"] if case.workload_options.width != 1 else []
+    side, width = case.value("workload.image_side"), case.value("workload.width", 1)
+    parts += [f"{side} px"] if side else []
+    parts += [f"width {width:g}"] if width != 1 else []
     parts += [f"minibatch {case.minibatch}"]
     return ", ".join(parts)
 

@@ -68,7 +68,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     timed = [
         run
         for run in data.done("train")
-        if training(run).workload_options.data == RANDOM and run.metric("throughput") is not None
+        if training(run).value("workload.data", RANDOM) == RANDOM and run.metric("throughput") is not None
     ]
     networks = grouped(timed, network)
     pairs = {name: between(name, runs) for name, runs in networks.items()}

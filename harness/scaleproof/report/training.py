@@ -19,8 +19,8 @@ RANDOM = "synthetic"
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     """Those that the launches give something to show for; what is simulated stands in levels.py."""
     runs = [run for run in runs if not training(run).plugin("fabric").predicted]
-    timed = by_network(run for run in runs if training(run).workload_options.data == RANDOM)
-    learned = by_network(run for run in runs if training(run).workload_options.data != RANDOM)
+    timed = by_network(run for run in runs if training(run).value("workload.data", RANDOM) == RANDOM)
+    learned = by_network(run for run in runs if training(run).value("workload.data", RANDOM) != RANDOM)
     parts: list[Section] = []
     parts += [_throughput(timed, looks), step_section(timed)] if timed else []
     parts += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from scaleproof.cli import main
 from scaleproof.record.index import Index
 from scaleproof.record.store import Store
+from scaleproof.report.groups import network
 from scaleproof.spec.case import parse_case
 from tests.unit.records import commit, record
 
@@ -76,6 +78,20 @@ def test_such_a_record_is_read_as_it_was_written(tmp_path: Path, kind: str, valu
         assert found.case.model_dump(mode="json")[kind] == value and len(store.samples(found)) == 6
         [line] = store.warnings
         assert line.startswith(f"plugin {name!r} ({kind}) is not installed here: ") and "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("workload", "title"),
+    [
+        ({"name": "poems", "verses": 3}, "poems, minibatch 4"),
+        ({"name": "poems", "width": 0.5}, "poems, width 0.5, minibatch 4"),
+        ("cd_dnn", "CD-DNN, minibatch 4"),
+    ],
+)
+def test_pages_name_its_network_as_far_as_it_is_known(tmp_path: Path, workload: Any, title: str) -> None:
+    [found] = Store(tmp_path).records(commit_foreign(tmp_path, "bb", workload=workload))
+    run: Any = SimpleNamespace(record=found)
+    assert network(run) == title
 
 
 def test_a_record_of_a_fabric_that_is_not_installed_says_so(tmp_path: Path) -> None:
