@@ -35,7 +35,9 @@ def suite_files(wildcards):
 def profiling(wildcards):
     """Measures what an experiment's cases replay or simulate of this machine, where it is missing; nothing where they do not."""
     cases = size_of(wildcards).cases
-    if not any(replayed(case) and case.compute_options.profile is None for case in cases):
+    if not any(
+        replayed(case) and case.compute_options.profile is None for case in cases
+    ):
         return ""
     words = f"{wildcards.suite} {wildcards.experiment} --size {wildcards.size}"
     return f"scaleproof profile {words}; "
