@@ -153,16 +153,9 @@ def open_store(results: Path, many: bool = False) -> Store:
     from scaleproof.record.index import Index
     from scaleproof.record.store import Store
 
-    return Store(results, lambda text: print(f"warning: {text}", file=sys.stderr), Index(results) if many else None)
-
-
-def warn_of_earlier(results: Path) -> None:
-    """A line on stderr where a folder's records are of version 0.1, for commands that would run their launches anew."""
-    from scaleproof.record.read import EARLIER, ignored, is_earlier
-
-    run = next(results.glob("runs/*/*/run.json"), None)
-    if run is not None and is_earlier(run.read_bytes()):
-        print(f"warning: {ignored(run.parent, EARLIER)}", file=sys.stderr)
+    store = Store(results, lambda text: print(f"warning: {text}", file=sys.stderr), Index(results) if many else None)
+    store.check_version()
+    return store
 
 
 def suites_of(name: str | None, suites: Path | None) -> list[Suite]:

@@ -17,7 +17,6 @@ from scaleproof.commands.common import (
     print_table,
     profile_of_this_machine,
     size_of,
-    warn_of_earlier,
 )
 from scaleproof.commands.sequential import sequential
 
@@ -68,7 +67,7 @@ def main(given: argparse.Namespace) -> int:
     )
     if given.dry_run:
         return dry_run(suite, plans, size, given.results)
-    warn_of_earlier(given.results)
+    open_store(given.results)  # warns of records of version 0.1, whose launches would run anew
     allocated = nodes_of_run(given)
     if given.case is not None:
         _must_be_runnable(plans, allocated)

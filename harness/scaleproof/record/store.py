@@ -18,13 +18,14 @@ from scaleproof.record.read import (
     UNREADABLE,
     as_emulated,
     ignored,
+    is_earlier,
     read_content,
     read_form,
     read_samples,
     reason,
 )
 from scaleproof.record.rows import Row, of_record
-from scaleproof.record.write import write_record
+from scaleproof.record.write import RUN, write_record
 from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ class Store:
             records = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
             whole = [record for record in records if record is not None]
             yield from sorted(whole, key=lambda record: record.started_at)
+
+    def check_version(self) -> None:
+        """Warn where the first record is of version 0.1: others are then hardly ever asked for by their case ids."""
+        run = next(self.runs.glob(f"*/*/{RUN}"), None)
+        if run is not None and is_earlier(run.read_bytes()):
+            self._add_warning(ignored(run.parent, EARLIER))
 
     def rows(self, case_id: str) -> list[Row]:
         """The records of a case as flat rows (record/rows.py), oldest first."""

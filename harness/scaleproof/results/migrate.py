@@ -84,6 +84,8 @@ def migrate(folder: Path, to: Path | None, suites: Mapping[str, Path], watch: Wa
         done = Migrated(target, backup, current=len(launches) - len(earlier))
         if not earlier and to is None:
             return done
+        if backup is not None and backup.exists():
+            raise SpecError(f"{backup}: is there already, from an earlier migration; remove it, or use --to NEW")
         done.programs = _programs(earlier.values(), suites)
         shutil.rmtree(draft, ignore_errors=True)
         try:
@@ -102,8 +104,6 @@ def _check(folder: Path, target: Path, backup: Path | None) -> None:
         raise SpecError(f"{folder}: no results folder, since it has no folder 'runs'")
     if backup is None and (target.exists() or target.is_relative_to(folder)):
         raise SpecError(f"{target}: exists already, or is inside of {folder}; --to takes a new folder beside it")
-    if backup is not None and backup.exists():
-        raise SpecError(f"{backup}: is there already, from an earlier migration; remove it, or use --to NEW")
 
 
 def _launches(runs: Path) -> Iterator[Path]:
