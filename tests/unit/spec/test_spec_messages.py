@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 
+ALGORITHMS, PROGRAMS = ", ".join(registry.algorithms()), ", ".join(registry.names("program"))
+OF_DIGITS = " or ".join(name for name, plugin in registry.plugins("workload").items() if "digits" in plugin.data_sets)
 GOOD = """\
 suite: x
 title: A suite
@@ -226,7 +229,7 @@ MISTAKES = [
     (
         "collective: ring",
         "collective: native",
-        "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (halving_doubling, hierarchical, ring, tree)",
+        f"11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm ({ALGORITHMS})",
     ),
     (
         "{transport: gloo}\n",
@@ -246,7 +249,7 @@ MISTAKES = [
     (
         "        collective: ring\n",
         "",
-        "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (halving_doubling, hierarchical, ring, tree)",
+        f"10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm ({ALGORITHMS})",
     ),
     (
         "{transport: gloo}\n",
@@ -286,14 +289,14 @@ MISTAKES = [
     (
         "ranks: 2,",
         "ranks: 2, workload: {data: digits},",
-        "7: experiments.speed.base.workload.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use cnn_digits or dnn_digits or vgg_digits",
+        f"7: experiments.speed.base.workload.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use {OF_DIGITS}",
     ),
     (
         "steps: 5, ",
         "",
         "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'",
     ),
-    ("program: train, ", "", "7: experiments.speed.base: program: missing; known: collective, own, train, transfer"),
+    ("program: train, ", "", f"7: experiments.speed.base: program: missing; known: {PROGRAMS}"),
     # the file
     ("suite: x", "suite: y", "1: suite: 'y' is not the name of its folder, 'x'"),
     ("title: A suite", "title: [A suite", "3: not valid YAML: expected ',' or ']', but got ':'"),
