@@ -15,7 +15,7 @@ from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.program import ASSUMED
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
-from scaleproof.spec.plugins import FabricPlugin, TransportPlugin
+from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
@@ -45,7 +45,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             f"{lacking}, and stated costs are of hardware at full speed with whole tensors",
             "type `snakemake micro`, or leave out dilation and shrink",
         )
-    model = _stated(case.plugin("transport")) if fitted is None else _fitted(case, fitted)
+    model = _stated(case) if fitted is None else _fitted(case, fitted)
     if fitted is not None and case.nodes > 1 and fitted.nodes == 1 and _fabric(fitted).existing_network:
         where = f"{fitted.transport} over {fitted.interface}"
         model = model.also_assumed(
@@ -158,7 +158,7 @@ def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
             for number, part in enumerate(parts)
         ),
         betas=tuple(_parameter(f"beta {number} of {name}", part.beta_s_per_byte) for number, part in enumerate(parts)),
-        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(case.plugin("transport")).gamma,
+        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(case).gamma,
         goodput=WIRE,
         source=source,
         assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
@@ -213,9 +213,9 @@ def _table() -> dict[str, dict[str, Any]]:
     return table
 
 
-def _stated(transport: TransportPlugin) -> CostModel:
-    """Of the family that the transport's descriptor names."""
-    family = transport.stated_costs
+def _stated(case: AnyCase) -> CostModel:
+    """Of the family that the transport's descriptor names; of `libraries` where a case exchanges nothing."""
+    family = case.plugin("transport").stated_costs if case.transport is not None else "libraries"
     kind = _table()[family]
     values = {name: Uncertain(f"{name} of {family}", *map(float, kind[name])) for name in ("alpha", "beta", "gamma")}
     return CostModel(

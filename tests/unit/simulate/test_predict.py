@@ -361,3 +361,9 @@ def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.Monke
     case = case_of(transport="rdma")
     assert obstacle(case) is None
     assert obstacle(case_from(case.written() | {"fabric": "host", "interface": "lo", "nodes": 1})) is not None
+
+
+def test_a_case_that_exchanges_nothing_has_stated_costs(tmp_path: Path) -> None:
+    fields = {"strategy": "local_only", "workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 2}
+    alone = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "fabric": "simulated"}
+    assert cost_model(case_from({**alone, **fields}), tmp_path, "machine").source.startswith("stated")
