@@ -68,7 +68,7 @@ def test_a_node_with_less_processor_time_is_named(tmp_path: Path, monkeypatch: p
 
 def test_a_node_on_a_slower_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "uneven.yaml").write_text(UNEVEN)
-    sniff = sniffed(tmp_path, cluster=str(tmp_path / "uneven.yaml"))
+    sniff = sniffed(tmp_path, **{"fabric.cluster": str(tmp_path / "uneven.yaml")})
     assert {(found.who, found.kind.name) for found in slow(sniff)} >= {("n1", "rate")}
     assert {found.who for found in slow(sniff)} == {"n1"}, check(sniff).message
 

@@ -202,7 +202,7 @@ def _agree(context: RankContext, results: Path) -> None:
         def keep(checked: Checked) -> None:
             file.write(json.dumps(asdict(checked)) + "\n")
 
-        for name in registry.names("collective"):
+        for name in registry.algorithms():
             checks = Checks(context, Group(transport, name), name, keep)
             for count in (1021, 65_537):
                 checks.all_reduce("float32", count, "sum")
