@@ -27,6 +27,7 @@ from scaleproof.transports.tensorflow.session_server import HeldTensor, SessionS
 from scaleproof.transports.tensorflow.tensorflow_server import LIMIT, check_size
 from tests.integration._training import case_of
 from tests.short_form import case_from
+from tests.stand_in import stand_in
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
 BEYOND_DEFAULT = 5 << 20
@@ -92,7 +93,7 @@ def test_a_rank_that_dies_in_training_ends_the_others_at_once(
 
     def body(context: RankContext) -> None:
         with pytest.raises(PeerLost, match="(?i)connect|closed"), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(f"{strategy.__module__}.{strategy.__name__}", Mortal)
+            stand_in(patch, "strategy", name, Mortal)
             train.run(context)
         (tmp_path / "told").write_text(str(time.monotonic()))
 
@@ -134,8 +135,8 @@ def test_a_limit_below_a_chunk_is_named_before_anything_is_sent(monkeypatch: pyt
 
 
 def test_servers_belong_to_a_strategy_that_has_some_and_to_the_transport_that_runs_them() -> None:
-    with pytest.raises(Exception, match="has no servers") as caught:
-        case_of(ranks=2, transport="shm", collective="ring", strategy="sync", servers=1)
+    with pytest.raises(Exception, match="strategy 'sync' has no option 'servers'") as caught:
+        case_of(ranks=2, transport="shm", collective="ring", strategy={"name": "sync", "servers": 1})
     assert isinstance(caught.value.errors()[0]["ctx"]["error"], FieldError)  # type: ignore[attr-defined]
     with pytest.raises(Exception, match="servers of transport 'tensorflow-grpc'"):
         case_of(ranks=2, transport="shm", collective="ring", strategy="tensorflow_parameter_server")
