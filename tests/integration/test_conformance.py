@@ -23,6 +23,7 @@ import pytest
 from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
 from scaleproof.launch.launchers import mpich
+from scaleproof.paths import IMPORT_ROOT
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, TrainCase
@@ -195,7 +196,8 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
         return subprocess.run(
             command,
             cwd=ROOT,
-            env=os.environ | ON_ONE_MACHINE,
+            # its environment has the libraries that ranks need, not the package
+            env={**os.environ, **ON_ONE_MACHINE, "PYTHONPATH": str(IMPORT_ROOT)},
             capture_output=True,
             text=True,
             timeout=timeout_s,
