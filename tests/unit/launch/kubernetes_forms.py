@@ -15,10 +15,10 @@ from referencing.jsonschema import DRAFT202012
 SCHEMAS = Path(__file__).parents[3] / "profiles" / "kubernetes" / "schemas"
 
 
-def check(found: dict[str, Any], name: str, file: str = "kubernetes.json") -> None:
+def check(manifest: dict[str, Any], name: str, file: str = "kubernetes.json") -> None:
     """AssertionError with every place that does not fit; `name`: a definition of the file, empty for the whole file."""
     reference = f"{file}#/$defs/{name}" if name else file
-    errors = Draft202012Validator({"$ref": reference}, registry=_registry()).iter_errors(found)
+    errors = Draft202012Validator({"$ref": reference}, registry=_registry()).iter_errors(manifest)
     places = [f"{'.'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]
     assert not places, "\n".join(places)
 

@@ -28,19 +28,21 @@ def counters(**sent_bytes: int) -> dict[str, dict[str, int]]:
     }
 
 
-def part(rank: int, asked: int, before: dict[str, int], after: dict[str, int], namespace: str = "1") -> RankNetwork:
+def part(
+    rank: int, asked_bytes: int, before: dict[str, int], after: dict[str, int], namespace: str = "1"
+) -> RankNetwork:
     return RankNetwork(
-        rank=rank, namespace=namespace, asked_bytes=asked, before=counters(**before), after=counters(**after)
+        rank=rank, namespace=namespace, asked_bytes=asked_bytes, before=counters(**before), after=counters(**after)
     )
 
 
-def codes(found: list[Any]) -> list[str]:
-    return [warning.code for warning in found]
+def codes(launch_warnings: list[Any]) -> list[str]:
+    return [warning.code for warning in launch_warnings]
 
 
 def test_ranks_of_one_namespace_share_its_counters_and_others_have_their_own() -> None:
     together = carried([part(0, 5 * MB, {"lo": 10}, {"lo": 9 * MB}), part(1, 5 * MB, {"lo": 20}, {"lo": 11 * MB})])
-    assert [(one.ranks, one.asked_bytes, one.sent_bytes) for one in together] == [
+    assert [(traffic.ranks, traffic.asked_bytes, traffic.sent_bytes) for traffic in together] == [
         ((0, 1), 10 * MB, {"lo": 11 * MB - 10})
     ]
     assert len(carried([part(0, 1, {}, {}), part(1, 1, {}, {}, "2")])) == 2
@@ -71,9 +73,9 @@ def test_bytes_on_no_interface_are_unseen() -> None:
 
 
 def test_idle_traffic_is_no_background() -> None:
-    found = Carried("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
-    assert background(found, "lo", {"eth0": 10 * MB}, seconds=2) == {}
-    assert background(found, "lo", {}, seconds=2) == {"eth0": 20 * MB}
+    traffic = Carried("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
+    assert background(traffic, "lo", {"eth0": 10 * MB}, seconds=2) == {}
+    assert background(traffic, "lo", {}, seconds=2) == {"eth0": 20 * MB}
     assert background(Carried("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1) and not background(
         Carried("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1
     )
@@ -132,9 +134,11 @@ def test_slower_cores_and_used_up_quotas_are_told_with_their_ranks() -> None:
         "end": {"mhz": None, "throttled": {"times": 3, "us": 90_005}},
     }
     assert rank_warnings({0: even}) == []
-    found = rank_warnings({0: even, 1: slow, 2: waits})
-    assert codes(found) == ["frequency_dropped", "throttled"]
-    assert "rank 1 from 3000 to 2000" in found[0].message and "rank 2 for 0.090 s" in found[1].message
+    launch_warnings = rank_warnings({0: even, 1: slow, 2: waits})
+    assert codes(launch_warnings) == ["frequency_dropped", "throttled"]
+    assert (
+        "rank 1 from 3000 to 2000" in launch_warnings[0].message and "rank 2 for 0.090 s" in launch_warnings[1].message
+    )
 
 
 def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counter_that_starts_anew(
@@ -189,7 +193,7 @@ def test_ranks_with_other_libraries_fail_and_roles_do_not() -> None:
 
 def test_seeds_are_equal_where_they_must_be_and_distinct_where_they_must_be() -> None:
     def logged(*pairs: dict[str, Any]) -> bool | None:
-        return seeds({rank: facts(seeds=found) for rank, found in enumerate(pairs)}).passed
+        return seeds({rank: facts(seeds=rank_seeds) for rank, rank_seeds in enumerate(pairs)}).passed
 
     assert logged({"launch": 7, "hash": "7", "samples": "a"}, {"launch": 7, "hash": "7", "samples": "b"})
     assert logged({"launch": 7, "hash": "7"}, {"launch": 8, "hash": "7"}) is False
@@ -205,11 +209,13 @@ def test_unequal_machines_are_told() -> None:
 
 
 def test_what_all_ranks_share_is_kept_once() -> None:
-    found = {0: facts(libraries={"a": "1", "b": "1"}), 1: facts(libraries={"a": "1", "b": "2"})}
-    assert common(found, "libraries") == {"a": "1"} and own(found[1], "libraries", {"a": "1"}) == {"b": "2"}
+    facts_by_rank = {0: facts(libraries={"a": "1", "b": "1"}), 1: facts(libraries={"a": "1", "b": "2"})}
+    assert common(facts_by_rank, "libraries") == {"a": "1"} and own(facts_by_rank[1], "libraries", {"a": "1"}) == {
+        "b": "2"
+    }
 
 
-def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
+def rank_answer(rank: int = 0, **changed: Any) -> dict[str, Any]:
     base = {
         "host": "node/boot",
         "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"},
@@ -222,7 +228,7 @@ def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
 
 
 def test_what_ranks_tell_is_judged() -> None:
-    good = rank_preflight.judge({0: told(), 1: told()})
+    good = rank_preflight.judge({0: rank_answer(), 1: rank_answer()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
     bad = {
         "names": {"unresolved": {"localhost": "Name or service not known"}},
@@ -231,22 +237,22 @@ def test_what_ranks_tell_is_judged() -> None:
         "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
     }
     for code, change in bad.items():
-        found = failed(rank_preflight.judge({0: told(), 1: told(**change)}))
-        assert found is not None and found.code == code and found.advice, code
+        failure = failed(rank_preflight.judge({0: rank_answer(), 1: rank_answer(**change)}))
+        assert failure is not None and failure.code == code and failure.advice, code
 
 
 def test_a_slow_core_and_a_nameless_host_are_warnings() -> None:
-    slow = warnings(rank_preflight.judge({0: told(), 1: told(), 2: told(gflops=20.0)}))
+    slow = warnings(rank_preflight.judge({0: rank_answer(), 1: rank_answer(), 2: rank_answer(gflops=20.0)}))
     assert codes(slow) == ["speed"] and "rank 2" in slow[0].message
-    assert codes(warnings(rank_preflight.judge({0: told(), 1: told(gflops=30.0)}))) == ["speed"]
+    assert codes(warnings(rank_preflight.judge({0: rank_answer(), 1: rank_answer(gflops=30.0)}))) == ["speed"]
     nameless = {"unresolved": {"node": "unknown"}}
-    assert codes(warnings(rank_preflight.judge({0: told(**nameless)}))) == ["names"]
+    assert codes(warnings(rank_preflight.judge({0: rank_answer(**nameless)}))) == ["names"]
 
 
 def test_clocks_of_other_machines_may_differ() -> None:
-    away = told(host="other/boot", clock={"offset_ns": 10**12, "uncertainty_ns": 100})
-    assert rank_preflight.clocks({0: told(), 1: away}).passed
-    unknown = rank_preflight.clocks({0: told(), 1: told(clock_error="OSError: x")})
+    away = rank_answer(host="other/boot", clock={"offset_ns": 10**12, "uncertainty_ns": 100})
+    assert rank_preflight.clocks({0: rank_answer(), 1: away}).passed
+    unknown = rank_preflight.clocks({0: rank_answer(), 1: rank_answer(clock_error="OSError: x")})
     assert unknown.passed is None and unknown.advice
 
 
@@ -287,24 +293,27 @@ def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> Non
         small_case(ranks=1000),
         small_case(transport="mpi", collective="native", launcher="mpirun"),
     ]
-    found = rank_preflight.groups(cases)
-    assert {key[0]: group.ranks for key, group in found.items()} == {"local": rank_preflight.MOST_RANKS, "mpirun": 2}
+    groups = rank_preflight.groups(cases)
+    assert {key[0]: group.ranks for key, group in groups.items()} == {"local": rank_preflight.MOST_RANKS, "mpirun": 2}
 
 
 def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
-    answers: list[Any] = [machine_preflight.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
+    requested_groups: list[Any] = []
+    answers: list[Any] = [
+        machine_preflight.checked("ranks", False, "start_failed", "a"),
+        {0: rank_answer(), 1: rank_answer()},
+    ]
 
-    def ask(group: Any, staging: Any, allocated: Any = None) -> Any:
-        asked.append(group)
-        return answers[min(len(asked), 2) - 1]
+    def answers_of(group: Any, staging: Any, allocated: Any = None) -> Any:
+        requested_groups.append(group)
+        return answers[min(len(requested_groups), 2) - 1]
 
-    monkeypatch.setattr(experiment_preflight, "answers_of", ask)
+    monkeypatch.setattr(experiment_preflight, "answers_of", answers_of)
     monkeypatch.setattr(experiment_preflight, "_known", {})
     monkeypatch.setattr(machine_preflight, "IDLE_S", 0.01)
     first, second, third = (experiment_preflight.Preflight(tmp_path, tmp_path) for _ in range(3))
-    assert [failed(first.of(small_case())).code for _ in range(3)] == ["ranks"] * 3 and len(asked) == 1  # type: ignore[union-attr]
+    assert [failed(first.of(small_case())).code for _ in range(3)] == ["ranks"] * 3 and len(requested_groups) == 1  # type: ignore[union-attr]
     assert failed(second.of(small_case())) is None and failed(third.of(small_case())) is None
-    assert len(asked) == 2
+    assert len(requested_groups) == 2

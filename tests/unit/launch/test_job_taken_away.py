@@ -9,28 +9,31 @@ import pytest
 from scaleproof.launch.nodes import allocated_nodes, slurm
 
 
-def found(monkeypatch: pytest.MonkeyPatch, said: str, failed: bool = True) -> str:
-    monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: said)
+def reason_of_end(monkeypatch: pytest.MonkeyPatch, output: str, failed: bool = True) -> str:
+    monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: output)
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed") if failed else None)
     return allocated_nodes.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=SimpleNamespace(id="7"))))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("state", ["TIMEOUT", "COMPLETING", "CANCELLED", "PENDING"])
 def test_a_job_that_is_no_longer_running_is_named_with_its_state(monkeypatch, state):
-    assert found(monkeypatch, f"JobId=7 JobName=x JobState={state} Reason=TimeLimit") == f"Slurm ends job 7 ({state})"
+    assert (
+        reason_of_end(monkeypatch, f"JobId=7 JobName=x JobState={state} Reason=TimeLimit")
+        == f"Slurm ends job 7 ({state})"
+    )
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "expected"),
     [("2020-01-01T00:00:00", "Slurm ends job 7 (TIMEOUT)"), ("2999-01-01T00:00:00", ""), ("Unknown", "")],
 )
-def test_a_job_whose_time_is_over_starts_nothing_though_slurm_still_says_running(monkeypatch, end, said):
-    assert found(monkeypatch, f"JobId=7 JobState=RUNNING EndTime={end} Reason=None") == said
+def test_a_job_whose_time_is_over_starts_nothing_though_slurm_still_says_running(monkeypatch, end, expected):
+    assert reason_of_end(monkeypatch, f"JobId=7 JobState=RUNNING EndTime={end} Reason=None") == expected
 
 
 def test_a_job_that_runs_goes_on_as_does_one_of_which_slurm_says_nothing(monkeypatch):
-    assert found(monkeypatch, "JobId=7 JobState=RUNNING Reason=None") == found(monkeypatch, "") == ""
-    assert found(monkeypatch, "JobId=7 JobState=TIMEOUT", failed=False) == ""
+    assert reason_of_end(monkeypatch, "JobId=7 JobState=RUNNING Reason=None") == reason_of_end(monkeypatch, "") == ""
+    assert reason_of_end(monkeypatch, "JobId=7 JobState=TIMEOUT", failed=False) == ""
 
 
 def test_outside_of_slurm_nobody_is_asked(monkeypatch):

@@ -45,20 +45,20 @@ def suite(tmp_path: Path) -> str:
     return str(tmp_path / "own")
 
 
-def run(suite: str, *words: str, experiment: str = "over_nodes") -> int:
-    return main(["kubernetes", suite, experiment, "--size", "ci", "--image", IMAGE, *words])
+def run(suite: str, *arguments: str, experiment: str = "over_nodes") -> int:
+    return main(["kubernetes", suite, experiment, "--size", "ci", "--image", IMAGE, *arguments])
 
 
-def rendered(capsys: pytest.CaptureFixture[str], suite: str, *words: str) -> dict[str, Any]:
-    assert run(suite, *words) == 0
-    found: dict[str, Any] = yaml.safe_load(capsys.readouterr().out)
-    return found
+def rendered(capsys: pytest.CaptureFixture[str], suite: str, *arguments: str) -> dict[str, Any]:
+    assert run(suite, *arguments) == 0
+    manifest: dict[str, Any] = yaml.safe_load(capsys.readouterr().out)
+    return manifest
 
 
-def replicas(found: dict[str, Any]) -> dict[str, Any]:
+def replicas(manifest: dict[str, Any]) -> dict[str, Any]:
     """By the operator's name of the part."""
-    spec = found["spec"]
-    return dict(spec["mpiReplicaSpecs"] if found["kind"] == "MPIJob" else spec["pytorchReplicaSpecs"])
+    spec = manifest["spec"]
+    return dict(spec["mpiReplicaSpecs"] if manifest["kind"] == "MPIJob" else spec["pytorchReplicaSpecs"])
 
 
 @pytest.mark.parametrize("options", [(), ("--gpus", "2"), ("--nodes", "1"), ("--nodes", "4")])
@@ -66,41 +66,41 @@ def replicas(found: dict[str, Any]) -> dict[str, Any]:
 def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
     suite: str, capsys: pytest.CaptureFixture[str], kind: str, options: tuple[str, ...]
 ) -> None:
-    found = rendered(capsys, suite, "--kind", kind, *options)
-    check(found, "", FORMS[kind])
-    for replica in replicas(found).values():
+    manifest = rendered(capsys, suite, "--kind", kind, *options)
+    check(manifest, "", FORMS[kind])
+    for replica in replicas(manifest).values():
         check(replica["template"], "io.k8s.api.core.v1.PodTemplateSpec")
-    assert f"{kind}-{found['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], (
+    assert f"{kind}-{manifest['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], (
         "the form is of the version that the object names"
     )
 
 
 def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rendered(capsys, suite, "--kind", "mpijob")
-    for place, name in (
-        (found["spec"], "slotsPerWorkers"),
-        (replicas(found)["Worker"], "replica"),
-        (replicas(found)["Worker"]["template"]["spec"], "volume"),
+    manifest = rendered(capsys, suite, "--kind", "mpijob")
+    for part, name in (
+        (manifest["spec"], "slotsPerWorkers"),
+        (replicas(manifest)["Worker"], "replica"),
+        (replicas(manifest)["Worker"]["template"]["spec"], "volume"),
     ):
-        place[name] = 1
+        part[name] = 1
         with pytest.raises(AssertionError, match=name):
-            check(found, "", FORMS["mpijob"])
-        del place[name]
+            check(manifest, "", FORMS["mpijob"])
+        del part[name]
 
 
 def test_pods_cores_kind_and_deadline_follow_from_the_experiment(
     suite: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = rendered(capsys, suite, "--kind", "mpijob", "--nodes", "4", "--gpus", "1")
-    worker = replicas(found)["Worker"]
-    assert (found["spec"]["slotsPerWorker"], worker["replicas"]) == (2, 4), "6 ranks on 4 nodes"
+    manifest = rendered(capsys, suite, "--kind", "mpijob", "--nodes", "4", "--gpus", "1")
+    worker = replicas(manifest)["Worker"]
+    assert (manifest["spec"]["slotsPerWorker"], worker["replicas"]) == (2, 4), "6 ranks on 4 nodes"
     resources = worker["template"]["spec"]["containers"][0]["resources"]
     assert (
         resources["limits"] == resources["requests"]
         and resources["limits"]["cpu"] == 6
         and resources["limits"]["nvidia.com/gpu"] == 1
     )
-    assert found["spec"]["runPolicy"]["activeDeadlineSeconds"] == 20 * 60
+    assert manifest["spec"]["runPolicy"]["activeDeadlineSeconds"] == 20 * 60
     assert worker["template"]["spec"]["nodeSelector"] == {"scaleproof/kind": "big"}
     spread = worker["template"]["spec"]["affinity"]["podAntiAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -112,8 +112,8 @@ def test_the_first_pod_runs_the_experiment_on_all_of_them(suite: str, capsys: py
     master = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", "3", "--name", "job"))["Master"][
         "template"
     ]["spec"]["containers"][0]
-    words = shlex.split(master["args"][0].splitlines()[-1].removeprefix("exec "))
-    hosts = parse(words[words.index("--hosts") + 1])
+    argv = shlex.split(master["args"][0].splitlines()[-1].removeprefix("exec "))
+    hosts = parse(argv[argv.index("--hosts") + 1])
     assert [(host.name, host.slots) for host in hosts] == [
         ("job-master-0", 2),
         ("job-worker-0", 2),
@@ -172,7 +172,7 @@ def test_the_first_pod_waits_for_the_others_shells(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--kind", "mpi"), "unknown kind 'mpi'; did you mean 'mpijob'?"),
         (
@@ -185,11 +185,11 @@ def test_the_first_pod_waits_for_the_others_shells(
     ],
 )
 def test_what_kubernetes_would_refuse_is_one_line(
-    suite: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+    suite: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
-    assert run(suite, *words) == 2
-    told = capsys.readouterr()
-    assert said in told.err and told.err.count("\n") == 1 and told.out == ""
+    assert run(suite, *arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err and printed.err.count("\n") == 1 and printed.out == ""
 
 
 def test_an_experiment_on_an_emulated_network_needs_no_cluster(suite: str, capsys: pytest.CaptureFixture[str]) -> None:

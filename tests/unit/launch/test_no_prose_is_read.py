@@ -39,7 +39,7 @@ def noise(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()
 
 
-SENTENCES = pytest.mark.parametrize("say", [as_it_is, noise])
+SENTENCES = pytest.mark.parametrize("reword", [as_it_is, noise])
 
 
 def three_nodes() -> AllocatedNodes:
@@ -51,7 +51,7 @@ def three_nodes() -> AllocatedNodes:
 def run(
     results: Path,
     monkeypatch: pytest.MonkeyPatch,
-    say: Callable[[str], str],
+    reword: Callable[[str], str],
     ends: list[Sign | None],
     checks: list[PreflightCheck] | None = None,
     **options: Any,
@@ -67,7 +67,7 @@ def run(
     monkeypatch.setattr(single_launch, "execute", execute)
     monkeypatch.setattr(Preflight, "of", lambda self, case: next(refusals, []))
     for code, advice in ADVICE.items():
-        monkeypatch.setitem(ADVICE, code, say(advice))
+        monkeypatch.setitem(ADVICE, code, reword(advice))
     cases = [case(ranks=ranks) for ranks in (3, 2, 3)]
     plan = [PlannedLaunch(each, index, 0, index) for index, each in enumerate(cases)]
     outcome = supervisor.run_plan(plan, results, size="ci", deadline_s=5.0, allocated=three_nodes(), **options)
@@ -76,9 +76,9 @@ def run(
 
 
 @SENTENCES
-def test_recovery_from_a_lost_node_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any) -> None:
-    lost = Sign("node_lost", 2, 0, say("node n3: its connection closed"), 9, node="n3")
-    outcome, records = run(tmp_path, monkeypatch, say, [lost])
+def test_recovery_from_a_lost_node_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reword: Any) -> None:
+    lost = Sign("node_lost", 2, 0, reword("node n3: its connection closed"), 9, node="n3")
+    outcome, records = run(tmp_path, monkeypatch, reword, [lost])
     assert outcome.allocated is not None and outcome.allocated.lost == {"n3"}
     first, second = records
     assert first.failure is not None and (first.failure.code, first.failure.node) == ("node_lost", "n3")
@@ -87,9 +87,9 @@ def test_recovery_from_a_lost_node_is_the_same(tmp_path: Path, monkeypatch: pyte
 
 
 @SENTENCES
-def test_a_node_lost_in_the_preflight_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any) -> None:
-    sign = Sign("node_lost", 0, 0, say("node n1: nothing was heard of it for 10 s"), 9, node="n1")
-    outcome, records = run(tmp_path, monkeypatch, say, [], [no_answer(sign, "ranks", say("3 ranks: "))])
+def test_a_node_lost_in_the_preflight_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reword: Any) -> None:
+    sign = Sign("node_lost", 0, 0, reword("node n1: nothing was heard of it for 10 s"), 9, node="n1")
+    outcome, records = run(tmp_path, monkeypatch, reword, [], [no_answer(sign, "ranks", reword("3 ranks: "))])
     assert outcome.allocated is not None and outcome.allocated.lost == {"n1"}
     assert records[0].failure is not None and records[0].failure.code == "node_lost"
     assert (outcome.waiting, outcome.exit_code) == (2, NODES_LOST)
@@ -97,19 +97,19 @@ def test_a_node_lost_in_the_preflight_is_the_same(tmp_path: Path, monkeypatch: p
 
 @SENTENCES
 def test_an_experiment_that_stops_at_the_loss_of_a_node_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reword: Any
 ) -> None:
-    lost = Sign("node_lost", 2, 0, say("node n3: its connection closed"), 9, node="n3")
-    outcome, records = run(tmp_path, monkeypatch, say, [lost], on_node_loss="stop")
+    lost = Sign("node_lost", 2, 0, reword("node n3: its connection closed"), 9, node="n3")
+    outcome, records = run(tmp_path, monkeypatch, reword, [lost], on_node_loss="stop")
     assert (len(records), outcome.exit_code, outcome.ended) == (1, NODES_LOST, True)
 
 
 @SENTENCES
 @pytest.mark.parametrize("code", sorted(set(ADVICE) - {"node_lost", "interrupted"}))
 def test_every_failure_keeps_its_code_and_ends_the_plan_with_the_same_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any, code: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reword: Any, code: str
 ) -> None:
-    outcome, records = run(tmp_path, monkeypatch, say, [Sign(code, 1, 0, say("something happened"), peer=0)])
+    outcome, records = run(tmp_path, monkeypatch, reword, [Sign(code, 1, 0, reword("something happened"), peer=0)])
     failure = records[0].failure
     assert failure is not None and (failure.code, failure.rank, failure.peer) == (code, 1, 0)
     assert outcome.exit_code == 1 and bool(outcome.stopped) == (code == "disk_full")
@@ -117,21 +117,21 @@ def test_every_failure_keeps_its_code_and_ends_the_plan_with_the_same_exit_code(
 
 @SENTENCES
 def test_the_disk_check_of_the_preflight_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reword: Any
 ) -> None:
-    full = PreflightCheck(code="disk", passed=False, message=say("0 B free"), advice=say("free some"))
-    outcome, records = run(tmp_path, monkeypatch, say, [], [full])
+    full = PreflightCheck(code="disk", passed=False, message=reword("0 B free"), advice=reword("free some"))
+    outcome, records = run(tmp_path, monkeypatch, reword, [], [full])
     assert [record.failure.code for record in records if record.failure] == ["disk_full"] and outcome.stopped
 
 
 @SENTENCES
-def test_from_the_coordinator_to_the_record_a_lost_node_keeps_its_name(tmp_path: Path, say: Any) -> None:
+def test_from_the_coordinator_to_the_record_a_lost_node_keeps_its_name(tmp_path: Path, reword: Any) -> None:
     (tmp_path / "rendezvous").mkdir()
     node = NodeState(1, "n2", ReceivedFiles(tmp_path, 1, (1,)))
     LaunchNodes(tmp_path, [node]).lose(node, "node_lost", "its connection closed")
     path = tmp_path / "exit-1.json"
     end = json.loads(path.read_text())
-    path.write_text(json.dumps(end | {"message": say(end["message"])}))
+    path.write_text(json.dumps(end | {"message": reword(end["message"])}))
     watch = Watch(tmp_path, Board(tmp_path / "board", 2))
     failure = failure_of(root_cause(watch.poll()))
     assert (failure.code, failure.rank, failure.node) == ("node_lost", 1, "n2")

@@ -72,20 +72,22 @@ def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> NodeAnswer
 
 
 def allocated(*answers: NodeAnswer, slots: int = 2, **more: Any) -> AllocatedNodes:
-    allocation = Allocation("hosts", "", tuple(Host(one.host, slots) for one in answers), "ssh", **more)
-    return AllocatedNodes(allocation, tuple(Node(one.host, slots, "", one) for one in answers), "eth0")
+    allocation = Allocation("hosts", "", tuple(Host(node_answer.host, slots) for node_answer in answers), "ssh", **more)
+    return AllocatedNodes(
+        allocation, tuple(Node(node_answer.host, slots, "", node_answer) for node_answer in answers), "eth0"
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("a:4,b:2", [("a", 4), ("b", 2)]),
         ("a, b", [("a", None), ("b", None)]),
         ("someone@10.0.0.7:3", [("someone@10.0.0.7", 3)]),
     ],
 )
-def test_a_host_list_names_hosts_and_how_many_ranks_each_takes(text, found):
-    assert [(host.name, host.slots) for host in host_list.parse(text)] == found
+def test_a_host_list_names_hosts_and_how_many_ranks_each_takes(text, expected):
+    assert [(host.name, host.slots) for host in host_list.parse(text)] == expected
 
 
 def test_a_list_may_be_longer_than_a_name_of_a_file():
@@ -102,7 +104,7 @@ def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a:0", "'0' is no number of slots"),
         ("a:two", "'two' is no number of slots"),
@@ -113,14 +115,14 @@ def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
         ("-oProxyCommand=x:1", "is no host"),
     ],
 )
-def test_a_wrong_host_is_one_line_that_names_it(text, said):
-    with pytest.raises(SpecError, match=re.escape(said)) as wrong:
+def test_a_wrong_host_is_one_line_that_names_it(text, message):
+    with pytest.raises(SpecError, match=re.escape(message)) as wrong:
         host_list.parse(text)
     assert "\n" not in str(wrong.value)
 
 
 @pytest.mark.parametrize(
-    ("asked", "variables", "said"),
+    ("options", "variables", "message"),
     [
         (NodeOptions(launcher="srunn"), {}, "unknown launcher 'srunn'; did you mean 'srun'?"),
         (NodeOptions(launcher="srun"), {}, "outside of a Slurm job"),
@@ -131,13 +133,13 @@ def test_a_wrong_host_is_one_line_that_names_it(text, said):
         (NodeOptions(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
     ],
 )
-def test_what_cannot_be_given_is_one_line(asked, variables, said, monkeypatch):
+def test_what_cannot_be_given_is_one_line(options, variables, message, monkeypatch):
     for name in ("SCALEPROOF_HOSTS", "SCALEPROOF_LAUNCHER", "SCALEPROOF_SSH", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SpecError, match=re.escape(said)):
-        requested_allocation(asked, variables)
+    with pytest.raises(SpecError, match=re.escape(message)):
+        requested_allocation(options, variables)
 
 
 def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
@@ -146,11 +148,16 @@ def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
 
 def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
-    found = requested_allocation(
+    allocation = requested_allocation(
         NodeOptions(interface="ib0"),
         {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"},
     )
-    assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == (
+    assert allocation is not None and (
+        allocation.starter,
+        allocation.launcher,
+        allocation.interface,
+        len(allocation.hosts),
+    ) == (
         "ssh",
         "torchrun",
         "ib0",
@@ -160,11 +167,11 @@ def test_variables_stand_for_options_and_options_go_first(monkeypatch):
 
 def test_what_was_given_can_be_typed_again(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
-    words = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
-    found = requested_allocation(
+    arguments = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
+    allocation = requested_allocation(
         NodeOptions(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {}
     )
-    assert found is not None and options(found) == words
+    assert allocation is not None and options(allocation) == arguments
     assert options(Allocation("slurm", "lab", (Host("n1"),), "srun")) == []
 
 
@@ -178,10 +185,18 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
-    found = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17"})
-    assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
-    assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
-    assert [(host.name, host.slots, host.switch) for host in found.hosts] == [
+    allocation = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17"})
+    assert allocation is not None and (allocation.kind, allocation.launcher, allocation.cluster) == (
+        "slurm",
+        "srun",
+        "lab",
+    )
+    assert allocation.job is not None and (allocation.job.id, allocation.job.partition, allocation.job.restarts) == (
+        "17",
+        "long",
+        2,
+    )
+    assert [(host.name, host.slots, host.switch) for host in allocation.hosts] == [
         ("n1", 2, "top.left"),
         ("n2", 3, "top.right"),
         ("n3", 3, "top.right"),
@@ -191,38 +206,38 @@ def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
 @pytest.mark.parametrize(("around", "alone"), [({"SLURMD_NODENAME": "n1"}, True), ({}, False)])
 def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(scontrol, tmp_path, around, alone):
     """The shell of `salloc -N1` may stay on the login node."""
-    one = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
-    (tmp_path / "scontrol").write_text(SCONTROL.format(job=one))
-    found = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17", **around})
-    assert (found is None) == alone and (
-        alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1)
+    job_of_one_node = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
+    (tmp_path / "scontrol").write_text(SCONTROL.format(job=job_of_one_node))
+    allocation = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17", **around})
+    assert (allocation is None) == alone and (
+        alone or (allocation is not None and allocation.launcher == "srun" and len(allocation.hosts) == 1)
     )
 
 
 def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
-    said = (
+    output = (
         "srun: error: Task launch for StepId=7.0 failed on node n2: Communication connection failure\n"
         "srun: error: Application launch failed: x\n"
     )
-    assert slurm.unreached(said) == ["n2"] and slurm.unreached("srun: error: n1: task 0: Killed") == []
+    assert slurm.unreached(output) == ["n2"] and slurm.unreached("srun: error: n1: task 0: Killed") == []
 
 
 def test_a_remote_line_means_the_same_to_any_login_shell(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "reach")
-    [(words, _)] = ssh.commands(["elsewhere"], ["echo", "two words"])
+    [(argv, _)] = ssh.commands(["elsewhere"], ["echo", "two words"])
     assert (
-        words[:2] == ["reach", "elsewhere"]
-        and words[2].startswith("exec /bin/sh -c '")
-        and "2>/dev/null" not in words[2].partition("'")[0]
+        argv[:2] == ["reach", "elsewhere"]
+        and argv[2].startswith("exec /bin/sh -c '")
+        and "2>/dev/null" not in argv[2].partition("'")[0]
     )
     assert (
-        subprocess.run(["/bin/bash", "-c", words[2]], capture_output=True, text=True, check=True).stdout
+        subprocess.run(["/bin/bash", "-c", argv[2]], capture_output=True, text=True, check=True).stdout
         == "two words --node 0\n"
     )
 
 
 def test_srun_gets_nothing_of_the_step_around_it():
-    left = slurm.scrubbed(
+    environment = slurm.scrubbed(
         {
             "SLURM_JOB_ID": "1",
             "SLURM_CONF": "/etc/x",
@@ -232,19 +247,19 @@ def test_srun_gets_nothing_of_the_step_around_it():
             "PATH": "/bin",
         }
     )
-    assert left == {"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "PATH": "/bin"}
-    [(words, numbers)] = commands(["n1", "n3"], ["agent"], "17")
+    assert environment == {"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "PATH": "/bin"}
+    [(argv, numbers)] = commands(["n1", "n3"], ["agent"], "17")
     assert (
         numbers == [0, 1]
-        and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(words)
-        and words[-1] == "agent"
+        and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(argv)
+        and argv[-1] == "agent"
     )
 
 
 def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_for():
     lines = [answer_line(answer(f"n{number + 1}"), number) for number in range(3)]
-    found = answers_in("a message of the day\n" + lines[1] + lines[0] + "\n\n" + lines[2][:-5], ["n1", "n2", "n3"])
-    assert {name: one.host for name, one in found.items()} == {"n1": "n1", "n2": "n2"}
+    answers = answers_in("a message of the day\n" + lines[1] + lines[0] + "\n\n" + lines[2][:-5], ["n1", "n2", "n3"])
+    assert {name: node_answer.host for name, node_answer in answers.items()} == {"n1": "n1", "n2": "n2"}
 
 
 def test_ranks_stand_in_blocks_on_as_many_nodes_as_there_are_ranks_at_most():
@@ -275,7 +290,7 @@ def test_loopback_means_the_interface_between_nodes_and_nothing_of_the_case_chan
 
 def test_nodes_of_one_boot_share_its_cores_and_are_evidence_of_an_emulated_network():
     apart, together = allocated(answer("n1"), answer("n2")), allocated(answer("n1", "b"), answer("n2", "b"))
-    placements = [found.placement_for(case(ranks=4)) for found in (apart, together)]
+    placements = [nodes.placement_for(case(ranks=4)) for nodes in (apart, together)]
     assert [
         (placement.evidence, placement.cores, placement.oversubscribed(1))
         for placement in placements
@@ -354,14 +369,14 @@ def test_secrets_and_what_a_node_has_for_itself_stay_here():
 
 
 def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
-    words = {
+    options = {
         kind: torchrun("id", 1, [[0, 1], [2]], ["10.0.0.1", "10.0.0.2"], 4000, kind, ["worker"])
         for kind in ("static", "c10d")
     }
-    assert {"--nnodes=2", "--nproc-per-node=1", "--max-restarts=0"} <= set(words["static"]) & set(words["c10d"])
-    assert {"--node-rank=1", "--master-addr=10.0.0.1", "--master-port=4000"} <= set(words["static"])
+    assert {"--nnodes=2", "--nproc-per-node=1", "--max-restarts=0"} <= set(options["static"]) & set(options["c10d"])
+    assert {"--node-rank=1", "--master-addr=10.0.0.1", "--master-port=4000"} <= set(options["static"])
     assert {"--rdzv-backend=c10d", "--rdzv-endpoint=10.0.0.1:4000", "--rdzv-id=id", "--rdzv-conf=is_host=0"} <= set(
-        words["c10d"]
+        options["c10d"]
     )
 
 
@@ -375,5 +390,9 @@ def test_mpirun_runs_on_the_first_node_and_reaches_others_by_remote_commands():
 def test_a_machine_knows_itself_without_a_remote_shell():
     from scaleproof.launch.nodes import ssh
 
-    [(here, _), (there, _)] = ssh.commands([socket.gethostname(), "elsewhere"], ["agent"])
-    assert here == ["agent", "--node", "0"] and there[-2] == "elsewhere" and there[-1].endswith("exec agent --node 1'")
+    [(local_command, _), (remote_command, _)] = ssh.commands([socket.gethostname(), "elsewhere"], ["agent"])
+    assert (
+        local_command == ["agent", "--node", "0"]
+        and remote_command[-2] == "elsewhere"
+        and remote_command[-1].endswith("exec agent --node 1'")
+    )

@@ -51,7 +51,7 @@ def test_messages_and_their_bytes_arrive_as_they_were_sent(pair):
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "message"),
     [
         (struct.pack("<II", LONGEST_JSON + 1, 0), "announced a message"),
         (struct.pack("<II", 2, PIECE + 1), "announced a message"),
@@ -60,11 +60,11 @@ def test_messages_and_their_bytes_arrive_as_they_were_sent(pair):
         (b"\0\0", "closed"),
     ],
 )
-def test_what_is_no_message_ends_the_link(pair, sent, said):
+def test_what_is_no_message_ends_the_link(pair, sent, message):
     link, other = pair
     other.sendall(sent)
     other.shutdown(socket.SHUT_WR)
-    with pytest.raises(LinkLost, match=said):
+    with pytest.raises(LinkLost, match=message):
         link.receive()
 
 
@@ -211,9 +211,9 @@ def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
     (folder / "rank-1.log").write_text("said")
     (folder / "rendezvous" / "key").write_text("1")
     transfer.send_rest()
-    found = [_named(*link.receive()) for _ in range(8)]
-    assert found[0] == "rendezvous/key" and found[-1] == "exit-1.json"
-    assert set(found) == {
+    names = [_named(*link.receive()) for _ in range(8)]
+    assert names[0] == "rendezvous/key" and names[-1] == "exit-1.json"
+    assert set(names) == {
         "rendezvous/key",
         "line",
         "rank-1.log",
@@ -224,8 +224,8 @@ def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
     }
 
 
-def _named(told: dict[str, object], body: bytes) -> str:
-    return str(told.get("name", told["kind"]))
+def _named(header: dict[str, object], body: bytes) -> str:
+    return str(header.get("name", header["kind"]))
 
 
 def test_clocks_are_compared_by_the_shortest_way(pair, tmp_path):

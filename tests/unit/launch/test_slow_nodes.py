@@ -26,9 +26,11 @@ def sniff_of(*names: str, taken_at: str = "2026-01-01T00:00:00+00:00", **figures
     """Nodes alike, but for the given figures: a dictionary by node for each kind."""
     usual = {"copied": 10e9, "multiplied": 100e9, "rate": 1.2e9, "trip": 30e-6}
     made = []
-    for place, name in enumerate(names):
-        found: dict[str, Any] = {kind: figures.get(kind, {}).get(name, figure(value)) for kind, value in usual.items()}
-        made.append(SniffedNode(name=name, boot=name, cores=2, next=names[(place + 1) % len(names)], **found))
+    for index, name in enumerate(names):
+        node_figures: dict[str, Any] = {
+            kind: figures.get(kind, {}).get(name, figure(value)) for kind, value in usual.items()
+        }
+        made.append(SniffedNode(name=name, boot=name, cores=2, next=names[(index + 1) % len(names)], **node_figures))
     return Sniff(cluster="c", job="17", taken_at=taken_at, nodes=made)
 
 
@@ -36,7 +38,7 @@ FOUR = ("a", "b", "c", "d")
 
 
 def who(sniff: Sniff) -> list[tuple[str, str]]:
-    return [(found.who, found.kind.name) for found in slow(sniff)]
+    return [(slowness.who, slowness.kind.name) for slowness in slow(sniff)]
 
 
 @pytest.mark.parametrize("kind", ["copied", "multiplied"])
@@ -66,8 +68,8 @@ def test_a_slow_link_is_the_nodes_when_both_its_ways_are_slow() -> None:
 
 
 def test_one_slow_way_is_named_by_both_of_its_ends() -> None:
-    found = slow(sniff_of(*FOUR, rate={"b": figure(0.1e9)}))
-    assert [each.words for each in found] == ["b to c link 0.8 Gbit/s, 92% below the middle of all, 9.6 Gbit/s"]
+    slow_parts = slow(sniff_of(*FOUR, rate={"b": figure(0.1e9)}))
+    assert [each.words for each in slow_parts] == ["b to c link 0.8 Gbit/s, 92% below the middle of all, 9.6 Gbit/s"]
 
 
 def test_a_way_to_a_node_that_is_slow_anyway_is_not_told_apart() -> None:
@@ -76,17 +78,17 @@ def test_a_way_to_a_node_that_is_slow_anyway_is_not_told_apart() -> None:
 
 def test_two_nodes_cannot_tell_which_is_slow() -> None:
     two = sniff_of("a", "b", copied={"b": figure(1e9)})
-    found = check(two)
-    assert slow(two) == [] and (found.passed, found.advice) == (True, "")
-    assert "copies 1 GB/s to 10 GB/s" in found.message and "3 nodes or more" in found.message
+    result = check(two)
+    assert slow(two) == [] and (result.passed, result.advice) == (True, "")
+    assert "copies 1 GB/s to 10 GB/s" in result.message and "3 nodes or more" in result.message
 
 
 def test_the_check_names_the_node_and_says_what_to_do() -> None:
-    found = check(sniff_of(*FOUR, multiplied={"d": figure(40e9)}))
-    assert found.passed is True and found.message.startswith(
+    result = check(sniff_of(*FOUR, multiplied={"d": figure(40e9)}))
+    assert result.passed is True and result.message.startswith(
         "d multiplies 40 GFLOP/s, 60% below the middle of all, 100 GFLOP/s; sniff test of 4 nodes: "
     )
-    assert found.advice == "look at d (other work, heat, memory, cable), or leave it out (sbatch --exclude=d)"
+    assert result.advice == "look at d (other work, heat, memory, cable), or leave it out (sbatch --exclude=d)"
     assert (
         check(sniff_of(*FOUR, rate={"b": figure(0.1e9)})).advice == "look at b to c (other work, heat, memory, cable)"
     )
@@ -126,8 +128,8 @@ def test_kept_figures_serve_for_an_hour_and_for_the_same_nodes(tmp_path: Path) -
 
 def test_the_table_of_nodes_shows_places_figures_and_what_is_slow() -> None:
     sniff = sniff_of("n0", "n1", "n2", multiplied={"n1": figure(40e9)})
-    found = record(placement=placed("n0", "n1", switches={"n0": "top.left", "n1": "top.left"}), sniff=sniff)
-    made = nodes(found)
+    launch = record(placement=placed("n0", "n1", switches={"n0": "top.left", "n1": "top.left"}), sniff=sniff)
+    made = nodes(launch)
     assert (
         made is not None
         and made.words
@@ -147,18 +149,18 @@ def test_the_table_of_nodes_shows_places_figures_and_what_is_slow() -> None:
     ]
     assert [cell.slow for cell in made.rows[1]] == [False] * 7 + [True, False, False]
     assert made.rows[0][6].interval == "9.9 to 10.1"
-    head, first, second = lines(found)[1:]
+    head, first, second = lines(launch)[1:]
     assert head.split()[:3] == ["node", "switch", "address"] and "SLOW" not in first and "40 SLOW" in second
     assert lines(record()) == []
 
 
 def test_a_launch_without_a_sniff_test_shows_its_nodes_all_the_same() -> None:
-    said = lines(record(placement=placed("n0", "n1")))
-    assert len(said) == 4 and "copies" not in said[1] and "switch" not in said[1]
+    printed = lines(record(placement=placed("n0", "n1")))
+    assert len(printed) == 4 and "copies" not in printed[1] and "switch" not in printed[1]
 
 
 def test_launches_of_the_same_case_elsewhere_are_told() -> None:
-    here, there = record("aa", placement=placed("n0", "n1")), record("bb", placement=placed("n0", "n2"))
-    [(code, message)] = elsewhere(here, [here, there])
+    first, second = record("aa", placement=placed("n0", "n1")), record("bb", placement=placed("n0", "n2"))
+    [(code, message)] = elsewhere(first, [first, second])
     assert code == "different_nodes" and "this launch on c/n0, c/n1; others of its case on c/n0, c/n2" in message
-    assert elsewhere(here, [here, record("cc", placement=placed("n1", "n0"))]) == []
+    assert elsewhere(first, [first, record("cc", placement=placed("n1", "n0"))]) == []

@@ -24,7 +24,7 @@ FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None
 PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\nparked()"
 
 
-def seen(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
+def ranks_waiting(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
     """Ranks that wait for these ranks (-1: inside a library; None: for nobody), all in call 9, but `behind` in call
     8."""
     lines = [replace(FREE, main=waits_for, calls=8 if rank == behind else 9) for rank, waits_for in enumerate(waits)]
@@ -32,34 +32,34 @@ def seen(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "rank", "words"),
+    ("ranks", "rank", "clause"),
     [
-        (seen(1, 2, None), 2, "rank 0 waits for rank 1, rank 1 waits for rank 2, rank 2 waits for nobody"),
-        (seen(2, 0, None, 1), 2, "rank 2 waits for nobody"),
-        (seen(1, 2, 0), 0, "deadlock: rank 0"),
-        (seen(None, 2, 1), 1, "deadlock: rank 1"),
-        (seen(-1, -1, None, behind=2), 2, "rank 0 waits for rank 2"),
-        (seen(-1, None, -1), 1, "rank 0 waits for rank 1"),
-        (seen(-1, -1, -1, behind=1), 1, "rank 1 waits inside a library"),
-        (seen(-1, -1), 0, "the library or the network does not move"),
-        (seen(1, None, ended=1), 1, "rank 1 had ended"),
-        (seen(None, None, behind=1), 1, "no rank waits for another; rank 1 is furthest behind"),
-        (seen(None, ended=0), -1, "all ranks had ended"),
+        (ranks_waiting(1, 2, None), 2, "rank 0 waits for rank 1, rank 1 waits for rank 2, rank 2 waits for nobody"),
+        (ranks_waiting(2, 0, None, 1), 2, "rank 2 waits for nobody"),
+        (ranks_waiting(1, 2, 0), 0, "deadlock: rank 0"),
+        (ranks_waiting(None, 2, 1), 1, "deadlock: rank 1"),
+        (ranks_waiting(-1, -1, None, behind=2), 2, "rank 0 waits for rank 2"),
+        (ranks_waiting(-1, None, -1), 1, "rank 0 waits for rank 1"),
+        (ranks_waiting(-1, -1, -1, behind=1), 1, "rank 1 waits inside a library"),
+        (ranks_waiting(-1, -1), 0, "the library or the network does not move"),
+        (ranks_waiting(1, None, ended=1), 1, "rank 1 had ended"),
+        (ranks_waiting(None, None, behind=1), 1, "no rank waits for another; rank 1 is furthest behind"),
+        (ranks_waiting(None, ended=0), -1, "all ranks had ended"),
     ],
 )
-def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[Seen], rank: int, words: str) -> None:
+def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[Seen], rank: int, clause: str) -> None:
     silence = first_silent(ranks)
-    assert (silence.rank, words in sentence(silence, ranks)) == (rank, True), sentence(silence, ranks)
+    assert (silence.rank, clause in sentence(silence, ranks)) == (rank, True), sentence(silence, ranks)
 
 
 def test_a_rank_that_failed_by_itself_is_the_first_silent_one() -> None:
-    stall = stall_of(seen(2, 2, 0), Sign("rank_killed", 2, 0, "killed by SIGKILL", signal.SIGKILL))
+    stall = stall_of(ranks_waiting(2, 2, 0), Sign("rank_killed", 2, 0, "killed by SIGKILL", signal.SIGKILL))
     assert (stall.first_silent, stall.why) == (2, "rank 2: killed by SIGKILL; ranks 0, 1 waited for it")
     assert [doing.waits_for for doing in stall.ranks] == [2, 2, 0]
 
 
 def test_a_lost_peer_leads_to_that_peer() -> None:
-    stall = stall_of(seen(1, None, ended=0), Sign("peer_lost", 0, 0, "rank 1 closed the connection"))
+    stall = stall_of(ranks_waiting(1, None, ended=0), Sign("peer_lost", 0, 0, "rank 1 closed the connection"))
     assert stall.first_silent == 1
 
 
@@ -138,8 +138,8 @@ def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(
             process.send_signal(signal.SIGSTOP)
             while process_state(process.pid)[0] not in ("T", "t"):
                 time.sleep(0.01)
-            found = stacks.read_stacks(tmp_path, {0: process.pid}, Here())
-            assert any("in parked" in line for line in found[0].lines), found
+            stacks_by_rank = stacks.read_stacks(tmp_path, {0: process.pid}, Here())
+            assert any("in parked" in line for line in stacks_by_rank[0].lines), stacks_by_rank
             assert "in parked" in (tmp_path / "rank-0.log").read_text()
             assert process_state(process.pid)[0] in ("T", "t")
             monkeypatch.setattr(stacks, "_py_spy", lambda: None)

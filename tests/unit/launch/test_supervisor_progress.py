@@ -17,11 +17,11 @@ def test_plain_lines_tell_failures_at_once_and_the_count_at_the_end(capsys: pyte
     lines.ended(record())
     lines.ended(record(status="failed", failure=failure()))
     lines.finish()
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "s e: 3 launches, 1 finished before"
-    assert said[1] == "s e: a (2 ranks, repetition 0): rank_killed rank 1 step 3 in 'o': m; a [aa]"
-    assert said[2].startswith("s e: 3/3 launches after") and said[2].endswith("1 without a result")
-    assert len(said) == 3
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == "s e: 3 launches, 1 finished before"
+    assert printed[1] == "s e: a (2 ranks, repetition 0): rank_killed rank 1 step 3 in 'o': m; a [aa]"
+    assert printed[2].startswith("s e: 3/3 launches after") and printed[2].endswith("1 without a result")
+    assert len(printed) == 3
 
 
 def test_the_bar_shows_counts_and_prints_failures_as_they_are() -> None:
