@@ -111,7 +111,7 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "groups", "says"),
+    ("ranks", "groups", "message"),
     [
         (((reduce(0, 8),), ()), {}, "rank 1 has 0, rank 0 has 1"),
         (
@@ -143,10 +143,10 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
         ),
     ],
 )
-def test_ranks_that_do_not_fit_together_are_refused(ranks: Any, groups: Any, says: str):
+def test_ranks_that_do_not_fit_together_are_refused(ranks: Any, groups: Any, message: str):
     with pytest.raises(SpecError) as mistake:
         replayed(*ranks, **groups)
-    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+    assert message in str(mistake.value) and "\n" not in str(mistake.value)
 
 
 def test_a_trace_of_another_number_of_ranks_is_refused():
@@ -178,7 +178,7 @@ def broken(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "says"),
+    ("how", "message"),
     [
         ("missing", "none of rank 1"),
         ("other name", "traces of 2 names (x, y)"),
@@ -191,15 +191,15 @@ def broken(folder: Path, how: str) -> None:
         ("groups form", "not of the form"),
     ],
 )
-def test_a_broken_folder_is_one_line(how: str, says: str, tmp_path: Path):
+def test_a_broken_folder_is_one_line(how: str, message: str, tmp_path: Path):
     broken(tmp_path, how)
     with pytest.raises(SpecError) as mistake:
         read_trace(tmp_path)
-    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+    assert message in str(mistake.value) and "\n" not in str(mistake.value)
 
 
 @pytest.mark.parametrize(
-    ("cap", "least", "says"),
+    ("cap", "least", "message"),
     [
         ("MOST_FILE", 10, "bytes; a Chakra trace of more than 10 is not read"),
         ("MOST_NODES", 1, "more than 1 nodes"),
@@ -207,11 +207,11 @@ def test_a_broken_folder_is_one_line(how: str, says: str, tmp_path: Path):
     ],
 )
 def test_a_file_beyond_a_cap_is_not_read(
-    cap: str, least: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cap: str, least: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_trace(tmp_path, "x", Trace(((comp(0, 1e-3), comp(1, 1e-3)),)))
     monkeypatch.setattr(chakra_files, cap, least)
-    with pytest.raises(SpecError, match=says):
+    with pytest.raises(SpecError, match=message):
         read_trace(tmp_path)
 
 
@@ -231,7 +231,7 @@ def test_messages_are_written_in_chakras_fields(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "says"),
+    ("nodes", "message"),
     [
         ([{"id": 1}, {"id": 1}], "two nodes have the same id"),
         ([{"id": 1, "data_deps": [5]}], "node 1 waits for node 5, which is not there"),
@@ -241,7 +241,7 @@ def test_messages_are_written_in_chakras_fields(tmp_path: Path):
         ([{"id": 1, "type": 5, "comm_src": 3}], "sends from rank 3, but this is the file of rank 0"),
     ],
 )
-def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], says: str, tmp_path: Path):
+def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], message: str, tmp_path: Path):
     made = []
     for values in nodes:
         fields = {name: value for name, value in values.items() if not name.startswith("comm_")}
@@ -251,7 +251,7 @@ def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], says: 
     write_messages(tmp_path / "x.0.et", GlobalMetadata(version="0.0.4"), iter(made))
     with pytest.raises(SpecError) as mistake:
         read_trace(tmp_path)
-    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+    assert message in str(mistake.value) and "\n" not in str(mistake.value)
 
 
 def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
@@ -259,8 +259,8 @@ def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
     set_attribute(node, "comm_size", "uint64", 4096)
     set_attribute(node, "comm_type", "int32", 7)
     write_messages(tmp_path / "x.0.et", GlobalMetadata(version="0.0.4"), iter([node]))
-    (found,) = read_trace(tmp_path).ranks[0]
-    assert (found.nbytes, found.operation) == (4096, Collective.REDUCE_SCATTER)
+    (call,) = read_trace(tmp_path).ranks[0]
+    assert (call.nbytes, call.operation) == (4096, Collective.REDUCE_SCATTER)
 
 
 def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -294,10 +294,10 @@ def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFi
         "unknown fabric '10gb'; did you mean '10g'?": ["replay", str(out), "--fabric", "10gb"],
         "did you mean 'ring'?": ["replay", str(out), "--collective", "rnig"],
     }
-    for says, words in mistakes.items():
-        assert main(["chakra", *words]) == 2
-        said = capsys.readouterr().err
-        assert says in said and said.count("\n") == 1
+    for message, arguments in mistakes.items():
+        assert main(["chakra", *arguments]) == 2
+        printed = capsys.readouterr().err
+        assert message in printed and printed.count("\n") == 1
 
 
 def test_a_trace_of_others_needs_to_be_told_its_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

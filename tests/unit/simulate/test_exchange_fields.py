@@ -80,8 +80,8 @@ def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field:
     ],
 )
 def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
-    found = case_from({**CASE, **fields})
-    assert found.case_id != case_from({**CASE, "fabric": found.fabric}).case_id
+    case = case_from({**CASE, **fields})
+    assert case.case_id != case_from({**CASE, "fabric": case.fabric}).case_id
 
 
 def test_cases_that_do_not_name_them_keep_their_identity() -> None:

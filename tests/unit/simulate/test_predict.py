@@ -170,18 +170,18 @@ def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> P
 
 
 def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) -> None:
-    found = cost_model(case_of(), results, machine_id())
-    assert (found.upto_nbytes, [one.value for one in found.alphas], found.gamma.value) == (
+    costs = cost_model(case_of(), results, machine_id())
+    assert (costs.upto_nbytes, [alpha.value for alpha in costs.alphas], costs.gamma.value) == (
         (65536, None),
         [1e-5, 5e-5],
         3e-10,
     )
-    assert found.goodput == WIRE and "fabric host" in found.source
-    assert [one.partition(" costs")[0] for one in found.assumed] == ["a message between nodes"], (
+    assert costs.goodput == WIRE and "fabric host" in found.source
+    assert [assumption.partition(" costs")[0] for assumption in costs.assumed] == ["a message between nodes"], (
         "this machine's loopback stands for a network"
     )
     sizes = np.array([1.0, 65536.0, 65537.0])
-    assert list(found.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [
+    assert list(costs.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [
         2e-9,
         2e-9,
         1e-9,
@@ -196,13 +196,15 @@ def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
 def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> None:
     """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1
     ns a byte."""
-    found = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
-    assert (found.alphas[0].value, found.betas[0].value, found.gamma.value) == (
+    costs = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
+    assert (costs.alphas[0].value, costs.betas[0].value, costs.gamma.value) == (
         pytest.approx(1e-4),
         pytest.approx(1e-9),
         0.0,
     )
-    assert any("run as a ring" in one for one in found.assumed) and any("whole calls" in one for one in found.assumed)
+    assert any("run as a ring" in assumption for assumption in costs.assumed) and any(
+        "whole calls" in assumption for assumption in costs.assumed
+    )
 
 
 def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results: Path) -> None:
@@ -210,7 +212,10 @@ def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results:
     assert cost_model(training(**elsewhere), results, machine_id()).source.startswith("stated")
     assert cost_model(training(**elsewhere, costs="fitted"), results, machine_id()).source.startswith("fitted")
     assert cost_model(case_of(costs="stated"), results, machine_id()).source.startswith("stated")
-    assert any("was not fitted" in one for one in cost_model(case_of(transport="grpc"), results, machine_id()).assumed)
+    assert any(
+        "was not fitted" in assumption
+        for assumption in cost_model(case_of(transport="grpc"), results, machine_id()).assumed
+    )
     with pytest.raises(SpecError, match="'grpc' was not fitted on this machine; type "):
         cost_model(case_of(transport="grpc", costs="fitted"), results, machine_id())
 
@@ -222,22 +227,22 @@ def test_a_fit_to_too_few_launches_is_not_taken_for_certain(tmp_path: Path) -> N
         fitted("horovod", "host", None, None, launches=1),
     )
     for fields in ({}, {"transport": "horovod", "collective": "native"}):
-        found = cost_model(case_of(**fields), sparse, machine_id())
-        assert found.source.startswith("stated") and any(
-            "fitted to fewer than 6 launches here" in one for one in found.assumed
+        costs = cost_model(case_of(**fields), sparse, machine_id())
+        assert costs.source.startswith("stated") and any(
+            "fitted to fewer than 6 launches here" in assumption for assumption in costs.assumed
         )
         with pytest.raises(SpecError, match="was fitted to fewer than 6 launches here; type "):
             cost_model(case_of(costs="fitted", **fields), sparse, machine_id())
 
 
 def test_a_gamma_without_an_interval_is_stated(tmp_path: Path) -> None:
-    found = cost_model(
+    costs = cost_model(
         case_of(), stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9)), 3e-10, launches=1)), machine_id()
     )
     assert (
-        found.alphas[0].value == 1e-5
-        and found.gamma.low is not None
-        and any("gamma is stated" in one for one in found.assumed)
+        costs.alphas[0].value == 1e-5
+        and costs.gamma.low is not None
+        and any("gamma is stated" in assumption for assumption in costs.assumed)
     )
 
 
@@ -251,7 +256,8 @@ def test_a_slowed_prediction_never_falls_back_to_stated_costs(tmp_path: Path) ->
 def test_messages_to_several_peers_over_sockets_are_named_as_an_assumption(results: Path) -> None:
     def named(**fields: Any) -> bool:
         return any(
-            "sockets take it before that" in one for one in cost_model(case_of(**fields), results, machine_id()).assumed
+            "sockets take it before that" in assumption
+            for assumption in cost_model(case_of(**fields), results, machine_id()).assumed
         )
 
     assert named(collective="halving_doubling") and named(transport="grpc", collective="tree")
@@ -263,9 +269,14 @@ def test_messages_to_several_peers_over_sockets_are_named_as_an_assumption(resul
 
 
 def test_a_profile_of_few_processes_is_named_as_an_assumption(results: Path) -> None:
-    for n, told in ((6, False), (5, True), (1, True)):
+    for n, named in ((6, False), (5, True), (1, True)):
         write(profile(training(), n=n), results / "machines" / machine_id())
-        assert any("would show how it spreads" in one for one in inputs_of(training(), results).costs.assumed) is told
+        assert (
+            any(
+                "would show how it spreads" in assumption for assumption in inputs_of(training(), results).costs.assumed
+            )
+            is named
+        )
 
 
 def test_a_prediction_repeats_itself_and_a_draw_is_another(results: Path) -> None:
@@ -287,15 +298,15 @@ def test_draws_are_as_wide_as_the_interval_and_on_its_side() -> None:
 
 
 def test_a_drawn_profile_moves_as_a_whole(results: Path) -> None:
-    given = profile(training())
-    found = drawn_profile(given, 3)
-    assert found is not None
+    measured = profile(training())
+    drawn = drawn_profile(measured, 3)
+    assert drawn is not None
     factors = {
         round(own.forward_s.median / other.forward_s.median, 9)
-        for own, other in zip(found.layers, given.layers, strict=True)
+        for own, other in zip(drawn.layers, measured.layers, strict=True)
     }
     assert len(factors) == 1 and factors != {1.0}
-    assert drawn_profile(given, None) is given
+    assert drawn_profile(measured, None) is measured
 
 
 def test_a_case_without_a_profile_says_what_to_type(results: Path) -> None:

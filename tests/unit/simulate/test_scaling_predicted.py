@@ -46,37 +46,37 @@ def question(
             peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", share) for share in shares
         )
 
-    given = {
+    defaults = {
         "transport": "tcp",
         "collective": "ring",
         "strategy": "sync_overlap",
         "workload": "vgg_a",
         "fabric.link_mbit": 1000.0,
     }
-    given |= {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": shares[0], **converted(fields)}
-    return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
+    defaults |= {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": shares[0], **converted(fields)}
+    return Question(defaults, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
 
 
 def test_a_point_is_what_the_simulator_says_of_its_case():
-    asked = question()
-    point, case = asked.point(4), asked.case(4)
+    scaling = question()
+    point, case = scaling.point(4), scaling.case(4)
     prediction = simulate(
         case.changed({"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.25}),
-        asked.profiles(case)[0],
+        scaling.profiles(case)[0],
         cluster_of(case),
         UNSURE.central(),
     )
     assert point.step_s.value == pytest.approx(prediction.step_s)
     assert point.throughput.value == pytest.approx(64 / prediction.step_s)
-    assert point.exposed_s.value == pytest.approx(prediction.step_s - asked.profiles(case)[0].step_s)
-    assert point.speedup.value == pytest.approx(asked.point(1).step_s.value / prediction.step_s)
+    assert point.exposed_s.value == pytest.approx(prediction.step_s - scaling.profiles(case)[0].step_s)
+    assert point.speedup.value == pytest.approx(scaling.point(1).step_s.value / prediction.step_s)
 
 
 @pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
 def test_exposed_is_what_a_step_takes_beyond_a_nodes_own_computing(strategy: str):
-    asked = question(FREE, strategy=strategy, link_mbit=None)
-    measured = asked.profiles(asked.case(8))[0].model_copy(update={"update_s": Spread(median=0.5)})
-    point = Question(asked.fields, NETWORK, FREE, lambda case: (measured,), 64).point(8)
+    scaling = question(FREE, strategy=strategy, link_mbit=None)
+    measured = scaling.profiles(scaling.case(8))[0].model_copy(update={"update_s": Spread(median=0.5)})
+    point = Question(scaling.fields, NETWORK, FREE, lambda case: (measured,), 64).point(8)
     assert point.exposed_s.value == pytest.approx(0.0, abs=1e-9)
     updated = 0.5 if strategy == "sync_overlap" else 0.5 / 8
     assert point.compute_s.value == pytest.approx(measured.step_s - 0.5 + updated)
@@ -89,13 +89,13 @@ def test_without_communication_costs_scaling_is_ideal_and_computing_binds():
 
 
 def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
-    whole = question(shares=(0.5, 0.4, 0.6)).point(8)
+    point = question(shares=(0.5, 0.4, 0.6)).point(8)
     for share in (0.4, 0.5, 0.6):
         part = question(shares=(share,)).point(8)
-        assert whole.throughput.low <= part.throughput.value <= whole.throughput.high
+        assert point.throughput.low <= part.throughput.value <= point.throughput.high
         assert part.step_s.low < part.step_s.value < part.step_s.high, "costs are uncertain too"
     slowest = question(shares=(0.4,)).point(8).step_s
-    assert slowest.value < whole.step_s.high <= slowest.high, "costs are drawn at the ends of the range too"
+    assert slowest.value < point.step_s.high <= slowest.high, "costs are drawn at the ends of the range too"
     assert question(FREE, link_mbit=1000.0).point(8).step_s.low == question(FREE, link_mbit=1000.0).point(8).step_s.high
 
 
@@ -130,9 +130,9 @@ def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any],
 
 
 def test_the_most_useful_nodes_are_found_to_the_node():
-    asked = question(minibatch=None, link_mbit=2000.0)
-    useful = asked.useful([1, 4, 16, 64], 0.5)
-    assert asked.point(useful.value).efficiency.value >= 0.5 > asked.point(useful.value + 1).efficiency.value
+    scaling = question(minibatch=None, link_mbit=2000.0)
+    useful = scaling.useful([1, 4, 16, 64], 0.5)
+    assert scaling.point(useful.value).efficiency.value >= 0.5 > scaling.point(useful.value + 1).efficiency.value
     assert useful.low <= useful.value <= useful.high
     assert useful.at_end == ""
 
@@ -158,19 +158,19 @@ def test_a_measured_profile_is_drawn_from_its_intervals():
             return Spread(median=time.median, low=time.median * 0.9, high=time.median * 1.1, n=6)
 
         layers = tuple(
-            one.model_copy(
+            layer.model_copy(
                 update={
-                    "forward_s": wide(one.forward_s),
-                    "backward_s": wide(one.backward_s),
-                    "weight_s": wide(one.weight_s),
+                    "forward_s": wide(layer.forward_s),
+                    "backward_s": wide(layer.backward_s),
+                    "weight_s": wide(layer.weight_s),
                 }
             )
-            for one in reckoned.layers
+            for layer in reckoned.layers
         )
         return (reckoned.model_copy(update={"framework": "torch", "layers": layers}),)
 
-    asked = Question(question().fields, NETWORK, FREE, measured, 64)
-    step = asked.point(1).step_s
+    scaling = Question(question().fields, NETWORK, FREE, measured, 64)
+    step = scaling.point(1).step_s
     assert 0.85 * step.value < step.low < 0.95 * step.value and 1.05 * step.value < step.high < 1.18 * step.value
 
 
@@ -194,9 +194,9 @@ def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.C
         )
         == 0
     )
-    said = capsys.readouterr().out
-    assert "132.9 M parameters" in said and "worth it up to" in said and "evidence: simulated" in said
-    assert "left out: 64 nodes do not divide" in said
+    printed = capsys.readouterr().out
+    assert "132.9 M parameters" in printed and "worth it up to" in printed and "evidence: simulated" in printed
+    assert "left out: 64 nodes do not divide" in printed
     text = out.read_text()
     assert text.startswith("<?xml") and "simulated" in text and "#0068a8" in text
     assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), (
@@ -205,24 +205,24 @@ def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.C
 
 
 def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
-    assert main(words) == 0
+    arguments = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
+    assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
-    here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"fabric.costs": "fitted"}]}
+    judged = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"fabric.costs": "fitted"}]}
     missed = verdict(
         "not reproduced",
         "validation.prediction",
         {"what": "predictions", "evidence": "simulated", "alike": ["fabric.costs"]},
-        **here,
+        **judged,
         missed_by=0.07,
     )
     write_claims(tmp_path / "claims" / "validation.small.json", [missed])
-    assert main([word if word != "--json" else f"--out={tmp_path / 'p.svg'}" for word in words]) == 0
-    said = capsys.readouterr().out
-    assert "evidence: simulated (validation missed); costs of messages" in said
-    assert "  validation missed: validation.prediction (size smoke) is missed by 0.07 x" in said
+    assert main([word if word != "--json" else f"--out={tmp_path / 'p.svg'}" for word in arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "evidence: simulated (validation missed); costs of messages" in printed
+    assert "  validation missed: validation.prediction (size smoke) is missed by 0.07 x" in printed
     write_claims(tmp_path / "claims" / "validation.small.json", [missed.model_copy(update={"verdict": "reproduced"})])
-    assert main(words) == 0
+    assert main(arguments) == 0
     label = json.loads(capsys.readouterr().out)["label"]
     assert label["standing"] == "not validated here"
     assert label["why"] == ["predictions: not judged on fabric.costs stated"]
@@ -240,7 +240,7 @@ def test_a_module_of_the_users_own_for_machines(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    words = [
+    arguments = [
         *ENGINEERS,
         "--workload",
         "my_own_models:net",
@@ -252,16 +252,16 @@ def test_a_module_of_the_users_own_for_machines(
         "--results",
         str(tmp_path),
     ]
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["parameters"] == 64 * 512 + 512 + 512 * 10 + 10
-    assert [point["nodes"] for point in found["points"]] == [1, 3]
-    assert found["evidence"] == "simulated" and {"value", "low", "high"} == set(found["points"][1]["efficiency"])
+    assert main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["parameters"] == 64 * 512 + 512 + 512 * 10 + 10
+    assert [point["nodes"] for point in result["points"]] == [1, 3]
+    assert result["evidence"] == "simulated" and {"value", "low", "high"} == set(result["points"][1]["efficiency"])
     assert list(tmp_path.glob("*.png")) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--workload", "vgg_b"], "unknown workload 'vgg_b'; did you mean 'vgg_a'?"),
         (["--workload", "vgg_a", "--fabric", "25gb"], "unknown fabric '25gb'; did you mean '25g'?"),
@@ -283,11 +283,11 @@ def test_a_module_of_the_users_own_for_machines(
     ],
 )
 def test_a_mistake_is_one_line_with_the_nearest_name(
-    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert main([*ENGINEERS, *words, "--results", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert says in said and said.count("\n") == 1
+    assert main([*ENGINEERS, *arguments, "--results", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed and printed.count("\n") == 1
 
 
 def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -304,7 +304,7 @@ def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path
         update={"framework": "torch", "threads": 1, "node": machine_id(), "workload": "cd_dnn"}
     )
     write(measured, tmp_path / "machines" / machine_id())
-    words = [
+    arguments = [
         "predict",
         "--workload",
         "cd_dnn",
@@ -318,21 +318,21 @@ def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path
         "--results",
         str(tmp_path),
     ]
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
-    assert any("every node computes as long as every other" in words for words in found["assumed"])
-    assert found["compute"] == "this machine, 1 thread" and any(
-        "not fitted on this machine" in words for words in found["assumed"]
+    assert main(arguments) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
+    assert any("every node computes as long as every other" in assumption for assumption in result["assumed"])
+    assert result["compute"] == "this machine, 1 thread" and any(
+        "not fitted on this machine" in assumption for assumption in result["assumed"]
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])],
 )
-def test_numbers_of_nodes(text: str, found: list[int]):
-    assert nodes_of(text) == found
+def test_numbers_of_nodes(text: str, expected: list[int]):
+    assert nodes_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "8..1", "1..", "a", "1..9999", "-1"])
@@ -341,9 +341,9 @@ def test_what_is_no_number_of_nodes(text: str):
         nodes_of(text)
 
 
-@pytest.mark.parametrize(("text", "found"), [("0.5", (0.5, 0.5)), ("0.4..0.6", (0.4, 0.6)), ("1", (1.0, 1.0))])
-def test_shares_of_a_peak(text: str, found: tuple[float, float]):
-    assert efficiency_of(text) == found
+@pytest.mark.parametrize(("text", "expected"), [("0.5", (0.5, 0.5)), ("0.4..0.6", (0.4, 0.6)), ("1", (1.0, 1.0))])
+def test_shares_of_a_peak(text: str, expected: tuple[float, float]):
+    assert efficiency_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0.6..0.4", "1.2", "x", "0.1..0.2..0.3", "nan"])

@@ -54,9 +54,9 @@ def case_of(**fields: Any) -> TrainCase:
         "warmup": 1,
         "strategy.bucket_mib": 1e-5,
     }
-    found = case_from({**common, **fields})
-    assert isinstance(found, TrainCase)
-    return found
+    case = case_from({**common, **fields})
+    assert isinstance(case, TrainCase)
+    return case
 
 
 def profile_of(
@@ -91,7 +91,9 @@ def simulated(case: TrainCase, costs: MessageCosts = FREE, **how: Any) -> Predic
 
 def spans(prediction: Prediction, event: str, step: int = 1) -> list[tuple[float, float]]:
     return [
-        (float(one.start[0]), float(one.end[0])) for one in prediction.spans if one.event == event and one.step == step
+        (float(span.start[0]), float(span.end[0]))
+        for span in prediction.spans
+        if span.event == event and span.step == step
     ]
 
 
@@ -139,9 +141,9 @@ def test_a_main_thread_that_communicates_hides_nothing(strategy: str):
     calls = len(exchange_plan(case, network_of(case)).nbytes)
     assert simulated(case, slow).step_s - compute_s(case) == pytest.approx(calls * 1e-4)
     assert simulated(case_of(strategy=strategy, link_mbit=None), slow).step_s < simulated(case, slow).step_s
-    found = simulated(case, slow)
-    made, ended = zip(*spans(found, "communication"), strict=True)
-    assert min(made) < spans(found, "update")[0][0] and min(ended) > spans(found, "backward")[-1][1], (
+    prediction = simulated(case, slow)
+    made, ended = zip(*spans(prediction, "communication"), strict=True)
+    assert min(made) < spans(prediction, "update")[0][0] and min(ended) > spans(prediction, "backward")[-1][1], (
         "calls are made beside the pass and move after it"
     )
 
@@ -175,8 +177,8 @@ def test_a_hierarchical_case_takes_the_time_of_its_closed_form():
 
 
 def test_a_rank_alone_communicates_nothing():
-    found = simulated(case_of(strategy="local_only", transport=None, collective="native", ranks=1), FREE)
-    assert {span.event for span in found.spans} == {"forward", "backward", "update", "step"}
+    prediction = simulated(case_of(strategy="local_only", transport=None, collective="native", ranks=1), FREE)
+    assert {span.event for span in prediction.spans} == {"forward", "backward", "update", "step"}
 
 
 def test_layers_that_wait_for_their_own_gradients_only_hide_what_comes_late():
@@ -208,11 +210,11 @@ def test_hybrid_sends_the_bytes_of_its_formula(groups):
         if isinstance(item, Submit):
             members = {"inside": 8 // groups, "between": groups, "all": 8}[item.scope]
             sent[item.scope] += item.nbytes * (members - 1) / members
-    said = volume(network_of(case), 8, 64, groups)
+    volumes = volume(network_of(case), 8, 64, groups)
     lone = groups == 8
-    assert sent["inside"] == pytest.approx(said.activations + said.logits, rel=1e-6)
-    assert sent["between"] == pytest.approx(0.0 if lone else said.strips, rel=1e-3, abs=1.0)
-    assert sent["all"] == pytest.approx(said.replicated + (said.strips if lone else 0.0), rel=1e-3)
+    assert sent["inside"] == pytest.approx(volumes.activations + volumes.logits, rel=1e-6)
+    assert sent["between"] == pytest.approx(0.0 if lone else volumes.strips, rel=1e-3, abs=1.0)
+    assert sent["all"] == pytest.approx(volumes.replicated + (volumes.strips if lone else 0.0), rel=1e-3)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -220,25 +222,25 @@ def test_a_divided_network_is_updated_once_by_all_ranks_together(groups):
     case = case_of(
         strategy="hybrid", workload="vgg_a", ranks=4, minibatch=64, groups=groups, bucket_mib=25.0, link_mbit=None
     )
-    found = simulated(case, profile=profile_of(case, update=4e-3)).step_s - simulated(case).step_s
-    assert found == pytest.approx(1e-3, rel=0.02), "the widest strips are a little more than a part of a layer"
+    update_s = simulated(case, profile=profile_of(case, update=4e-3)).step_s - simulated(case).step_s
+    assert update_s == pytest.approx(1e-3, rel=0.02), "the widest strips are a little more than a part of a layer"
 
 
 def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_reduce():
-    found = {}
+    predictions = {}
     for strategy in ("sync_overlap", "distributed_update"):
         case = case_of(strategy=strategy, link_mbit=None)
-        found[strategy] = simulated(case, profile=profile_of(case, update=4e-3)).step_s - compute_s(case)
-    assert found == {"sync_overlap": pytest.approx(4e-3), "distributed_update": pytest.approx(1e-3)}
+        predictions[strategy] = simulated(case, profile=profile_of(case, update=4e-3)).step_s - compute_s(case)
+    assert predictions == {"sync_overlap": pytest.approx(4e-3), "distributed_update": pytest.approx(1e-3)}
     slow = [simulated(case_of(strategy=strategy, link_mbit=80.0)).step_s for strategy in ("sync", "distributed_update")]
     assert slow[1] <= slow[0]
 
 
 def test_one_server_is_the_bottleneck_and_more_share_it():
-    one, four = (
+    one_server, four_servers = (
         simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4)
     )
-    assert one > 1.3 * four  # the large tensors are on two of the four
+    assert one_server > 1.3 * four_servers  # the large tensors are on two of the four
 
 
 def test_large_gradients_wait_for_the_thread_that_moves_them():
@@ -286,11 +288,11 @@ def test_emulated_time_is_taken_back_where_messages_cost_nothing():
     case = case_of(workload="vgg_a", bucket_mib=25.0, link_mbit=1000.0)
     plain = simulated(case).step_s
     for fields in ({"dilation": 8.0}, {"shrink": 16.0}, {"dilation": 4.0, "shrink": 64.0}):
-        found = simulated(case.changed({**fields, "strategy.bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
-        assert found.step_s == pytest.approx(plain, rel=1e-3)
-        table = found.samples().to_pandas()
+        prediction = simulated(case.changed({**fields, "strategy.bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
+        assert prediction.step_s == pytest.approx(plain, rel=1e-3)
+        table = prediction.samples().to_pandas()
         steps = table[table["event"] == "step"]
-        assert (steps["end_ns"] - steps["start_ns"]).max() / 1e9 == pytest.approx(found.step_s, rel=1e-6)
+        assert (steps["end_ns"] - steps["start_ns"]).max() / 1e9 == pytest.approx(prediction.step_s, rel=1e-6)
         sizes = table.loc[
             (table["event"] == "communication") & (table["rank"] == 0) & (table["step"] == 1), "nbytes"
         ].sum()
@@ -338,8 +340,8 @@ def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():
     for nodes in (4, 8):
         cluster = load_cluster("dgx1v_like", nodes)
         emulated, network = emulated_network(cluster), Network(cluster)
-        for one, other in itertools.permutations(range(nodes), 2):
-            assert len(network.route(one, other)) == len(emulated.route_links(one, other))
+        for source, destination in itertools.permutations(range(nodes), 2):
+            assert len(network.route(source, destination)) == len(emulated.route_links(source, destination))
     line = Cluster("line", 2, (), (Link(("node0", "node2"), 80.0, 0.0), Link(("node2", "node1"), 80.0, 0.0)))
     with pytest.raises(SpecError, match="'line': node0 has no way to node1 over the 2 nodes in use"):
         Network(line).route(0, 1)
