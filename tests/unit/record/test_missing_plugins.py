@@ -74,8 +74,8 @@ def test_such_a_record_is_read_as_it_was_written(tmp_path: Path, kind: str, valu
     for store in (Store(tmp_path), Store(tmp_path, index=Index(tmp_path)), Store(tmp_path, index=Index(tmp_path))):
         [row] = store.rows(case_id)
         assert row["launch"] == "bb" and row["status"] == "ok"
-        [found] = store.records(case_id)
-        assert found.case.model_dump(mode="json")[kind] == value and len(store.samples(found)) == 6
+        [record] = store.records(case_id)
+        assert record.case.model_dump(mode="json")[kind] == value and len(store.samples(record)) == 6
         [line] = store.warnings
         assert line.startswith(f"plugin {name!r} ({kind}) is not installed here: ") and "\n" not in line
 
@@ -89,8 +89,8 @@ def test_such_a_record_is_read_as_it_was_written(tmp_path: Path, kind: str, valu
     ],
 )
 def test_pages_name_its_network_as_far_as_it_is_known(tmp_path: Path, workload: Any, title: str) -> None:
-    [found] = Store(tmp_path).records(commit_foreign(tmp_path, "bb", workload=workload))
-    run: Any = SimpleNamespace(record=found)
+    [record] = Store(tmp_path).records(commit_foreign(tmp_path, "bb", workload=workload))
+    run: Any = SimpleNamespace(record=record)
     assert network(run) == title
 
 

@@ -61,10 +61,10 @@ def test_where_no_process_can_be_forked_all_is_done_here(monkeypatch: pytest.Mon
 
 
 def test_the_share_of_a_killed_process_is_done_here() -> None:
-    here = os.getpid()
+    own_pid = os.getpid()
 
     def work(share: Sequence[int]) -> list[int]:
-        if os.getpid() != here:
+        if os.getpid() != own_pid:
             os.kill(os.getpid(), signal.SIGKILL)
         return list(share)
 
@@ -114,36 +114,36 @@ def test_a_failure_of_a_worker_is_seen_here() -> None:
 
 
 def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:
-    here, seen = os.getpid(), results / "seen"
+    own_pid, pids_folder = os.getpid(), results / "seen"
 
-    def samples(found: Record, frame: pd.DataFrame) -> float:
-        with seen.open("a") as file:
+    def samples(record: Record, frame: pd.DataFrame) -> float:
+        with pids_folder.open("a") as file:
             file.write(f"{os.getpid()}\n")
         return float(len(frame))
 
     indexed = collect(PLAN, Store(results, index=Index(results)), {"rows": samples}, version="s-0")
-    by = seen.read_text().split()
-    assert len(by) == LAUNCHES and len(set(by)) == CORES and str(here) in by
+    by = pids_folder.read_text().split()
+    assert len(by) == LAUNCHES and len(set(by)) == CORES and str(own_pid) in by
     assert indexed.equals(collect(PLAN, Store(results), {"rows": samples})) and indexed["rows"].to_pylist() == [
         2.0 * number for number in range(LAUNCHES)
     ]
-    seen.unlink()
+    pids_folder.unlink()
     assert (
         collect(PLAN, Store(results, index=Index(results)), {"rows": samples}, version="s-0").equals(indexed)
-        and not seen.exists()
+        and not pids_folder.exists()
     )
 
 
 def test_what_a_process_left_undone_is_done_here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, original = os.getpid(), index_module.read_form
+    own_pid, original = os.getpid(), index_module.read_form
 
     def dies_elsewhere(folder: Path) -> Record:
-        if os.getpid() != here:
+        if os.getpid() != own_pid:
             os._exit(9)
         return original(folder)
 
     monkeypatch.setattr(index_module, "read_form", dies_elsewhere)
-    found = collect(
+    table = collect(
         PLAN, Store(results, index=Index(results)), {"rows": lambda _, frame: float(len(frame))}, version="s-0"
     )
-    assert found["rows"].to_pylist() == [2.0 * number for number in range(LAUNCHES)]
+    assert table["rows"].to_pylist() == [2.0 * number for number in range(LAUNCHES)]

@@ -26,8 +26,8 @@ def codes(*sides: list[Record]) -> list[str]:
 
 
 def test_other_nodes_and_switches_are_told_by_name() -> None:
-    (nodes, told), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
-    assert (nodes, told) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
+    (nodes, reason), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
+    assert (nodes, reason) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
     assert switches == "different_switches"
     assert spread == (
         "their nodes are spread over switches differently: A on top.left (n0, n1); B on top.left (n0), top.right (n2)"
@@ -35,12 +35,12 @@ def test_other_nodes_and_switches_are_told_by_name() -> None:
 
 
 def test_nodes_within_a_side_are_told_with_their_launches() -> None:
-    [(_, told)] = unlike([("", [on("n0", "n1"), on("n2", "n3"), on("n2", "n3")])])
-    assert told == "launches ran on different nodes: c/n0, c/n1 (1 launch) or on c/n2, c/n3 (2 launches)"
+    [(_, reason)] = unlike([("", [on("n0", "n1"), on("n2", "n3"), on("n2", "n3")])])
+    assert reason == "launches ran on different nodes: c/n0, c/n1 (1 launch) or on c/n2, c/n3 (2 launches)"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "found"),
+    ("first", "second", "expected"),
     [
         (on("n0", "n1"), on("n1", "n0"), []),
         (on("n0", "n1"), on("n2", "n3"), ["different_nodes"]),
@@ -64,8 +64,8 @@ def test_nodes_within_a_side_are_told_with_their_launches() -> None:
         "made for it",
     ],
 )
-def test_what_counts_as_other_ground(one: Record, other: Record, found: list[str]) -> None:
-    assert codes([one], [other]) == codes([other], [one]) == found
+def test_what_counts_as_other_ground(first: Record, second: Record, expected: list[str]) -> None:
+    assert codes([first], [second]) == codes([second], [first]) == expected
 
 
 def test_unknown_switches_are_no_difference() -> None:
@@ -75,8 +75,10 @@ def test_unknown_switches_are_no_difference() -> None:
 
 def test_of_many_nodes_those_are_told_that_not_all_have() -> None:
     many = [f"n{number:02}" for number in range(40)]
-    [(_, told)] = unlike([("A", [record(placement=placed(*many, "y"))]), ("B", [record(placement=placed(*many, "z"))])])
-    assert "A on c/y, c/n00" in told and "and 35 more; B on c/z" in told
+    [(_, reason)] = unlike(
+        [("A", [record(placement=placed(*many, "y"))]), ("B", [record(placement=placed(*many, "z"))])]
+    )
+    assert "A on c/y, c/n00" in reason and "and 35 more; B on c/z" in reason
 
 
 def placed_commits(folder: Path, first: Placement, second: Placement) -> dict[str, str]:
@@ -87,9 +89,11 @@ def placed_commits(folder: Path, first: Placement, second: Placement) -> dict[st
 
 
 def test_a_comparison_warns_of_other_nodes(tmp_path: Path) -> None:
-    found = placed_commits(tmp_path, placed("n0", "n1"), placed("n2", "n1"))
-    assert found["different_nodes"].startswith("launches ran on different nodes: A on c/n0, c/n1; B on c/n1, c/n2; ")
-    assert "one allocation" in found["different_nodes"] and "different_switches" not in found
+    comparison = placed_commits(tmp_path, placed("n0", "n1"), placed("n2", "n1"))
+    assert comparison["different_nodes"].startswith(
+        "launches ran on different nodes: A on c/n0, c/n1; B on c/n1, c/n2; "
+    )
+    assert "one allocation" in comparison["different_nodes"] and "different_switches" not in comparison
 
 
 def test_a_comparison_on_the_same_nodes_does_not(tmp_path: Path) -> None:
@@ -103,11 +107,11 @@ def test_a_verdict_from_launches_on_other_nodes_says_so(tmp_path: Path) -> None:
     claim = {**SPEEDUP, "against": {"ranks": 2, "transport": "tcp"}}
 
     def stood(moved: int) -> list[str]:
-        def place(launch: Any) -> dict[str, Any]:
+        def placement_of(launch: Any) -> dict[str, Any]:
             return {"placement": placed("n0", "n1" if launch.plan_index < moved else "n2")}
 
         (folder := tmp_path / str(moved)).mkdir()
-        return [line for line in judged(folder, claim, lambda launch: 100.0, place).warnings if "nodes" in line]
+        return [line for line in judged(folder, claim, lambda launch: 100.0, placement_of).warnings if "nodes" in line]
 
     assert stood(9) == []
     [line] = stood(4)

@@ -9,7 +9,11 @@ from scaleproof.record.private_paths import without_private_paths
 
 
 def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:
-    found = without_private_paths(
+    cleaned = without_private_paths(
         {"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}}
     )
-    assert found == {"command": ["(environment)/bin/python -m x", 3, None], "note": "see ~/notes", "plain": {"a": 1.5}}
+    assert cleaned == {
+        "command": ["(environment)/bin/python -m x", 3, None],
+        "note": "see ~/notes",
+        "plain": {"a": 1.5},
+    }

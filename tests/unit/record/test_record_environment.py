@@ -20,36 +20,36 @@ from scaleproof.record.libraries import identity, loaded_libraries
 
 
 def test_counters_of_this_machine() -> None:
-    found = read_counters()
-    assert found["lo"].keys() == {"rx_bytes", "rx_packets", "tx_bytes", "tx_packets"}
-    assert set(sent(found, found).values()) == {0}
+    counters = read_counters()
+    assert counters["lo"].keys() == {"rx_bytes", "rx_packets", "tx_bytes", "tx_packets"}
+    assert set(sent(counters, counters).values()) == {0}
 
 
 def test_variables_that_matter_are_kept_and_secrets_are_not() -> None:
-    given = {"OMP_NUM_THREADS": "1", "HOME": "/root", "HOROVOD_SECRET_KEY": "x", PADDING: "xxx"}
-    found = environment(given)
-    assert found["variables"] == {"OMP_NUM_THREADS": "1"} and found["padding_bytes"] == 3
+    variables = {"OMP_NUM_THREADS": "1", "HOME": "/root", "HOROVOD_SECRET_KEY": "x", PADDING: "xxx"}
+    recorded = environment(variables)
+    assert recorded["variables"] == {"OMP_NUM_THREADS": "1"} and recorded["padding_bytes"] == 3
     assert (
-        found["variables_bytes"]
-        == size_bytes(given)
-        == sum(len(f"{name}={value}") + 1 for name, value in given.items())
+        recorded["variables_bytes"]
+        == size_bytes(variables)
+        == sum(len(f"{name}={value}") + 1 for name, value in variables.items())
     )
-    assert found["cores"] >= 1 and found["memory_mib"] > 0 and load()["load_1min"] >= 0
+    assert recorded["cores"] >= 1 and recorded["memory_mib"] > 0 and load()["load_1min"] >= 0
 
 
 def test_what_cannot_be_read_is_none_and_named_with_its_reason() -> None:
-    found = host()
-    for name, value in found.items():
-        assert value is not None or name in found["not_readable"], name
-    assert all(reason for reason in found["not_readable"].values())
-    assert found["kernel"] == platform.release() and found["cpu_flags"]
+    description = host()
+    for name, value in description.items():
+        assert value is not None or name in description["not_readable"], name
+    assert all(reason for reason in description["not_readable"].values())
+    assert description["kernel"] == platform.release() and description["cpu_flags"]
 
 
 def test_a_library_is_told_by_what_is_mapped_not_by_a_package_list() -> None:
-    found = loaded_libraries()
+    libraries = loaded_libraries()
     name, version = os.confstr("CS_GNU_LIBC_VERSION").split()  # type: ignore[union-attr]
-    assert name == "glibc" and found["libc.so.6"].startswith(f"GLIBC_{version}, build ")
-    assert not any("deleted" in value or "not readable" in value for value in found.values())
+    assert name == "glibc" and libraries["libc.so.6"].startswith(f"GLIBC_{version}, build ")
+    assert not any("deleted" in value or "not readable" in value for value in libraries.values())
 
 
 def test_a_build_id_is_that_of_the_file(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_a_changed_tree_is_kept_once_with_secrets_masked(tmp_path: Path, monkeyp
     (tree / "suites").mkdir()
     code = tree / "harness" / "a.py"
     code.write_text("speed = 1\n")
-    for words in (
+    for argv in (
         ["init", "-q"],
         ["add", "."],
         ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"],
     ):
-        subprocess.run(["git", "-C", tree, *words], check=True)
+        subprocess.run(["git", "-C", tree, *argv], check=True)
     monkeypatch.setattr(difference, "PROJECT", tree)
     monkeypatch.setattr(difference, "_PATHS", ("harness", "suites"))
     difference.difference.cache_clear()
@@ -138,13 +138,13 @@ def test_a_changed_tree_is_kept_once_with_secrets_masked(tmp_path: Path, monkeyp
     (tree / "harness" / "new.py").write_text("x")
     difference.difference.cache_clear()
     try:
-        found = difference.keep_difference(results)
-        assert found is not None and found == difference.keep_difference(results)
+        kept = difference.keep_difference(results)
+        assert kept is not None and kept == difference.keep_difference(results)
     finally:
         difference.difference.cache_clear()
     [path] = (results / "differences").iterdir()
     text = path.read_text()
-    assert found["file"] == f"differences/{path.name}" and path.name.startswith(found["sha256"][:16])
+    assert kept["file"] == f"differences/{path.name}" and path.name.startswith(kept["sha256"][:16])
     assert "+speed = 2" in text and "abcdef" not in text and "new file harness/new.py sha256" in text
 
 

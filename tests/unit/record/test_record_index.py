@@ -42,9 +42,9 @@ def test_rows_and_samples_are_those_of_the_records(tmp_path: Path) -> None:
     assert [{name: row[name] for name in of_record(record())} for row in indexed.rows(case().case_id)] == plain.rows(
         case().case_id
     )
-    for found in plain.records():
-        assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
-        assert indexed.samples(found).schema.equals(plain.samples(found).schema)
+    for launch in plain.records():
+        assert indexed.samples(launch).to_pylist() == plain.samples(launch).to_pylist()
+        assert indexed.samples(launch).schema.equals(plain.samples(launch).schema)
     assert Index(tmp_path).samples.to_pandas().groupby("launch").size().to_dict() == {"aa": 6, "cc": 4}
     index = Index(tmp_path).launches
     assert dict(zip(index["launch"].to_pylist(), index["samples"].to_pylist(), strict=True)) == {
@@ -58,8 +58,8 @@ def test_emulated_time_is_taken_back_once(tmp_path: Path) -> None:
     slowed = case(dilation=4, shrink=2, fabric="netns")
     commit(tmp_path, record("aa", case=slowed, case_id=slowed.case_id))
     plain, indexed = Store(tmp_path), Store(tmp_path, index=Index(tmp_path))
-    [found] = plain.records()
-    assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
+    [launch] = plain.records()
+    assert indexed.samples(launch).to_pylist() == plain.samples(launch).to_pylist()
 
 
 def test_what_is_new_is_read_and_what_is_known_is_not_read_again(
@@ -96,17 +96,17 @@ def test_a_record_that_changed_after_it_was_read_is_noticed_and_is_no_result(tmp
         run.write_text(text.replace('"status": "ok"', '"status": "OK"'))
         os.utime(run, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (run.stat().st_size, run.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-    told: list[str] = []
-    store = Store(tmp_path, told.append, Index(tmp_path))
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append, Index(tmp_path))
     assert store.rows(case().case_id) == [] and list(store.records()) == []
-    assert len(told) == 1 and str(folder) in told[0] and "\n" not in told[0]
+    assert len(warnings) == 1 and str(folder) in warnings[0] and "\n" not in warnings[0]
 
 
 def test_samples_that_are_not_those_of_the_record_are_refused_without_an_index_too(tmp_path: Path) -> None:
-    one, other = commit(tmp_path, record("aa"), rows=3), commit(tmp_path, record("bb", plan_index=1), rows=4)
-    shutil.copyfile(other / "samples.parquet", one / "samples.parquet")
+    first, second = commit(tmp_path, record("aa"), rows=3), commit(tmp_path, record("bb", plan_index=1), rows=4)
+    shutil.copyfile(second / "samples.parquet", first / "samples.parquet")
     store = Store(tmp_path)
-    assert [found.launch for found in store.records()] == ["bb"] and "SHA-256" in store.warnings[0]
+    assert [launch.launch for launch in store.records()] == ["bb"] and "SHA-256" in store.warnings[0]
 
 
 def files(results: Path) -> list[str]:
@@ -150,9 +150,9 @@ def test_launches_that_came_one_by_one_have_their_own_samples(tmp_path: Path, mo
         assert len(Index(tmp_path).stamps) == number + 1
     shutil.rmtree(tmp_path / "runs" / case().case_id / "a4")
     plain, indexed = Store(tmp_path), Store(tmp_path, index=Index(tmp_path))
-    for found in [*plain.records(), *plain.records()]:
-        assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
-        assert indexed.frame(found).to_dict("records") == plain.frame(found).to_dict("records")
+    for launch in [*plain.records(), *plain.records()]:
+        assert indexed.samples(launch).to_pylist() == plain.samples(launch).to_pylist()
+        assert indexed.frame(launch).to_dict("records") == plain.frame(launch).to_dict("records")
     counts = dict(zip(*(Index(tmp_path).launches[name].to_pylist() for name in ("launch", "samples")), strict=True))
     assert counts == {f"a{number}": 2 * number for number in range(10) if number != 4}
 
@@ -164,7 +164,7 @@ def test_a_record_that_is_removed_while_the_index_is_in_use_is_not_mixed_up(tmp_
     assert len(first.rows(case().case_id)) == 3
     shutil.rmtree(tmp_path / "runs" / case().case_id / "a0")
     assert launches(tmp_path) == ["a1", "a2"]
-    assert [len(first.samples(found)) for found in records[1:]] == [4, 6]
+    assert [len(first.samples(launch)) for launch in records[1:]] == [4, 6]
     with pytest.raises(FileNotFoundError):
         first.samples(records[0])
 
@@ -202,22 +202,22 @@ def test_a_process_that_holds_the_index_does_not_stop_another(tmp_path: Path, mo
 
 
 def test_values_are_kept_until_the_record_or_the_code_changes(tmp_path: Path) -> None:
-    asked: list[str] = []
+    counted: list[str] = []
 
-    def count(found: Record, samples: pd.DataFrame) -> float:
-        asked.append(found.launch)
+    def count(launch: Record, samples: pd.DataFrame) -> float:
+        counted.append(launch.launch)
         return float(len(samples))
 
     def table(version: str) -> list[float]:
         store = Store(tmp_path, index=Index(tmp_path))
-        found: list[float] = collect([PlannedLaunch(case(), 0, 1, 0)], store, {"rows": count}, version=version)[
+        values: list[float] = collect([PlannedLaunch(case(), 0, 1, 0)], store, {"rows": count}, version=version)[
             "rows"
         ].to_pylist()
-        return found
+        return values
 
     commit(tmp_path, record("aa"))
-    assert [table(VERSION), table(VERSION), asked] == [[6.0], [6.0], ["aa"]]
-    assert table("s-fedcba9876543210") == [6.0] and asked == ["aa", "aa"]
+    assert [table(VERSION), table(VERSION), counted] == [[6.0], [6.0], ["aa"]]
+    assert table("s-fedcba9876543210") == [6.0] and counted == ["aa", "aa"]
     shutil.rmtree(tmp_path / "runs" / case().case_id / "aa")
     commit(tmp_path, record("aa"), rows=5)
     assert table("s-fedcba9876543210") == [10.0]
@@ -225,7 +225,7 @@ def test_values_are_kept_until_the_record_or_the_code_changes(tmp_path: Path) ->
 
 def test_values_without_an_index_are_computed_every_time(tmp_path: Path) -> None:
     commit(tmp_path, record("aa"))
-    values = MetricValues(Store(tmp_path), {"rows": lambda found, samples: float(len(samples))}, VERSION)
+    values = MetricValues(Store(tmp_path), {"rows": lambda launch, samples: float(len(samples))}, VERSION)
     assert values.of(case().case_id, "aa") == {"rows": 6.0}
     values.keep()
     assert not (tmp_path / FOLDER).exists()

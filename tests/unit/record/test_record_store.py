@@ -16,12 +16,12 @@ from tests.unit.records import case, commit, failure, record
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     commit(tmp_path, record())
     store = Store(tmp_path)
-    [found] = store.records()
-    assert found.model_copy(update={"artifacts": {}}) == record()
-    samples = store.samples(found)
+    [read] = store.records()
+    assert read.model_copy(update={"artifacts": {}}) == record()
+    samples = store.samples(read)
     assert samples.schema.equals(SAMPLES)
     assert samples.to_pandas()["step"].tolist() == [0, 1, 2, 0, 1, 2]
-    assert (store.folder(found) / "rank-0.log").read_text() == "log"
+    assert (store.folder(read) / "rank-0.log").read_text() == "log"
     assert not list(store.staging.iterdir())
 
 
@@ -30,8 +30,8 @@ def test_a_launch_is_finished_when_case_index_code_and_machine_agree(tmp_path: P
     commit(tmp_path, record("bb", plan_index=1))
     store = Store(tmp_path)
     assert store.find(case().case_id, 0, "d", "m") is None
-    found = store.find(case().case_id, 1, "d", "m")
-    assert found is not None and found.launch == "bb"
+    launch = store.find(case().case_id, 1, "d", "m")
+    assert launch is not None and launch.launch == "bb"
     assert store.find(case().case_id, 1, "other", "m") is None
     assert store.find(case().case_id, 1, "d", "other") is None
 
@@ -55,10 +55,10 @@ def test_a_damaged_record_is_never_a_result_and_stays_where_it_is(tmp_path: Path
         folder = folder.rename(folder.with_name("bb"))
     else:
         run.write_text("")
-    told: list[str] = []
-    store = Store(tmp_path, told.append)
+    warnings: list[str] = []
+    store = Store(tmp_path, warnings.append)
     assert list(store.records()) == [] and store.find(case().case_id, 0, "d", "m") is None
-    assert len(told) == 1 and str(folder) in told[0] and "\n" not in told[0]
+    assert len(warnings) == 1 and str(folder) in warnings[0] and "\n" not in warnings[0]
     assert folder.exists()
 
 

@@ -15,7 +15,7 @@ def test_a_row_per_planned_launch(tmp_path: Path) -> None:
     commit(tmp_path, record("aa"))
     commit(tmp_path, record("bb", plan_index=1, status="failed", failure=failure()))
     plan = [PlannedLaunch(case(), index, 1, index) for index in range(3)]
-    table = collect(plan, Store(tmp_path), {"rows": lambda found, samples: float(len(samples))}).to_pandas()
+    table = collect(plan, Store(tmp_path), {"rows": lambda launch, samples: float(len(samples))}).to_pandas()
     assert table["status"].tolist() == ["ok", "failed", "missing"]
     assert table["failure"].tolist()[1] == "rank_killed"
     assert table["rows"].tolist()[0] == 6 and table["rows"].isna().tolist() == [False, True, True]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from scaleproof.record.versions import Ran, last_version
 
 
-def used(*found: tuple[str, str, str, str]) -> list[int]:
+def used(*versions: tuple[str, str, str, str]) -> list[int]:
     """Places of those that are used, of (fabric, machine, code, status) in the order in which they began."""
-    told = [Ran(*one, started_at=f"2026-01-01T00:00:{place:02}") for place, one in enumerate(found)]
-    return [told.index(one) for one in last_version(told, lambda one: one)]
+    launches = [Ran(*version, started_at=f"2026-01-01T00:00:{second:02}") for second, version in enumerate(versions)]
+    return [launches.index(launch) for launch in last_version(launches, lambda launch: launch)]
 
 
 def test_the_code_and_machine_that_ran_last_are_used() -> None:
