@@ -68,13 +68,13 @@ def launch(case: dict[str, Any], path: str | None) -> Any:
 def test_the_bound_is_that_of_the_path_that_the_bytes_took(
     case: dict[str, Any], path: str, metric: str, value: float, limit: float
 ) -> None:
-    found = attainable(launch(case, path), metric, value, PROFILE, 1000)
-    assert found is not None and found.limit == pytest.approx(limit)
+    bound = attainable(launch(case, path), metric, value, PROFILE, 1000)
+    assert bound is not None and bound.limit == pytest.approx(limit)
     assert (
-        found.share == pytest.approx(value / limit)
-        and not found.above
-        and not found.impossible
-        and found.why.startswith("taken as")
+        bound.share == pytest.approx(value / limit)
+        and not bound.above
+        and not bound.impossible
+        and bound.why.startswith("taken as")
     )
 
 
@@ -108,38 +108,44 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
     ranks: int, threads: int, cores: int, working: int
 ) -> None:
     case = {**TRAIN, "ranks": ranks, "threads_per_rank": threads}
-    given = record(case, environment={"cores": cores})
-    found = attainable(given, "throughput", 10.0, PROFILE)
-    flop = network_of(given.case).train_flop
-    assert found is not None and found.limit == pytest.approx(working * 50e9 / flop) and not found.impossible
-    assert attainable(given, "forward_throughput", 10.0, PROFILE).limit > 2 * found.limit  # type: ignore[union-attr]
-    assert attainable(given, "step_s", 1.0, PROFILE) is None
+    launch_record = record(case, environment={"cores": cores})
+    limit = attainable(launch_record, "throughput", 10.0, PROFILE)
+    flop = network_of(launch_record.case).train_flop
+    assert limit is not None and limit.limit == pytest.approx(working * 50e9 / flop) and not limit.impossible
+    assert attainable(launch_record, "forward_throughput", 10.0, PROFILE).limit > 2 * limit.limit  # type: ignore[union-attr]
+    assert attainable(launch_record, "step_s", 1.0, PROFILE) is None
     assert (
         attainable(record(case | {"compute": "none"}, environment={"cores": cores}), "throughput", 1.0, PROFILE) is None
     )
 
 
 def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:
-    found = [
+    limits = [
         attainable(launch(TRANSFER, "shared memory"), "transfer_bandwidth", value, PROFILE, 1000)
         for value in (21, 23, 22 * CERTAIN_FACTOR + 1)
     ]
-    assert [(one.above, one.impossible) for one in found if one] == [(False, False), (True, False), (True, True)]
+    assert [(limit.above, limit.impossible) for limit in limits if limit] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
 
 
 def test_the_bound_of_the_nearest_size_counts_and_without_a_size_the_highest() -> None:
-    given = launch(TRANSFER, "shared memory")
-    limits = [attainable(given, "transfer_bandwidth", 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
-    assert [found.limit for found in limits if found] == [20, 10, 20]
+    transfer = launch(TRANSFER, "shared memory")
+    limits = [attainable(transfer, "transfer_bandwidth", 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
+    assert [limit.limit for limit in limits if limit] == [20, 10, 20]
 
 
 @pytest.mark.parametrize(("end_ms", "fails"), [(1.0, False), (1e-6, True), (0.0, True)])
 def test_a_launch_with_a_rate_that_memory_cannot_give_fails(end_ms: float, fails: bool) -> None:
     """1000 B there and back in 1 ms, in 1 ns (2000 GB/s), in no time."""
-    found = impossible(record(TRANSFER), samples((0, "transfer", 0, 0, end_ms, 1000)), PROFILE)
-    assert (found is not None) is fails
-    assert found is None or (
-        found.code == "impossible_value" and "4 times the fastest copy of memory" in found.message and found.advice
+    failure = impossible(record(TRANSFER), samples((0, "transfer", 0, 0, end_ms, 1000)), PROFILE)
+    assert (failure is not None) is fails
+    assert failure is None or (
+        failure.code == "impossible_value"
+        and "4 times the fastest copy of memory" in failure.message
+        and failure.advice
     )
 
 

@@ -96,15 +96,15 @@ def test_minutes_become_whole_comparisons() -> None:
     ],
 )
 def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", f"scaleproof.calibrate.{module}", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    found = json.loads(done.stdout)[key]
-    assert (found["4096"] if isinstance(found, dict) else found) > 0
+    measured = json.loads(process.stdout)[key]
+    assert (measured["4096"] if isinstance(measured, dict) else measured) > 0
 
 
 def profile() -> MachineProfile:
@@ -129,9 +129,9 @@ def test_show_prints_floors_with_what_they_let_find_and_bounds(
 ) -> None:
     write_profile(tmp_path, profile())
     assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "algbw" in said and "3.1%" in said and "4 GB/s" in said and "3.5 to 4.25" in said
-    assert "calibrate again" in said  # measured by other code
+    printed = capsys.readouterr().out
+    assert "algbw" in printed and "3.1%" in printed and "4 GB/s" in printed and "3.5 to 4.25" in printed
+    assert "calibrate again" in printed  # measured by other code
 
 
 def test_show_says_when_the_machine_was_never_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,8 +147,8 @@ def test_a_profile_of_another_form_is_one_line(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--dry-run", "--comparisons", "1", "--results", str(tmp_path / "r")]) == 0
-    said = capsys.readouterr().out
-    assert "calibration messages full: 8 cases, 48 launches" in said and "60 launches, about" in said
+    printed = capsys.readouterr().out
+    assert "calibration messages full: 8 cases, 48 launches" in printed and "60 launches, about" in printed
     assert not (tmp_path / "r").exists()
 
 
@@ -168,34 +168,43 @@ def commands_of_the_docs() -> list[str]:
 @pytest.mark.parametrize("line", commands_of_the_docs())
 def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would measure is only listed."""
-    program, *words = line.split()
+    program, *arguments = line.split()
     if program == "scaleproof":
         assert main(
-            [*words, *([] if {"--show", "--dry-run"} & set(words) else ["--dry-run"]), "--results", str(tmp_path)]
+            [
+                *arguments,
+                *([] if {"--show", "--dry-run"} & set(arguments) else ["--dry-run"]),
+                "--results",
+                str(tmp_path),
+            ]
         ) in (0, 1)
     elif program == "snakemake":
         # A folder of its own: Snakemake writes into the one it runs in.
         for name in ("Snakefile", "workflows", "profiles", "suites", "environment.yml"):
             (tmp_path / name).symlink_to(ROOT / name)
-        done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "-n", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        process = subprocess.run(
+            [sys.executable, "-m", "snakemake", "-n", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
-        assert done.returncode == 0 and "scaleproof calibrate" in done.stdout + done.stderr
+        assert process.returncode == 0 and "scaleproof calibrate" in process.stdout + process.stderr
     else:
-        assert (program, words[:2]) == ("python", ["-m", "tools.calibration_study"])
-        monkeypatch.setattr(sys, "argv", ["calibration_study", *words[2:], "--help"])
+        assert (program, arguments[:2]) == ("python", ["-m", "tools.calibration_study"])
+        monkeypatch.setattr(sys, "argv", ["calibration_study", *arguments[2:], "--help"])
         with pytest.raises(SystemExit) as ended:
             study.main()
-        assert ended.value.code == 0 and words[2] in study.ACTIONS
+        assert ended.value.code == 0 and arguments[2] in study.ACTIONS
 
 
 def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    requested_nodes = []
     monkeypatch.setattr(
-        floors, "finished_launches", lambda case_id, count, store, allocated: asked.append(allocated) or []
+        floors, "finished_launches", lambda case_id, count, store, allocated: requested_nodes.append(allocated) or []
     )
     nodes: Any = object()
     assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
-    assert asked and all(one is nodes for one in asked)
+    assert requested_nodes and all(allocation is nodes for allocation in requested_nodes)

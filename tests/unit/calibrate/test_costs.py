@@ -55,17 +55,17 @@ def example(results: Path):
 
 def test_every_transport_gets_what_its_launches_allow(results: Path) -> None:
     [costs] = fit_costs(example(results), "costs", "smoke", Store(results))
-    found = {one.arm: one for one in costs.transports}
-    assert set(found) == {"tcp", "gloo", "horovod"} and costs.machine == "madeup"
-    assert found["horovod"].transfer is None and found["horovod"].all_reduces[0].rounds is None
-    assert found["horovod"].all_reduces[0].call.segments[-1].beta_s_per_byte.value > 0
-    tcp = found["tcp"].transfer
+    costs_by_arm = {transport_costs.arm: transport_costs for transport_costs in costs.transports}
+    assert set(costs_by_arm) == {"tcp", "gloo", "horovod"} and costs.machine == "madeup"
+    assert costs_by_arm["horovod"].transfer is None and costs_by_arm["horovod"].all_reduces[0].rounds is None
+    assert costs_by_arm["horovod"].all_reduces[0].call.segments[-1].beta_s_per_byte.value > 0
+    tcp = costs_by_arm["tcp"].transfer
     assert tcp is not None and [point.nbytes for point in tcp.points] == [64, 1024, 16384, 65536, 1 << 20]
     assert tcp.fit.r_squared > 0.95
-    rounds = found["tcp"].all_reduces[0].rounds
+    rounds = costs_by_arm["tcp"].all_reduces[0].rounds
     assert rounds is not None and (rounds.algorithm, rounds.assumed) == ("ring", False)
-    assert found["gloo"].all_reduces[0].rounds is not None and found["gloo"].all_reduces[0].rounds.assumed
-    assert set(found["tcp"].runs) <= {record.launch for record in Store(results).records()}
+    assert costs_by_arm["gloo"].all_reduces[0].rounds is not None and costs_by_arm["gloo"].all_reduces[0].rounds.assumed
+    assert set(costs_by_arm["tcp"].runs) <= {record.launch for record in Store(results).records()}
 
 
 def test_stored_costs_are_read_back_and_another_form_is_named(results: Path, tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_an_experiment_without_messages_or_all_reduces_is_one_line(
 def test_costs_of_a_larger_size_are_kept_until_the_code_changes(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]
+    arguments = ["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]
     larger = fit_costs(example(results), "costs", "smoke", Store(results))[0].model_copy(update={"size": "full"})
     write_costs(results, larger)
-    assert main(words) == 0 and "measured at size full" in capsys.readouterr().out
+    assert main(arguments) == 0 and "measured at size full" in capsys.readouterr().out
     assert read_costs(results, "madeup") == larger
     write_costs(results, larger.model_copy(update={"code": "another"}))
-    assert main(words) == 0
-    assert (known := read_costs(results, "madeup")) is not None and known.size == "smoke"
+    assert main(arguments) == 0
+    assert (stored := read_costs(results, "madeup")) is not None and stored.size == "smoke"
 
 
 def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +123,7 @@ def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["example", "cost"], "no experiment 'cost'; did you mean 'costs'?"),
         (["example", "--size", "huge"], "unknown size 'huge'"),
@@ -132,9 +132,9 @@ def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytes
     ],
 )
 def test_what_cannot_be_fitted_is_one_line(
-    results: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    results: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fit", *words, "--results", str(results), "--suites", str(results.parent / "suites")]) == 2
+    assert main(["fit", *arguments, "--results", str(results), "--suites", str(results.parent / "suites")]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -158,5 +158,5 @@ def test_no_part_is_ever_negative() -> None:
     assert fit_line(SIZES, 1e-3 - 1e-8 * SIZES)[1] == 0
     assert fit_line(SIZES, 1e-9 * SIZES)[0] == pytest.approx(0, abs=1e-15)
     sent = (1e-5 + 1e-9 * SIZES)[None]
-    found = fit_reduction("x", fit_transfer("x", SIZES, sent), "ring", 2, SIZES, sent, (SIZES, sent))
-    assert found.gamma.value == 0  # twice the messages' latency is more than the all-reduce took
+    fit = fit_reduction("x", fit_transfer("x", SIZES, sent), "ring", 2, SIZES, sent, (SIZES, sent))
+    assert fit.gamma.value == 0  # twice the messages' latency is more than the all-reduce took

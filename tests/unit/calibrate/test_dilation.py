@@ -54,10 +54,10 @@ def capacity(gbytes: float = 1.0, messages: float = 20_000.0) -> Capacity:
 
 def test_a_ring_offers_what_its_formula_says_for_as_long_as_its_links_need() -> None:
     case, ranks = case_of(), 8
-    offer, whole = offer_of(case, NOWHERE), 4 * network_of(case).parameters
-    assert offer.nbytes == pytest.approx(2 * (ranks - 1) * whole, rel=1e-4)
+    offer, parameter_bytes = offer_of(case, NOWHERE), 4 * network_of(case).parameters
+    assert offer.nbytes == pytest.approx(2 * (ranks - 1) * parameter_bytes, rel=1e-4)
     assert offer.messages == 4 * 2 * (ranks - 1) * ranks  # four buckets
-    assert offer.link_s == pytest.approx(2 * (ranks - 1) / ranks * whole / 1.25e9, rel=1e-3)
+    assert offer.link_s == pytest.approx(2 * (ranks - 1) / ranks * parameter_bytes / 1.25e9, rel=1e-3)
 
 
 def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
@@ -70,20 +70,20 @@ def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
 @pytest.mark.parametrize("groups", [1, 2, 8])
 def test_activations_of_divided_layers_are_offered_too(groups: int) -> None:
     case = case_of(strategy="hybrid", minibatch=64, groups=groups)
-    said = volume(network_of(case), 8, 64, groups)
-    assert offer_of(case, NOWHERE).nbytes == pytest.approx(8 * (said.sent + said.replicated), rel=2e-3)
+    volumes = volume(network_of(case), 8, 64, groups)
+    assert offer_of(case, NOWHERE).nbytes == pytest.approx(8 * (volumes.sent + volumes.replicated), rel=2e-3)
 
 
 @pytest.mark.parametrize("slower", [1, 4])
 def test_knobs_are_the_least_that_are_carried(slower: int) -> None:
     case, offer = case_of(), offer_of(case_of(), NOWHERE)
     machine = capacity(gbytes=1.0 / slower, messages=20_000 / slower)
-    found = choose(case, offer, machine)
-    assert found.carried and found.load <= LOAD and found.messages <= MESSAGES
-    if found.dilation > 1:
-        assert all(not asked(offer, machine, found.dilation / 2, 2.0**power).carried for power in range(11))
-    if found.shrink > 1:
-        assert not asked(offer, machine, found.dilation, found.shrink / 2).carried
+    knobs = choose(case, offer, machine)
+    assert knobs.carried and knobs.load <= LOAD and knobs.messages <= MESSAGES
+    if knobs.dilation > 1:
+        assert all(not asked(offer, machine, knobs.dilation / 2, 2.0**power).carried for power in range(11))
+    if knobs.shrink > 1:
+        assert not asked(offer, machine, knobs.dilation, knobs.shrink / 2).carried
 
 
 def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +128,8 @@ def test_what_links_carry_within_little_of_a_step_runs_whatever_it_asks_for_mean
     case = case_of(link_mbit=100_000.0, profile="xeon_e5_2698v3_x2", efficiency=0.1, minibatch=512)
     offer, machine = offer_of(case, NOWHERE), capacity(gbytes=20.0, messages=1e9)
     assert offer.step_s > 20 * offer.link_s > 0
-    found = asked(offer, machine, 1, 1)
-    assert found.load > 1 and found.carried and too_much(case, machine, NOWHERE) is None
+    load = asked(offer, machine, 1, 1)
+    assert load.load > 1 and load.carried and too_much(case, machine, NOWHERE) is None
     tired = capacity(gbytes=0.01, messages=1e9)
     assert not asked(offer, tired, 1, 1).carried and too_much(case, tired, NOWHERE) is not None
 
@@ -167,12 +167,12 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
     ]
 
 
-def replace_rates(found: Capacity, nbytes: float) -> Capacity:
-    return found.model_copy(update={"paced": Spread(median=nbytes, n=6)})
+def replace_rates(capacity: Capacity, nbytes: float) -> Capacity:
+    return capacity.model_copy(update={"paced": Spread(median=nbytes, n=6)})
 
 
 def test_shares_add_up() -> None:
     offer = Offer(nbytes=1e9, messages=1000.0, link_s=1.0, step_s=1.0)
-    found = asked(offer, capacity(), 2, 4)
-    assert (found.messages, found.load) == pytest.approx((1000 / 20_000 / 2, 1 / 4 / 2 + 1000 / 20_000 / 2))
-    assert not replace(found, messages=0.06).carried and not replace(found, load=0.6).carried
+    load = asked(offer, capacity(), 2, 4)
+    assert (load.messages, load.load) == pytest.approx((1000 / 20_000 / 2, 1 / 4 / 2 + 1000 / 20_000 / 2))
+    assert not replace(load, messages=0.06).carried and not replace(load, load=0.6).carried

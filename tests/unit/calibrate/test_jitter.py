@@ -19,24 +19,24 @@ def launches(jitter: Jitter, count: int = 6, ranks: int = 8, steps: int = 200) -
 
 
 def test_what_was_drawn_is_found_again():
-    found = spread(launches(Jitter(step_sigma=0.03, rank_sigma=0.08, straggler_share=0.02, straggler_factor=3.0)))
-    assert found is not None
-    assert found.step_sigma == pytest.approx(0.03, rel=0.05) and found.rank_sigma == pytest.approx(0.08, rel=0.25)
-    assert found.straggler_share == pytest.approx(0.02, rel=0.25) and found.straggler_factor == pytest.approx(
+    jitter = spread(launches(Jitter(step_sigma=0.03, rank_sigma=0.08, straggler_share=0.02, straggler_factor=3.0)))
+    assert jitter is not None
+    assert jitter.step_sigma == pytest.approx(0.03, rel=0.05) and jitter.rank_sigma == pytest.approx(0.08, rel=0.25)
+    assert jitter.straggler_share == pytest.approx(0.02, rel=0.25) and jitter.straggler_factor == pytest.approx(
         3.0, rel=0.05
     )
-    assert found.beyond == pytest.approx(0.05, abs=0.01)
+    assert jitter.beyond == pytest.approx(0.05, abs=0.01)
 
 
 def test_a_single_rank_tells_nothing_of_others_and_few_steps_tell_nothing():
-    found = spread(launches(Jitter(step_sigma=0.03), ranks=1))
-    assert found is not None and found.rank_sigma is None and found.straggler_share == 0.0
+    jitter = spread(launches(Jitter(step_sigma=0.03), ranks=1))
+    assert jitter is not None and jitter.rank_sigma is None and jitter.straggler_share == 0.0
     assert spread(launches(Jitter(0.03), steps=4)) is None and spread([]) is None
 
 
 def test_even_steps_have_no_spread():
-    found = spread([pd.DataFrame(np.full((20, 2), 0.1))])
-    assert found is not None and (found.step_sigma, found.rank_sigma, found.straggler_share) == (0.0, 0.0, 0.0)
+    jitter = spread([pd.DataFrame(np.full((20, 2), 0.1))])
+    assert jitter is not None and (jitter.step_sigma, jitter.rank_sigma, jitter.straggler_share) == (0.0, 0.0, 0.0)
 
 
 def test_it_is_kept_for_the_machine_and_another_form_is_named(tmp_path: Path):

@@ -30,19 +30,21 @@ NETWORKS = [
 
 
 def network_of(name: str, side: int | None, width: float) -> Network:
-    found: Network = registry.load("workload", name)(side, width)
-    return found
+    network: Network = registry.load("workload", name)(side, width)
+    return network
 
 
 @pytest.mark.parametrize(("name", "side", "width"), NETWORKS)
 def test_a_step_is_divided_among_its_layers_without_rest_or_overlap(name: str, side: int | None, width: float) -> None:
     network = network_of(name, side, width)
     moments = TimedModel(network, 1).timed_step(Synthetic(network, 2, SEED, 0, 1).batch(0))
-    found = times(network, moments)
-    assert sum(found["forward"]) == pytest.approx((moments.backward_start - moments.start) / 1e9)
-    assert sum(found["backward"]) == pytest.approx((moments.backward_end - moments.backward_start) / 1e9)
-    assert min(found["forward"]) >= 0 and min(found["backward"]) >= 0 and len(found["forward"]) == len(network.layers)
-    for layer, backward, weight in zip(network.layers, found["backward"], found["weight"], strict=True):
+    layers = times(network, moments)
+    assert sum(layers["forward"]) == pytest.approx((moments.backward_start - moments.start) / 1e9)
+    assert sum(layers["backward"]) == pytest.approx((moments.backward_end - moments.backward_start) / 1e9)
+    assert (
+        min(layers["forward"]) >= 0 and min(layers["backward"]) >= 0 and len(layers["forward"]) == len(network.layers)
+    )
+    for layer, backward, weight in zip(network.layers, layers["backward"], layers["weight"], strict=True):
         assert 0 <= weight <= backward and (weight > 0) == bool(layer.variables), layer.name
 
 
@@ -63,23 +65,23 @@ def process(*seconds: float) -> dict[str, Any]:
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Processes that answer these, the first one first."""
     answers = [process(1e-3 * number, 2e-3 * number, 1.5e-3, 1e-4) for number in range(1, 8)]
-    given = iter(answers)
-    monkeypatch.setattr(profiles, "_run", lambda wanted: next(given))
+    remaining = iter(answers)
+    monkeypatch.setattr(profiles, "_run", lambda request: next(remaining))
     return answers
 
 
 def test_a_profile_has_the_median_of_its_processes_and_their_interval(processes: list[dict[str, Any]]) -> None:
-    said: list[str] = []
-    found = measure_profile(ProfileRequest("dnn_digits", None, 1.0, 16), 7, said.append)
-    layer = found.layers[0]
+    progress: list[str] = []
+    profile = measure_profile(ProfileRequest("dnn_digits", None, 1.0, 16), 7, progress.append)
+    layer = profile.layers[0]
     assert (layer.forward_s.median, layer.forward_s.low, layer.forward_s.high, layer.forward_s.n) == (
         4e-3,
         1e-3,
         7e-3,
         7,
     )
-    assert (layer.backward_s.median, layer.weight_s.median, found.update_s.median) == (8e-3, 1.5e-3, 1e-4)
-    assert len(said) == 7 and "process 7 of 7" in said[-1]
+    assert (layer.backward_s.median, layer.weight_s.median, profile.update_s.median) == (8e-3, 1.5e-3, 1e-4)
+    assert len(progress) == 7 and "process 7 of 7" in progress[-1]
 
 
 def test_too_few_processes_give_no_interval(processes: list[dict[str, Any]]) -> None:
@@ -108,8 +110,8 @@ def test_the_command_stores_what_a_case_then_finds(
         }
     )
     folder = tmp_path / "machines" / machine_id()
-    shown = capsys.readouterr().out
-    assert profile_of(case, folder) == read(Path(shown.splitlines()[-1])) and "whole network" in shown  # type: ignore[arg-type]
+    printed = capsys.readouterr().out
+    assert profile_of(case, folder) == read(Path(printed.splitlines()[-1])) and "whole network" in printed  # type: ignore[arg-type]
     assert main(["profile", "--show", "--results", str(tmp_path)]) == 0 and "dnn_digits" in capsys.readouterr().out
 
 
@@ -127,13 +129,13 @@ def test_a_suite_is_asked_for_what_it_replays_and_only_once(
         "efficiency: 0.5}}}\n"
         "    sizes: {ci: {launches: 1, matrix: [{arms: [real, asleep, node]}]}}\n"
     )
-    words = ["profile", str(folder), "--size", "ci", "--results", str(tmp_path)]
-    assert main(words) == 0 and capsys.readouterr().out.count("whole network") == 1
-    assert main(words) == 0 and "is there" in capsys.readouterr().out
+    arguments = ["profile", str(folder), "--size", "ci", "--results", str(tmp_path)]
+    assert main(arguments) == 0 and capsys.readouterr().out.count("whole network") == 1
+    assert main(arguments) == 0 and "is there" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("arguments", "why"),
     [
         ([], "give SUITE, or --workload and --batch"),
         (["--workload", "vgg_b", "--batch", "1"], "vgg_b"),
@@ -142,10 +144,12 @@ def test_a_suite_is_asked_for_what_it_replays_and_only_once(
         (["--workload", "vgg_a", "--batch", "1", "--image-side", "8"], "leaves no pixels"),
     ],
 )
-def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", *words, "--results", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert why in said and said.count("\n") == 1
+def test_a_mistake_is_one_line(
+    arguments: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile", *arguments, "--results", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert why in printed and printed.count("\n") == 1
 
 
 def test_a_framework_without_layers_to_time_is_refused_where_a_case_replays_it(tmp_path: Path) -> None:
