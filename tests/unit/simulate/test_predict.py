@@ -176,12 +176,12 @@ def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) ->
         [1e-5, 5e-5],
         3e-10,
     )
-    assert costs.goodput == WIRE and "fabric host" in found.source
+    assert costs.goodput == WIRE and "fabric host" in costs.source
     assert [assumption.partition(" costs")[0] for assumption in costs.assumed] == ["a message between nodes"], (
         "this machine's loopback stands for a network"
     )
     sizes = np.array([1.0, 65536.0, 65537.0])
-    assert list(costs.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [
+    assert list(costs.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(costs.central().beta(sizes)) == [
         2e-9,
         2e-9,
         1e-9,
