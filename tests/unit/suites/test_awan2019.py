@@ -40,8 +40,8 @@ class Driver:
 
     def query(self, address: int, nbytes: int) -> Any:
         self.asked += 1
-        found = [known for known in self.allocations if known[0] <= address < known[1]]
-        return module("kinds").Known(*(found[0] if found else (address, address + nbytes, "host")))
+        ranges = [allocation for allocation in self.allocations if allocation[0] <= address < allocation[1]]
+        return module("kinds").Known(*(ranges[0] if ranges else (address, address + nbytes, "host")))
 
 
 def test_an_allocation_is_asked_about_once_whatever_part_of_it_travels():
@@ -76,14 +76,14 @@ def test_the_cuda_driver_is_read_as_it_answers():
     answers = {(2, 5000): 2, (11, 5000): 4096, (12, 5000): 8192}  # memory type, start and size of the range
 
     def attribute(value: Any, number: int, address: ctypes.c_uint64) -> int:
-        found = answers.get((number, address.value))
-        if found is not None:
-            ctypes.cast(value, ctypes.POINTER(ctypes.c_uint64))[0] = found
-        return 0 if found is not None else 1  # CUDA_ERROR_INVALID_VALUE for memory that it does not know
+        answer = answers.get((number, address.value))
+        if answer is not None:
+            ctypes.cast(value, ctypes.POINTER(ctypes.c_uint64))[0] = answer
+        return 0 if answer is not None else 1  # CUDA_ERROR_INVALID_VALUE for memory that it does not know
 
     driver = module("kinds").CudaDriver(SimpleNamespace(cuPointerGetAttribute=attribute))
-    known = driver.query(5000, 16)
-    assert (known.start, known.stop, known.kind) == (4096, 4096 + 8192, "device")
+    allocation = driver.query(5000, 16)
+    assert (allocation.start, allocation.stop, allocation.kind) == (4096, 4096 + 8192, "device")
     assert driver.query(77, 16).kind == "host"
 
 
@@ -97,13 +97,13 @@ class Device:
         self.moved += stop - start
         return self.values[start:stop].copy()
 
-    def add(self, start: int, given: np.ndarray) -> None:
-        self.moved += given.size
-        self.values[start : start + given.size] += given
+    def add(self, start: int, values: np.ndarray) -> None:
+        self.moved += values.size
+        self.values[start : start + values.size] += values
 
-    def put(self, start: int, given: np.ndarray) -> None:
-        self.moved += given.size
-        self.values[start : start + given.size] = given
+    def put(self, start: int, values: np.ndarray) -> None:
+        self.moved += values.size
+        self.values[start : start + values.size] = values
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

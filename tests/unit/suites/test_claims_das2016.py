@@ -163,11 +163,11 @@ def test_hybrid_groups_are_the_divisor_with_the_fewest_bytes(
         best,
         pytest.approx(closed, abs=0.005),
     )
-    found = [
+    sent_megabytes = [
         models["hybrid_nbytes"](models["layer_of"](x), nodes, minibatch, groups) / 1e6
         for groups in (1, 2, 4, 8, 16, nodes)
     ]
-    assert found == [pytest.approx(value, rel=0.006) for value in megabytes]
+    assert sent_megabytes == [pytest.approx(value, rel=0.006) for value in megabytes]
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,14 @@ def test_rows_are_those_of_the_surveys(suite: Suite) -> None:
 
 
 def test_without_launches_arithmetic_alone_is_judged(suite: Suite, tmp_path: Path) -> None:
-    found = {result.id.removeprefix("taxonomy."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
-    assert {name for name, result in found.items() if result.verdict == "reproduced"} == {
+    results = {result.id.removeprefix("taxonomy."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    assert {name for name, result in results.items() if result.verdict == "reproduced"} == {
         "bennun.wd.bound",
         "own.naive_worst",
     }
-    assert found["langer.tau"].verdict == "not runnable here"
-    assert {result.verdict for result in found.values() if result.kind == "context"} == {None}
-    assert found["langer.fig14.size.vgga"].ours == pytest.approx(506.8, abs=0.05)
+    assert results["langer.tau"].verdict == "not runnable here"
+    assert {result.verdict for result in results.values() if result.kind == "context"} == {None}
+    assert results["langer.fig14.size.vgga"].ours == pytest.approx(506.8, abs=0.05)
 
 
 def test_schemes_are_the_same_in_the_formulas_the_program_the_tags_and_the_arms(suite: Suite) -> None:
@@ -127,7 +127,7 @@ class Mail:
 def test_every_scheme_leaves_everybody_with_the_step_of_all_gradients(scheme: str, workers: int) -> None:
     boxes: defaultdict[tuple[int, int], Queue[np.ndarray]] = defaultdict(Queue)
     ranks = workers + (scheme in PROGRAM["SERVED"])
-    for pair in ((one, other) for one in range(ranks) for other in range(ranks)):
+    for pair in ((source, destination) for source in range(ranks) for destination in range(ranks)):
         _ = boxes[pair]
     parts = [
         PROGRAM["Exchange"](
@@ -147,11 +147,11 @@ def test_every_scheme_leaves_everybody_with_the_step_of_all_gradients(scheme: st
         thread.join(20)
         assert not thread.is_alive()
     total = -sum(range(1, workers + 1))
-    wanted = {
+    expected = {
         "async_per_worker": {0: -1},
         "async_all_workers": {workers - 1: total * PROGRAM["ROUNDS"].get("async_all_workers", 1)},
     }
-    for rank, value in wanted.get(scheme, dict.fromkeys(range(workers), total)).items():
+    for rank, value in expected.get(scheme, dict.fromkeys(range(workers), total)).items():
         assert (parts[rank].parameters == value).all(), (rank, parts[rank].parameters)
     if scheme in ("ring", "sharded_ps_k_eq_n_sync"):
         assert {part.transport.traffic.nbytes for part in parts} == {2 * (workers - 1) * 24 * 4 // workers}
@@ -172,10 +172,10 @@ def test_a_delay_is_held_against_the_formula_with_the_rate_that_was_set(metrics:
         metrics[name].launch for name in ("delay_s", "delay_over_bound", "traffic_ratio", "all_reduce_over_bound")
     )
     assert delay and over and traffic and bound
-    found = exchange("ring", 4, 1997, 1797, 2197)
-    assert delay(*found) == pytest.approx(2.0)
-    assert over(*found) == pytest.approx(2.0 / (1.5 * 1 + 0.75 * 0.01 + 0.02))
-    assert (traffic(*found), bound(*found)) == (pytest.approx(1), pytest.approx(2 / 0.75))
+    launch = exchange("ring", 4, 1997, 1797, 2197)
+    assert delay(*launch) == pytest.approx(2.0)
+    assert over(*launch) == pytest.approx(2.0 / (1.5 * 1 + 0.75 * 0.01 + 0.02))
+    assert (traffic(*launch), bound(*launch)) == (pytest.approx(1), pytest.approx(2 / 0.75))
     served = exchange("async_all_workers", 5, 9996, value=5)
     assert delay(*served) == pytest.approx(2.0)
     assert over(*served) == pytest.approx(2.0 / (4 + 0.02))

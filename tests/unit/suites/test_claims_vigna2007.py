@@ -42,12 +42,12 @@ def test_published_rows_are_those_of_their_sources(suite: Suite) -> None:
 
 
 def test_without_launches_only_arithmetic_is_judged(suite: Suite, tmp_path: Path) -> None:
-    found = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
-    judged = {name.removeprefix("vigna2007.") for name, result in found.items() if result.verdict == "reproduced"}
+    results = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    judged = {name.removeprefix("vigna2007.") for name, result in results.items() if result.verdict == "reproduced"}
     assert judged == {"altavista2002.average_degree", "web_stanford.largest_wcc", "web_stanford.largest_scc"}
-    assert {result.verdict for result in found.values() if result.kind == "context"} == {None}
-    assert found["vigna2007.web_stanford.dangling"].verdict == "unverified"
-    assert {result.verdict for result in found.values() if result.origin == "own"} == {"inconclusive"}
+    assert {result.verdict for result in results.values() if result.kind == "context"} == {None}
+    assert results["vigna2007.web_stanford.dangling"].verdict == "unverified"
+    assert {result.verdict for result in results.values() if result.origin == "own"} == {"inconclusive"}
 
 
 @pytest.mark.parametrize("size", ["smoke", "small", "full"])

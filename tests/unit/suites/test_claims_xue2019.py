@@ -79,24 +79,24 @@ def test_rows_are_those_of_their_sources_and_five_of_them_may_decide(suite: Suit
 def test_without_launches_recalled_rows_stay_unverified_and_related_work_is_not_runnable_here(
     suite: Suite, tmp_path: Path
 ) -> None:
-    found = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
-    recalled = [result for result in found.values() if result.provenance and result.provenance.startswith("memory")]
+    results = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    recalled = [result for result in results.values() if result.provenance and result.provenance.startswith("memory")]
     assert len(recalled) == 32 and {result.verdict for result in recalled} == {"unverified"}
-    assert {found[name].verdict for name in found if ".ctx." in name} == {"not runnable here"}
-    assert "GPUDirect" in found["xue2019.ctx.hkust_gdr.vs_grpc"].reason
-    assert found["xue2019.servers"].verdict is None
+    assert {results[name].verdict for name in results if ".ctx." in name} == {"not runnable here"}
+    assert "GPUDirect" in results["xue2019.ctx.hkust_gdr.vs_grpc"].reason
+    assert results["xue2019.servers"].verdict is None
 
 
 def test_sizes_and_numbers_of_tensors_of_all_six_models_are_the_published_ones(suite: Suite, tmp_path: Path) -> None:
-    found = {
+    results = {
         result.id.removeprefix("xue2019."): result
         for result in judge_suite(suite, "smoke", Store(tmp_path))
         if result.kind == "consistency"
     }
-    assert len(found) == 12
-    for name, result in found.items():
+    assert len(results) == 12
+    for name, result in results.items():
         assert result.published is not None and result.ours == pytest.approx(result.published, abs=0.005), name
-    assert found["size.inceptionv3"].ours == pytest.approx(24_353_332 * 4 / MIB)
+    assert results["size.inceptionv3"].ours == pytest.approx(24_353_332 * 4 / MIB)
 
 
 def test_costs_are_those_of_both_ends_over_the_tensors_sent(metrics: dict[str, Metric]) -> None:
@@ -105,8 +105,8 @@ def test_costs_are_those_of_both_ends_over_the_tensors_sent(metrics: dict[str, M
     launch = with_facts({**OWN, "arm": "copy_shm"}, {"costs": {str(MIB): sender}}, {"costs": {str(MIB): receiver}})
     names = ("copies_per_tensor", "messages_per_tensor", "round_trips_per_tensor", "processor_s_per_tensor")
     values = [metrics[name].by_size(launch, samples()) for name in names]
-    assert [found[MIB] for found in values] == [2.0, 1.0, 1.0, pytest.approx(0.2)]
-    assert {found[4 * KIB] for found in values} == {None}
+    assert [by_size[MIB] for by_size in values] == [2.0, 1.0, 1.0, pytest.approx(0.2)]
+    assert {by_size[4 * KIB] for by_size in values} == {None}
     messages = with_facts(
         {**OWN, "arm": "grpc", "options": {"mechanism": "messages"}},
         {"costs": {str(MIB): sender}},

@@ -53,10 +53,10 @@ def test_rows_are_those_of_their_sources_and_none_may_decide(suite: Suite) -> No
 
 
 def test_without_launches_algebra_alone_is_judged(suite: Suite, tmp_path: Path) -> None:
-    found = {result.id.removeprefix("zou2017."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
-    assert {name for name, result in found.items() if result.verdict == "reproduced"} == {"own.algebra"}
-    assert {found[name].verdict for name in ("lemma1", "lemma1.example", "lemma2")} == {"unverified"}
-    derived = [result for result in found.values() if result.provenance == "derived"]
+    results = {result.id.removeprefix("zou2017."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    assert {name for name, result in results.items() if result.verdict == "reproduced"} == {"own.algebra"}
+    assert {results[name].verdict for name in ("lemma1", "lemma1.example", "lemma2")} == {"unverified"}
+    derived = [result for result in results.values() if result.provenance == "derived"]
     assert {result.verdict for result in derived} == {None}
     for result in derived:
         assert result.ours == pytest.approx(result.published, rel=0.005), result.id
@@ -95,10 +95,10 @@ def steps(ranks: int, compute_ms: float, overhead_ms: float) -> Launch:
 def test_efficiency_is_held_against_the_overhead_ratio_of_one_worker(metrics: dict[str, Metric]) -> None:
     ratio, pair = metrics["overhead_ratio"].launch, metrics["over_lemma1"].pair
     assert ratio is not None and pair is not None
-    one = steps(1, 100, 10)
-    assert ratio(one.record, one.samples) == pytest.approx(0.1)
-    assert pair(steps(4, 25, 10), one) == pytest.approx(1)
-    assert pair(steps(4, 25, 20), one) == pytest.approx(35 / 45)
+    single = steps(1, 100, 10)
+    assert ratio(single.record, single.samples) == pytest.approx(0.1)
+    assert pair(steps(4, 25, 10), single) == pytest.approx(1)
+    assert pair(steps(4, 25, 20), single) == pytest.approx(35 / 45)
     assert ratio(steps(4, 25, 10).record, steps(4, 25, 10).samples) is None
 
 
@@ -156,7 +156,7 @@ def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]
 def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(
     table: list[dict[str, tuple[float, int]]], share: float
 ) -> None:
-    most = sum(max(nbytes for _, nbytes in found.values()) for found in table)
+    most = sum(max(nbytes for _, nbytes in choices.values()) for choices in table)
     bound = round(share * most)
     ours, theirs = MODELS["fastest"](table, bound), MODELS["by_brute_force"](table, bound)
     assert (ours is None) == (theirs is None)
@@ -184,9 +184,9 @@ def test_the_procedure_takes_the_minibatch_with_most_points_per_second_that_fits
 
 def test_memory_left_shrinks_by_the_maps_of_every_point() -> None:
     network = alexnet(None, 1.0)
-    one, two = (MODELS["memory_left"](network, points, 1 << 40) for points in (1, 2))
-    rest = (1 << 40) - one - 4 * 3 * network.parameters
-    assert one - two == rest > 4 * 3 * 224 * 224
+    of_one_point, of_two_points = (MODELS["memory_left"](network, points, 1 << 40) for points in (1, 2))
+    rest = (1 << 40) - of_one_point - 4 * 3 * network.parameters
+    assert of_one_point - of_two_points == rest > 4 * 3 * 224 * 224
 
 
 def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dict[str, Metric]) -> None:
@@ -196,10 +196,10 @@ def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dic
         for layer, (slow, quick) in enumerate(((30, 10), (20, 25))):
             rows += [(0, "conv.direct", layer, 0, slow + extra, 0, points) for extra in (0, 1, 90)]
             rows += [(0, "conv.fft", layer, 0, quick, points << 10, points)]
-    found = record(case), samples(*rows, (0, "conv.fft", 0, 0, 900, 1, 4, True))
-    assert MODELS["tables"](*found)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
+    measured = record(case), samples(*rows, (0, "conv.fft", 0, 0, 900, 1, 4, True))
+    assert MODELS["tables"](*measured)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
     values = {
-        name: launch(*found)
+        name: launch(*measured)
         for name, metric in metrics.items()
         if name.startswith("ilp_") and (launch := metric.launch)
     }
@@ -233,12 +233,12 @@ def test_every_algorithm_convolves(
         torch.randn(out, maps, *kernel, generator=random),
     )
     shape = algorithms["Shape"](maps, out, kernel, stride, ((pad, pad), (pad, pad)))
-    wanted = torch.nn.functional.conv2d(images, weights, stride=stride, padding=pad)
+    expected = torch.nn.functional.conv2d(images, weights, stride=stride, padding=pad)
     fitting = {name: algorithm for name, algorithm in algorithms["ALGORITHMS"].items() if algorithm.fits(shape)}
     assert len(fitting) == {(3, 3): 5, (11, 11): 3}.get(kernel, 4)
     for name, algorithm in fitting.items():
-        found = algorithm.compute(torch, shape.padded(torch, images), weights, stride)
-        assert found.shape == wanted.shape and float((found - wanted).abs().max()) < 1e-4, name
+        output = algorithm.compute(torch, shape.padded(torch, images), weights, stride)
+        assert output.shape == expected.shape and float((output - expected).abs().max()) < 1e-4, name
 
 
 @pytest.mark.parametrize("size", ["smoke", "small", "full"])

@@ -64,9 +64,9 @@ def programs(suite: Suite, name: str) -> Any:
 def test_tables_of_mpi_benchmarks_are_read_in_s_and_gb_per_s(
     suite: Suite, tool: str, printed: str, rows: list[tuple[int, float]]
 ) -> None:
-    found = list(programs(suite, "mpi_bench").rows(tool, printed))
-    assert [size for size, _ in found] == [size for size, _ in rows]
-    assert [value for _, value in found] == pytest.approx([value for _, value in rows])
+    parsed = list(programs(suite, "mpi_bench").rows(tool, printed))
+    assert [size for size, _ in parsed] == [size for size, _ in rows]
+    assert [value for _, value in parsed] == pytest.approx([value for _, value in rows])
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_without_the_tool_a_case_is_not_runnable_and_says_what_to_type(
 ) -> None:
     case = record({**OWN, "entry": entry, "options": options}).case
     monkeypatch.setenv("PATH", "/nowhere")
-    found = obstacle(case, str(suite.folder / "programs"))
-    assert found is not None
-    assert found[0].endswith("is not installed")
-    assert "apt-get install" in found[1] or "PATH" in found[1]
+    reason = obstacle(case, str(suite.folder / "programs"))
+    assert reason is not None
+    assert reason[0].endswith("is not installed")
+    assert "apt-get install" in reason[1] or "PATH" in reason[1]
 
 
 def test_a_stream_is_timed_from_the_senders_first_to_the_receivers_last(metrics: dict[str, Metric]) -> None:

@@ -63,10 +63,10 @@ def test_every_claim_finds_its_arms_where_all_transports_are(suite: Suite) -> No
                 claim.form.select,
                 claim.form.against or {},
             ]:
-                found = [case for case in cases if matches(case, side)]
-                assert found, (claim.form.id, size)
+                matching = [case for case in cases if matches(case, side)]
+                assert matching, (claim.form.id, size)
                 assert claim.form.nbytes is None or all(
-                    claim.form.nbytes in case.sizes for case in found if hasattr(case, "sizes")
+                    claim.form.nbytes in case.sizes for case in matching if hasattr(case, "sizes")
                 ), claim.form.id
 
 
@@ -81,14 +81,14 @@ def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite)
     from suites.micro.bench.launches import PROGRAMS, points
 
     arms = suite.experiment("costs").arms
-    wanted = {
+    expected = {
         f"bench_{program}_{arm}.py"
         for program in PROGRAMS
         for arm in arms
         if any(points(suite, size, program, arm) for size in SIZES)
     }
-    there = {path.name for path in (FOLDER / "bench").glob("bench_*.py")}
-    assert there == {name.replace("-", "_").replace("+", "_") for name in wanted}
+    present = {path.name for path in (FOLDER / "bench").glob("bench_*.py")}
+    assert present == {name.replace("-", "_").replace("+", "_") for name in expected}
 
 
 def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:
@@ -120,8 +120,8 @@ def test_large_messages_get_as_many_iterations_as_their_budget_allows(nbytes: in
 
 def test_what_cannot_be_polled_takes_no_part_in_an_incast() -> None:
     obstacle = load_entry(FOLDER / "programs", "windows").obstacle
-    found = obstacle(case_from({**windows("incast", 3), "transport": "gloo"}))
-    assert found is not None and "over gloo the arrival of a message shows only in a wait for it" in found[0]
+    reason = obstacle(case_from({**windows("incast", 3), "transport": "gloo"}))
+    assert reason is not None and "over gloo the arrival of a message shows only in a wait for it" in reason[0]
     assert obstacle(case_from({**windows("one_way", 2), "transport": "gloo"})) is None
     assert obstacle(case_from(windows("incast", 3))) is None
 
@@ -136,10 +136,10 @@ def test_rates_count_only_windows_while_every_flow_was_under_way(metrics: dict[s
     rows = [(1, "window", k, 10 * k, 10 * k + 10, 100, 4) for k in range(4)] + [
         (2, "window", k, 10 + 30 * k, 40 + 30 * k, 100, 4) for k in range(3)
     ]
-    found, launch = samples(*rows), record(windows("incast", 3))
-    assert value(metrics, "message_rate", launch, found) == pytest.approx((3 * 4 + 4) / 0.030)
-    assert value(metrics, "window_bandwidth", launch, found) == pytest.approx(16 * 100 / 0.030 / 1e9)
-    assert value(metrics, "sender_fairness", launch, found) == pytest.approx(16**2 / (2 * (12**2 + 4**2)))
+    rows_of_ranks, launch = samples(*rows), record(windows("incast", 3))
+    assert value(metrics, "message_rate", launch, rows_of_ranks) == pytest.approx((3 * 4 + 4) / 0.030)
+    assert value(metrics, "window_bandwidth", launch, rows_of_ranks) == pytest.approx(16 * 100 / 0.030 / 1e9)
+    assert value(metrics, "sender_fairness", launch, rows_of_ranks) == pytest.approx(16**2 / (2 * (12**2 + 4**2)))
 
 
 def test_a_sender_that_got_nothing_through_counts_against_fairness(metrics: dict[str, Metric]) -> None:
@@ -156,10 +156,10 @@ def test_processor_time_is_told_for_both_sides(metrics: dict[str, Metric]) -> No
         (1, "processor", 0, 0, 10, 100, 6e-6),
     )
     launch = record(windows("one_way", 2))
-    found = [
+    costs = [
         value(metrics, name, launch, rows) for name in ("cpu_per_byte", "sender_cpu_per_byte", "receiver_cpu_per_byte")
     ]
-    assert found == pytest.approx([20.0, 5.0, 15.0])  # ns a byte: 400 bytes in the timed window
+    assert costs == pytest.approx([20.0, 5.0, 15.0])  # ns a byte: 400 bytes in the timed window
     assert value(metrics, "sender_cpu_per_byte", record(windows("both_ways", 2)), rows) is None
     incast = samples(
         (1, "window", 0, 0, 10, 100, 4), (0, "processor", 0, 0, 10, 100, 6e-6), (1, "processor", 0, 0, 10, 100, 2e-6)
@@ -206,6 +206,6 @@ def test_a_copy_stands_beside_a_message(metrics: dict[str, Metric]) -> None:
 def value(metrics: dict[str, Metric], name: str, launch: Any, rows: Any, nbytes: int = 100) -> float | None:
     function = metrics[name].size
     assert function is not None
-    found = function(launch, rows, nbytes)
-    assert found is None or np.isfinite(found)
-    return found
+    result = function(launch, rows, nbytes)
+    assert result is None or np.isfinite(result)
+    return result

@@ -32,8 +32,8 @@ def programs() -> Any:
     for name in before:
         del sys.modules[name]
     load_entry(PROGRAMS, "graphs")
-    found = importlib.import_module("suite_programs.graphs"), importlib.import_module("suite_programs.methods")
-    yield found
+    modules = importlib.import_module("suite_programs.graphs"), importlib.import_module("suite_programs.methods")
+    yield modules
     for name in [name for name in sys.modules if name.startswith("suite_programs")]:
         del sys.modules[name]
     sys.modules.update(before)
@@ -99,21 +99,21 @@ def test_a_step_keeps_the_mass_and_gives_the_dangling_one_to_all(programs: Any) 
 
 def test_the_graphs_are_what_their_names_say(programs: Any) -> None:
     graphs, _ = programs
-    found = {kind: made(graphs, kind, 4000) for kind in graphs.KINDS}
-    silent = {kind: 1 - len(np.unique(graph.source)) / graph.nodes for kind, graph in found.items()}
-    linked = {kind: len(np.union1d(graph.source, graph.target)) / graph.nodes for kind, graph in found.items()}
+    by_kind = {kind: made(graphs, kind, 4000) for kind in graphs.KINDS}
+    silent = {kind: 1 - len(np.unique(graph.source)) / graph.nodes for kind, graph in by_kind.items()}
+    linked = {kind: len(np.union1d(graph.source, graph.target)) / graph.nodes for kind, graph in by_kind.items()}
     assert silent["web"] == pytest.approx(0.15, abs=0.03) and silent["one_host"] == silent["no_dangling"] == 0
     assert linked["web"] == 1 and linked["padded"] == pytest.approx(0.51, abs=0.001)
-    assert {kind for kind, graph in found.items() if graph.host.max() == 0} == {"one_host"}
-    assert found["padded"].arcs == found["web"].arcs
+    assert {kind for kind, graph in by_kind.items() if graph.host.max() == 0} == {"one_host"}
+    assert by_kind["padded"].arcs == by_kind["web"].arcs
     assert all(
         "synthetic" in graph.name and "synthetic" in graph.recipe and f"seed {SEED}" in graph.recipe
-        for graph in found.values()
+        for graph in by_kind.values()
     )
     assert all(
         len(np.unique(graph.source * graph.nodes + graph.target)) == graph.arcs
         and not (graph.source == graph.target).any()
-        for graph in found.values()
+        for graph in by_kind.values()
     )
 
 
@@ -173,9 +173,9 @@ def launch() -> tuple[Any, pd.DataFrame]:
     ],
 )
 def test_metrics_of_a_launch(metric: str, value: float | None) -> None:
-    found = suite_metrics(SUITE)[metric].launch
-    assert found is not None and found(*launch()) == value
-    assert found(record(), launch()[1].iloc[:0]) is None
+    metric_value = suite_metrics(SUITE)[metric].launch
+    assert metric_value is not None and metric_value(*launch()) == value
+    assert metric_value(record(), launch()[1].iloc[:0]) is None
 
 
 def test_the_published_rows_agree_with_each_other() -> None:
