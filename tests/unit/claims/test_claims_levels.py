@@ -42,11 +42,11 @@ def test_cases_that_differ_in_how_they_were_run_are_one_case() -> None:
 def test_each_case_counts_once_with_the_median_of_its_launches() -> None:
     below = launches(({}, 100), ({}, 90), ({}, 110), ({"minibatch": 16}, 200), ({"minibatch": 32}, 1))
     above = launches((EMULATED, 95), ({**EMULATED, "minibatch": 16}, 230))
-    found = apart(above, below)
-    assert [one.share for one in found] == [pytest.approx(-0.05), pytest.approx(0.15)]
-    assert note_sentence(largest(found)) == "furthest apart: +15.0% (gloo, cd_dnn, 2 ranks)"
-    assert summary(found, median) == (pytest.approx(0.1), None)
-    assert summary(found, max) == (pytest.approx(0.15), None)
+    differences = apart(above, below)
+    assert [difference.share for difference in differences] == [pytest.approx(-0.05), pytest.approx(0.15)]
+    assert note_sentence(largest(differences)) == "furthest apart: +15.0% (gloo, cd_dnn, 2 ranks)"
+    assert summary(differences, median) == (pytest.approx(0.1), None)
+    assert summary(differences, max) == (pytest.approx(0.15), None)
 
 
 def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Measurement:
@@ -63,9 +63,13 @@ def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Meas
     }
     pool: Any = SimpleNamespace(launches=lambda select, evidence: sides[evidence])
     upper, lower = ("measured", "simulated") if upside_down else ("simulated", "measured")
-    found = answer(Question(METRICS["speedup"], {}, {}, base_evidence=lower), pool, upper)  # type: ignore[arg-type]
-    assert found is not None and found.estimate.interval is not None and found.estimate.difference is not None
-    return found
+    measurement = answer(Question(METRICS["speedup"], {}, {}, base_evidence=lower), pool, upper)  # type: ignore[arg-type]
+    assert (
+        measurement is not None
+        and measurement.estimate.interval is not None
+        and measurement.estimate.difference is not None
+    )
+    return measurement
 
 
 def timed_steps(length_ms: float) -> list[tuple[Any, ...]]:
@@ -80,16 +84,20 @@ def timed_steps(length_ms: float) -> list[tuple[Any, ...]]:
 def test_more_draws_of_a_prediction_do_not_narrow_its_ratio_to_launches(upside_down: bool) -> None:
     widths = []
     for repetitions in (12, 60):
-        found = predicted_over_measured(repetitions, upside_down).estimate
-        assert found.interval is not None and found.difference is not None and found.difference.interval is not None
-        assert found.ours == pytest.approx(0.8 if upside_down else 1.25, rel=0.01), (
+        estimate = predicted_over_measured(repetitions, upside_down).estimate
+        assert (
+            estimate.interval is not None
+            and estimate.difference is not None
+            and estimate.difference.interval is not None
+        )
+        assert estimate.ours == pytest.approx(0.8 if upside_down else 1.25, rel=0.01), (
             "the prediction itself, over the median of launches"
         )
-        assert found.interval.low < found.ours < found.interval.high and found.difference.p_value is None
-        assert (found.difference.interval.low, found.difference.interval.high) == pytest.approx(
-            (found.interval.low, found.interval.high)
+        assert estimate.interval.low < estimate.ours < estimate.interval.high and estimate.difference.p_value is None
+        assert (estimate.difference.interval.low, estimate.difference.interval.high) == pytest.approx(
+            (estimate.interval.low, estimate.interval.high)
         )
-        widths.append(np.log(found.interval.high / found.interval.low))
+        widths.append(np.log(estimate.interval.high / estimate.interval.low))
     assert min(widths) > 2 * 1.96 * 0.1 * 0.9, "draws of 10 % leave this open, however many there are"
 
 

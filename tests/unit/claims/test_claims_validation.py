@@ -43,7 +43,14 @@ def verdict(
     word: str | None, name: str = "validation.dilation", form: dict[str, Any] = FORM, **finding: Any
 ) -> ClaimResult:
     """One of suite validation's, made by hand."""
-    found = {"form": form, "machine": "m", "code": "d", "latest": "2026-01-01T00:00:00Z", "judged_on": [ON], **finding}
+    validation_fields = {
+        "form": form,
+        "machine": "m",
+        "code": "d",
+        "latest": "2026-01-01T00:00:00Z",
+        "judged_on": [ON],
+        **finding,
+    }
     return ClaimResult(
         id=name,
         suite="validation",
@@ -71,7 +78,7 @@ def verdict(
         source="own",
         deviations=(),
         control=None,
-        validates=Finding.model_validate(found),
+        validates=Finding.model_validate(validation_fields),
     )
 
 
@@ -181,15 +188,21 @@ def test_a_prediction_is_worth_no_more_than_what_it_was_judged_against() -> None
 
 
 @pytest.mark.parametrize(
-    ("word", "words"), [("reproduced", "emulated (validated)"), ("not reproduced", "emulated (validation missed)")]
+    ("validation_verdict", "label"),
+    [("reproduced", "emulated (validated)"), ("not reproduced", "emulated (validation missed)")],
 )
-def test_a_verdict_bears_the_label_of_its_launches(tmp_path: Path, word: str, words: str) -> None:
+def test_a_verdict_bears_the_label_of_its_launches(tmp_path: Path, validation_verdict: str, label: str) -> None:
     everywhere = {"what": "all", "evidence": "emulated"}
     write_claims(
-        tmp_path / "results" / "claims" / "validation.smoke.json", [verdict(word, form=everywhere, judged_on=[{}])]
+        tmp_path / "results" / "claims" / "validation.smoke.json",
+        [verdict(validation_verdict, form=everywhere, judged_on=[{}])],
     )
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
-    assert (result.verdict, result.evidence_words(), result.lowered) == ("reproduced", words, word != "reproduced")
+    assert (result.verdict, result.evidence_words(), result.lowered) == (
+        "reproduced",
+        label,
+        validation_verdict != "reproduced",
+    )
 
 
 def test_what_is_counted_bears_no_label(tmp_path: Path) -> None:
@@ -215,13 +228,13 @@ def test_verdicts_of_another_form_are_one_line(tmp_path: Path) -> None:
 def test_a_judged_claim_of_suite_validation_keeps_what_others_need(
     tmp_path: Path, replay_ms: float, word: str, missed_by: float | None
 ) -> None:
-    found = validation(tmp_path, {"replayed": lambda launch: replay_ms if launch.case.ranks == 2 else 100})
-    assert (found.verdict, found.label) == (word, None) and found.validates is not None
-    assert found.validates.judged_on == ({"ranks": 2},) and (found.validates.machine, found.validates.code) == (
+    result = validation(tmp_path, {"replayed": lambda launch: replay_ms if launch.case.ranks == 2 else 100})
+    assert (result.verdict, result.label) == (word, None) and result.validates is not None
+    assert result.validates.judged_on == ({"ranks": 2},) and (result.validates.machine, result.validates.code) == (
         "m",
         "d",
     )
-    assert found.validates.missed_by == (None if missed_by is None else pytest.approx(missed_by))
+    assert result.validates.missed_by == (None if missed_by is None else pytest.approx(missed_by))
 
 
 def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
@@ -242,8 +255,8 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
     for launch in plan(suite, "speed", "smoke"):
         gloo = launch.case.transport == "gloo"
         commit(store, launch, lengths["replayed"](launch) if gloo else 100, {"evidence": "emulated"} if gloo else {})
-    (found,) = judge_suite(suite, "smoke", store)
-    return found
+    (result,) = judge_suite(suite, "smoke", store)
+    return result
 
 
 def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:

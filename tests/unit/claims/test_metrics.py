@@ -121,10 +121,10 @@ def test_bytes_are_counted_over_timed_and_verified_calls(sent: int, expected: fl
         Check(rank=rank, name=f"all_reduce.4000.{salt}", passed=True, detail="") for rank in range(4) for salt in (1, 2)
     ]
     rows = [(rank, "all_reduce", call, 0, 1, 4000) for rank in range(4) for call in range(2)]
-    found = bytes_per_rank_ratio(
+    ratio = bytes_per_rank_ratio(
         record(COLLECTIVE, transport={"traffic": [{"nbytes": sent, "messages": 1}] * 4}, checks=checks), samples(*rows)
     )
-    assert found == pytest.approx(expected)
+    assert ratio == pytest.approx(expected)
 
 
 def trained(loss: float, parameter: float) -> Launch:

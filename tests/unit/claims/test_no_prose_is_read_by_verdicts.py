@@ -62,7 +62,7 @@ def noise(value: Any) -> Any:
     """Random letters in place of a sentence, or of each sentence of a list."""
     if isinstance(value, str):
         return "".join(random.choices(string.ascii_letters + ";: ,.", k=random.randint(1, 400)))
-    return [noise(one) for one in value]
+    return [noise(sentence) for sentence in value]
 
 
 def noisy(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,10 +71,10 @@ def noisy(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def replace_sentences(patch: pytest.MonkeyPatch) -> int:
     """Replace what every public function of the modules that make sentences returns; how many these are."""
-    found = [(module, name, make) for module in MAKERS for name, make in _makers(module)]
-    for module, name, make in found:
+    makers = [(module, name, make) for module in MAKERS for name, make in _makers(module)]
+    for module, name, make in makers:
         patch.setattr(module, name, noisy(make))
-    return len(found)
+    return len(makers)
 
 
 def _makers(module: ModuleType) -> list[tuple[str, Callable[..., Any]]]:
@@ -106,15 +106,15 @@ def judged(folder: Path) -> tuple[int, list[ClaimResult]]:
 
 def facts(results: list[ClaimResult]) -> list[dict[str, Any]]:
     """Results without their sentences."""
-    kept = []
+    without_sentences = []
     for result in results:
         values = result.model_dump(exclude={"rule", "reason", "warnings"})
         if values["interval"]:
             del values["interval"]["method"]
         if values["control"] and values["control"]["interval"]:
             del values["control"]["interval"]["method"]
-        kept.append(values)
-    return kept
+        without_sentences.append(values)
+    return without_sentences
 
 
 def structures(folder: Path, suite: Suite, name: str) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
@@ -145,8 +145,8 @@ def test_noise_for_sentences_leaves_the_exit_code_of_a_comparison(
 
     def compare(name: str) -> tuple[int, list[tuple[str, tuple[str, ...]]]]:
         page = tmp_path / name
-        words = ["compare", OLD, NEW, "--results", str(results), "--fail-on", "regression", "--page", str(page)]
-        return main(words), Structure(page).elements
+        arguments = ["compare", OLD, NEW, "--results", str(results), "--fail-on", "regression", "--page", str(page)]
+        return main(arguments), Structure(page).elements
 
     code, elements = compare("before.html")
     assert code == expected

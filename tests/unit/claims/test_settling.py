@@ -22,16 +22,16 @@ def found_in(seed: int, first: float = 0.0, drift: float = 0.0) -> Settling:
     generator = np.random.default_rng(seed)
     blocks = generator.normal(1, drift, BLOCKS) + np.eye(BLOCKS)[0] * first
     times = blocks * generator.normal(1, 0.03, (CASES, BLOCKS))
-    found = settling({str(case): dict(enumerate(row)) for case, row in enumerate(times)})
-    assert found is not None
-    return found
+    result = settling({str(case): dict(enumerate(row)) for case, row in enumerate(times)})
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("first", [0.15, -0.15])
 def test_a_first_block_that_is_another_machines_is_found(first: float) -> None:
-    found = [found_in(seed, first) for seed in range(50)]
-    assert not any(one.settled for one in found)
-    assert all(one.shift == pytest.approx(first, abs=0.05) for one in found)
+    results = [found_in(seed, first) for seed in range(50)]
+    assert not any(result.settled for result in results)
+    assert all(result.shift == pytest.approx(first, abs=0.05) for result in results)
 
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.05), (0.03, 0.12)])
@@ -55,17 +55,17 @@ def test_the_timed_region_is_the_common_wall_time_by_case_and_block() -> None:
     marks = [
         (rank, name, 0, at, at) for rank, name, at in ((0, "start", 1), (1, "start", 2), (0, "end", 30), (1, "end", 41))
     ]
-    whole = [Launch(record(TRAIN, block), samples(*marks)) for block in range(2)]
+    completed = [Launch(record(TRAIN, block), samples(*marks)) for block in range(2)]
     without_end = Launch(record(TRAIN, 2), samples(*marks[:2]))
-    assert timed_regions([*whole, without_end]) == {whole[0].record.case_id: {0: 0.04, 1: 0.04}}
+    assert timed_regions([*completed, without_end]) == {completed[0].record.case_id: {0: 0.04, 1: 0.04}}
 
 
-@pytest.mark.parametrize(("first", "said"), [(0.15, True), (0.0, False)])
+@pytest.mark.parametrize(("first", "advised"), [(0.15, True), (0.0, False)])
 def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float, said: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float, advised: bool
 ) -> None:
     monkeypatch.setattr(page, "settling", lambda _: found_in(0, first))
     results, suite = example(tmp_path)
     text = (build(results, tmp_path / "reports", "smoke", [suite]).parent / "example.html").read_text()
     assert "Had the machine settled?" in text
-    assert ("scaleproof run example throughput --size smoke --again" in text) == said
+    assert ("scaleproof run example throughput --size smoke --again" in text) == advised

@@ -23,14 +23,14 @@ def parts(*rows: tuple[Any, ...], clocks: tuple[Clock, ...] = ()) -> pd.DataFram
 
 def test_waiting_for_a_rank_whose_gradients_are_late_is_imbalance() -> None:
     """Backward passes end at 70; rank 1's gradients are there at 82, and the exchange is over at 90."""
-    found = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90))
-    assert found.loc[0, ["imbalance", "exposed_transfer", "other"]].tolist() == [12, 8, 0]
-    assert found.loc[1, ["imbalance", "exposed_transfer", "other"]].tolist() == [0, 8, 12]
+    split = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90))
+    assert split.loc[0, ["imbalance", "exposed_transfer", "other"]].tolist() == [12, 8, 0]
+    assert split.loc[1, ["imbalance", "exposed_transfer", "other"]].tolist() == [0, 8, 12]
 
 
 def test_only_what_is_exposed_can_be_imbalance() -> None:
-    found = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 50, 50, 90), *exchange(1, 75, 75, 90))
-    assert found.loc[0, ["imbalance", "exposed_transfer"]].tolist() == [5, 15], (
+    split = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 50, 50, 90), *exchange(1, 75, 75, 90))
+    assert split.loc[0, ["imbalance", "exposed_transfer"]].tolist() == [5, 15], (
         "until 70 the wait hides behind the backward pass"
     )
 
@@ -38,32 +38,32 @@ def test_only_what_is_exposed_can_be_imbalance() -> None:
 def test_a_bucket_that_waits_for_its_turn_is_no_imbalance() -> None:
     """Rank 1's thread is busy with the first bucket; the second one's gradients are long complete."""
     rows = [*exchange(0, 70, 70, 75), *exchange(0, 70, 75, 90), *exchange(1, 70, 70, 82), *exchange(1, 70, 82, 90)]
-    found = parts(*step(0, 0, 0), *step(1, 0, 0), *rows)
-    assert found["imbalance"].tolist() == [0, 0]
-    assert found["exposed_transfer"].tolist() == [20, 20]
+    split = parts(*step(0, 0, 0), *step(1, 0, 0), *rows)
+    assert split["imbalance"].tolist() == [0, 0]
+    assert split["exposed_transfer"].tolist() == [20, 20]
 
 
 def test_ranks_are_compared_on_one_clock() -> None:
     """Rank 1's clock is 1000 ms behind; without its offset rank 0 would seem to be late by a second."""
     rows = [*step(0, 0, 1000), *step(1, 0, 0), *exchange(0, 1070, 1070, 1090), *exchange(1, 78, 78, 90)]
-    found = parts(
+    split = parts(
         *rows,
         clocks=(Clock(rank=0, offset_ns=0, uncertainty_ns=0), Clock(rank=1, offset_ns=1000 * MS, uncertainty_ns=10)),
     )
-    assert found["imbalance"].tolist() == [8, 0]
+    assert split["imbalance"].tolist() == [8, 0]
 
 
 def test_time_between_threads_is_exposed_too() -> None:
     """From the end of the last all-reduce until the main thread goes on it still waits."""
-    found = parts(*step(0, 0, 0, (70, 80)), (0, "wait", 0, 70, 86), *step(1, 0, 0, (70, 80)))
-    assert found["exposed_transfer"].tolist() == [16, 10]
-    assert found["other"].tolist() == [4, 10]
+    split = parts(*step(0, 0, 0, (70, 80)), (0, "wait", 0, 70, 86), *step(1, 0, 0, (70, 80)))
+    assert split["exposed_transfer"].tolist() == [16, 10]
+    assert split["other"].tolist() == [4, 10]
 
 
 def test_a_pass_that_waits_for_activations_does_not_compute() -> None:
-    whole = parts(*step(0, 0, 0, (70, 80)), *step(1, 0, 0))
-    found = parts(*step(0, 0, 0, (70, 80)), (0, "activations", 0, 20, 26), *step(1, 0, 0))
-    moved = (found - whole).loc[0]
+    without_wait = parts(*step(0, 0, 0, (70, 80)), *step(1, 0, 0))
+    split = parts(*step(0, 0, 0, (70, 80)), (0, "activations", 0, 20, 26), *step(1, 0, 0))
+    moved = (split - without_wait).loc[0]
     assert moved["exposed_transfer"] == 6 and moved["forward"] + moved["backward"] == -6 and moved["step"] == 0
 
 
@@ -72,8 +72,8 @@ def test_a_call_that_not_all_ranks_recorded_is_not_compared() -> None:
     case = record({**TRAIN, "ranks": 3, "minibatch": 9})
     rows = [*step(0, 0, 0), *step(1, 0, 0), *step(2, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90)]
     assert step_parts(case, samples(*rows))["imbalance"].tolist() == [0, 0, 0]
-    found = step_parts(case, samples(*rows, *exchange(2, 70, 70, 90))).set_index("rank") / MS
-    assert found["imbalance"].tolist() == [12, 0, 12]
+    split = step_parts(case, samples(*rows, *exchange(2, 70, 70, 90))).set_index("rank") / MS
+    assert split["imbalance"].tolist() == [12, 0, 12]
 
 
 def test_nothing_was_trained() -> None:

@@ -66,5 +66,5 @@ def test_an_event_that_is_there_twice_counts_once(events: list[tuple[int, str, i
     plain = [
         event for event in events if event[1] not in ("communication", "queue")
     ]  # a second all-reduce is another bucket
-    once, twice = (step_parts(record(TRAIN), launch(found)) for found in (plain, plain + plain))
+    once, twice = (step_parts(record(TRAIN), launch(rows)) for rows in (plain, plain + plain))
     pd.testing.assert_frame_equal(once, twice)

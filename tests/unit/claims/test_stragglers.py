@@ -22,35 +22,44 @@ def launches(
 
 @pytest.mark.parametrize(("ranks", "slow"), [(2, 1), (4, 2), (8, 0)])
 def test_a_slow_rank_is_named_with_its_share(ranks: int, slow: int) -> None:
-    found = find(launches(6, ranks, 1, slow).tolist())
-    assert found is not None and found.straggler
-    assert (found.rank, found.n) == (slow, 6)
-    assert found.share == pytest.approx(0.2, abs=0.04)
+    straggler = find(launches(6, ranks, 1, slow).tolist())
+    assert straggler is not None and straggler.straggler
+    assert (straggler.rank, straggler.n) == (slow, 6)
+    assert straggler.share == pytest.approx(0.2, abs=0.04)
 
 
 def test_equal_ranks_are_rarely_called_unequal() -> None:
     """5 % of 200 by chance; the share of the effect bars most of these too."""
     significant = [find(launches(6, 3, seed, noise=0.1).tolist()) for seed in range(200)]
-    assert sum(found is not None and found.p is not None and found.p <= 0.05 for found in significant) <= 20
+    assert (
+        sum(straggler is not None and straggler.p is not None and straggler.p <= 0.05 for straggler in significant)
+        <= 20
+    )
     assert (
         sum(
-            found is not None and found.straggler
-            for found in [find(launches(6, 3, seed).tolist()) for seed in range(50)]
+            straggler is not None and straggler.straggler
+            for straggler in [find(launches(6, 3, seed).tolist()) for seed in range(50)]
         )
         == 0
     )
 
 
 def test_a_small_difference_is_no_straggler_however_sure() -> None:
-    found = find(launches(12, 2, 2, slow=0, share=0.03, noise=0.001).tolist())
-    assert found is not None and found.p is not None
-    assert (found.p < 0.01, found.straggler) == (True, False)
+    straggler = find(launches(12, 2, 2, slow=0, share=0.03, noise=0.001).tolist())
+    assert straggler is not None and straggler.p is not None
+    assert (straggler.p < 0.01, straggler.straggler) == (True, False)
 
 
 def test_few_launches_name_nobody() -> None:
-    five, one = find(launches(5, 2, 3, slow=1).tolist()), find(launches(1, 2, 3, slow=1).tolist())
-    assert five is not None and one is not None
-    assert (five.rank, five.straggler, one.rank, one.p, one.straggler) == (1, False, 1, None, False)
+    of_five_launches, of_one_launch = find(launches(5, 2, 3, slow=1).tolist()), find(launches(1, 2, 3, slow=1).tolist())
+    assert of_five_launches is not None and of_one_launch is not None
+    assert (
+        of_five_launches.rank,
+        of_five_launches.straggler,
+        of_one_launch.rank,
+        of_one_launch.p,
+        of_one_launch.straggler,
+    ) == (1, False, 1, None, False)
     assert find([]) is None
     assert find([[1.0], [1.0]]) is None
 

@@ -154,8 +154,8 @@ def steps_of(*levels: float, floor: float | None = 0.01) -> Estimate:
         )
         for i in range(len(arms) - 1)
     )
-    found = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
-    return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=found)
+    test_result = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
+    return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=test_result)
 
 
 RISING = Rule(name="monotone", along="ranks", trend="rising")
@@ -194,8 +194,8 @@ def test_the_negative_control_is_part_of_the_verdict() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
     good = judge(rule, measured(1, 1, (1.0,) * 6), None, None)
     bad = judge(rule, measured(2, 3, (2.0, 3.0, 2.5, 2.5, 2.5, 2.5)), None, None)
-    shown = with_control(good, bad)
-    assert (shown.verdict, rule_sentence(shown)) == (
+    controlled = with_control(good, bad)
+    assert (controlled.verdict, rule_sentence(controlled)) == (
         "reproduced",
         f"{rule_sentence(good)}; the control does not show the effect: {rule_sentence(bad)}",
     )
