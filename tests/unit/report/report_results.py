@@ -136,11 +136,11 @@ def example(root: Path) -> tuple[Path, Suite]:
     launches = [record.launch for record in Store(results).records() if record.status == "failed"]
     write_profile(results, PROFILE)
     verdicts: list[Any] = [*get_args(Verdict), None]
-    found = [
+    results_by_claim = [
         claim(verdict, number, tuple(launches) if verdict == "not reproduced" else ())
         for number, verdict in enumerate(verdicts)
     ]
-    write_claims(results / "claims" / "example.smoke.json", found)
+    write_claims(results / "claims" / "example.smoke.json", results_by_claim)
     return results, suite
 
 
@@ -198,13 +198,13 @@ def make(results: Path, suite: Suite, size: str) -> None:
     """Records, tables and verdicts. Of each experiment the last launch is missing; of the first one, one failed and one
     cannot run here."""
     store = Store(results)
-    for place, (name, experiment) in enumerate(suite.experiments.items()):
+    for position, (name, experiment) in enumerate(suite.experiments.items()):
         if size not in experiment.sizes:
             continue
         planned = plan(suite, name, size)
         for order, launch in enumerate(planned[:-1] if len(planned) > 3 else planned):
-            status = {1: "failed", 2: "not_runnable"}.get(order, "ok") if place == 0 and len(planned) > 3 else "ok"
-            _commit(store, launch, f"{place:02x}{order:04x}", size, status)
+            status = {1: "failed", 2: "not_runnable"}.get(order, "ok") if position == 0 and len(planned) > 3 else "ok"
+            _commit(store, launch, f"{position:02x}{order:04x}", size, status)
         write_table(
             collect(planned, Store(results), PER_LAUNCH), results / "tables" / f"{suite.name}.{name}.{size}.parquet"
         )
@@ -365,11 +365,11 @@ def _transport(case: AnyCase) -> dict[str, Any]:
 
 def _events(case: AnyCase, rank: int, dice: random.Random) -> np.ndarray:
     rows = _training(case, dice) if isinstance(case, TrainCase) else _sweep(case, rank, dice)
-    found = np.zeros(len(rows), EVENT_DTYPE)
-    for place, (event, step, warmup, start, end, nbytes, value) in enumerate(rows):
+    events = np.zeros(len(rows), EVENT_DTYPE)
+    for row, (event, step, warmup, start, end, nbytes, value) in enumerate(rows):
         if event != "test_accuracy" or rank == 0:
-            found[place] = (event, step, warmup, round(start * MS) + MS, round(end * MS) + MS, nbytes, value)
-    return found[found["end_ns"] != 0]
+            events[row] = (event, step, warmup, round(start * MS) + MS, round(end * MS) + MS, nbytes, value)
+    return events[events["end_ns"] != 0]
 
 
 def _training(case: TrainCase, dice: random.Random) -> list[tuple[Any, ...]]:

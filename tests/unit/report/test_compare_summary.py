@@ -19,14 +19,14 @@ from tests.unit.compare.compare_records import (
     code,
     compared,
     launches,
-    said,
     two_commits,
+    warning_messages,
 )
 from tests.unit.records import case
 
 
-def run(results: Path, *words: str) -> int:
-    return main(["compare", OLD, NEW, "--results", str(results), "--fail-on", "regression", *words])
+def run(results: Path, *arguments: str) -> int:
+    return main(["compare", OLD, NEW, "--results", str(results), "--fail-on", "regression", *arguments])
 
 
 def test_a_regression_stands_in_the_summary_with_its_numbers_and_in_the_json(
@@ -40,8 +40,8 @@ def test_a_regression_stands_in_the_summary_with_its_numbers_and_in_the_json(
     (row,) = [line for line in text.splitlines() if "collective_latency" in line]
     assert "+50.0 %" in row and "**regression**" in row and row.count(" | ") == 8
     assert "rank-sum" not in text and "`not_interleaved`" in text
-    told = json.loads(capsys.readouterr().out)
-    assert (told["schema_version"], told["outcome"], told["regressions"]) == (3, "regression", 3)
+    comparison = json.loads(capsys.readouterr().out)
+    assert (comparison["schema_version"], comparison["outcome"], comparison["regressions"]) == (3, "regression", 3)
 
 
 def test_equal_launches_are_no_regression_and_their_summary_has_no_table(tmp_path: Path) -> None:
@@ -105,14 +105,18 @@ def test_names_from_suites_are_not_read_as_markdown_or_html(tmp_path: Path) -> N
 def test_more_rows_than_a_lone_change_can_stand_out_from_are_warned_of(tmp_path: Path) -> None:
     """8 and 8 launches side by side give p = 2 / 12870 at least, so 3 rows are few; 6 blocks give 2 / 64, too much for
     any row beside others."""
-    assert "too_many_rows" not in said(compared(two_commits(tmp_path / "eight", FAST)))
+    assert "too_many_rows" not in warning_messages(compared(two_commits(tmp_path / "eight", FAST)))
     few = tmp_path / "five"
-    for place in range(3):
-        chosen = case(sizes=[1024 << place], iterations=4, warmup=0)
-        launches(few, FAST[:6], f"a{place}", case=chosen, code=code("0ld"))
-        launches(few, SLOW[:6] if place == 0 else FAST[:6], f"b{place}", case=chosen, code=code("new", digest="e"))
-    found = compared(few)
-    assert found.pairs[0].paired and found.tests == 9 and "9 of 9 rows" in said(found)["too_many_rows"]
-    assert "too_many_rows" not in said(
-        compared(few, metrics=("collective_latency",), a=f"{found.pairs[0].case_a}@commit:0ld")
+    for number in range(3):
+        chosen = case(sizes=[1024 << number], iterations=4, warmup=0)
+        launches(few, FAST[:6], f"a{number}", case=chosen, code=code("0ld"))
+        launches(few, SLOW[:6] if number == 0 else FAST[:6], f"b{number}", case=chosen, code=code("new", digest="e"))
+    comparison = compared(few)
+    assert (
+        comparison.pairs[0].paired
+        and comparison.tests == 9
+        and "9 of 9 rows" in warning_messages(comparison)["too_many_rows"]
+    )
+    assert "too_many_rows" not in warning_messages(
+        compared(few, metrics=("collective_latency",), a=f"{comparison.pairs[0].case_a}@commit:0ld")
     )

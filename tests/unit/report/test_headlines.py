@@ -206,12 +206,12 @@ def test_a_mistake_is_one_line_with_file_line_and_key(
 
 def test_every_suite_of_the_tree_has_figures_that_load() -> None:
     loaded = {folder.name: load_headlines(load_suite(folder)) for folder in list_suites(ROOT / "suites")}
-    assert {name for name, known in loaded.items() if known} >= {"das2016", "xue2019", "awan2019", "zou2017"}
+    assert {name for name, figures in loaded.items() if figures} >= {"das2016", "xue2019", "awan2019", "zou2017"}
 
 
 def test_the_template_has_a_figure_that_loads() -> None:
-    known = load_headlines(load_suite(ROOT / "suites" / "_template"))
-    assert known is not None and len(known.figures) == 1
+    figures = load_headlines(load_suite(ROOT / "suites" / "_template"))
+    assert figures is not None and len(figures.figures) == 1
 
 
 def test_kinds_are_the_files_that_register_one() -> None:

@@ -40,8 +40,8 @@ class Shelf:
     def __init__(self) -> None:
         self.frames: dict[str, pd.DataFrame] = {}
 
-    def frame(self, found: Any) -> pd.DataFrame:
-        return self.frames[found.launch]
+    def frame(self, launch: Any) -> pd.DataFrame:
+        return self.frames[launch.launch]
 
 
 SHELF = Shelf()
@@ -65,12 +65,12 @@ def run_of(
         rows += [(rank, "start", 1, 0, 0), (rank, "end", 1, length, length), *step(rank, 1, 0, communication, length)]
         if rank == 1 and late:
             rows.append((1, "backward", 1, 70, 70 + late))
-    found, frame = record(case, number), samples(*rows)
-    SHELF.frames[found.launch] = frame
-    row = {"arm": arm, "status": "ok", "launch": found.launch} | {
-        name: metric(found, frame) for name, metric in PER_LAUNCH.items()
+    launch, frame = record(case, number), samples(*rows)
+    SHELF.frames[launch.launch] = frame
+    row = {"arm": arm, "status": "ok", "launch": launch.launch} | {
+        name: metric(launch, frame) for name, metric in PER_LAUNCH.items()
     }
-    return Run(row, found, SHELF)  # type: ignore[arg-type]
+    return Run(row, launch, SHELF)  # type: ignore[arg-type]
 
 
 def texts(table: Any) -> list[list[str]]:
@@ -125,8 +125,8 @@ def test_the_base_has_as_many_threads_a_rank_as_what_is_scaled() -> None:
         run_of("gloo", length=70),
     ]
     assert [run.row["arm"] for run in base_runs(runs)] == ["alone"]
-    found = training.sections(runs, looks({"alone": None, "one_process": None, "gloo": "gloo"}))[0]
-    (table,) = found.tables
+    section = training.sections(runs, looks({"alone": None, "one_process": None, "gloo": "gloo"}))[0]
+    (table,) = section.tables
     assert {row.group.partition("base: ")[2] for row in table.rows} == {"alone, 1 rank x 1 thread"}
     gloo = next(row for row in table.rows if row.cells[0].text == "gloo")
     assert gloo.cells[-1].text == "0.857", "60 ms in one process of two threads, 70 on two ranks"

@@ -92,9 +92,9 @@ def test_a_count_of_zero_has_its_mark() -> None:
 
 
 def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
-    found = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
-    assert len({look.colour for look in found.values()}) == 5
-    assert found["grpc"].colour == looks({"grpc": "grpc"})["grpc"].colour
+    looks_by_arm = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
+    assert len({look.colour for look in looks_by_arm.values()}) == 5
+    assert looks_by_arm["grpc"].colour == looks({"grpc": "grpc"})["grpc"].colour
 
 
 def test_a_launch_without_a_number_leaves_the_others_their_names() -> None:

@@ -62,12 +62,12 @@ def test_words_that_differ_between_launches_are_counted() -> None:
 
 
 def test_lines_name_what_is_not_right_and_only_count_the_rest() -> None:
-    found = lines(
+    printed = lines(
         with_inputs(
             check(2, 1790.0, "fail", bound="1797"),
             check(3, 0.0, "pass"),
             check(4, None, "not applicable", bound="none", detail="no arcs"),
         )
     )
-    assert found == ["inputs: digits; 1 fail, 1 pass, 1 not applicable", "  fail D2 thing 2: 1790, bound 1797"]
+    assert printed == ["inputs: digits; 1 fail, 1 pass, 1 not applicable", "  fail D2 thing 2: 1790, bound 1797"]
     assert lines(with_inputs()) == []

@@ -27,16 +27,16 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Emulation held, predictions missed; claims at each level, and one of predictions that is not reproduced."""
     root = tmp_path_factory.mktemp("labels")
     results, suite = levels_example(root)
-    found = [
+    validations = [
         verdict("reproduced", "validation.emulation", EMULATED, **MADE_UP),
         verdict("not reproduced", "validation.prediction", SIMULATED, **MADE_UP, missed_by=0.07),
     ]
-    write_claims(results / "claims" / "validation.full.json", found)
+    write_claims(results / "claims" / "validation.full.json", validations)
     runs: dict[str, tuple[str, ...]] = {
         level: tuple(record.launch for record in Store(results).records() if record.evidence == level)
         for level in ("measured", "emulated", "simulated")
     }
-    words: list[tuple[Any, Any]] = [
+    verdicts: list[tuple[Any, Any]] = [
         ("measured", "reproduced"),
         ("emulated", "reproduced"),
         ("simulated", "reproduced"),
@@ -53,7 +53,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "label": None if level == "measured" else old,
             }
         )
-        for number, (level, word) in enumerate(words)
+        for number, (level, word) in enumerate(verdicts)
     ]
     write_claims(results / "claims" / "levels.full.json", judged)
     build(results, root / "reports", "full", [suite])
@@ -64,8 +64,8 @@ def test_the_index_counts_verdicts_on_missed_evidence_apart(reports: Path) -> No
     text = (reports / "index.html").read_text()
     assert "reproduced <b>3</b> <span>(1 on evidence whose validation was missed)</span>" in text
     assert "not reproduced <b>1</b> <span>(1 on evidence whose validation was missed)</span>" in text
-    for words in ("emulated (validated)", "simulated (validation missed)", "is missed by 0.07 x: 1.12 is not between"):
-        assert words in text
+    for label in ("emulated (validated)", "simulated (validation missed)", "is missed by 0.07 x: 1.12 is not between"):
+        assert label in text
     assert "measured (" not in text and "as it was" not in text
 
 

@@ -28,19 +28,19 @@ ARMS = looks({"tcp": "tcp", "grpc": "grpc"})
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> SuiteData:
     results, suite = levels_example(tmp_path_factory.mktemp("levels"))
-    (found,) = load(results, "full", [suite])
-    return found
+    (suite_data,) = load(results, "full", [suite])
+    return suite_data
 
 
 @pytest.fixture(scope="module")
-def found(data: SuiteData) -> Section:
+def levels_section(data: SuiteData) -> Section:
     return next(section for section in sections(data) if section.id == "levels")
 
 
-def test_the_section_is_there_only_when_levels_differ(data: SuiteData, found: Section):
+def test_the_section_is_there_only_when_levels_differ(data: SuiteData, levels_section: Section):
     measured = SuiteData(data.suite, data.claims, [run for run in data.runs if run.record and level(run) == "measured"])
     assert levels.sections(measured, looks({"tcp": "tcp", "grpc": "grpc", "alone": None})) == []
-    assert found.title == "Scaling, by level of evidence"
+    assert levels_section.title == "Scaling, by level of evidence"
 
 
 def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
@@ -66,12 +66,17 @@ def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: Sui
     ]
     tcp = next(group for group in by_ranks if len(group) == 6)
     first = next(run for run in tcp if run.record and run.record.plan_index == 0)
-    (found,) = scaling_values(tcp, runs)
-    value, low, high = found.throughput
+    (scaling_value,) = scaling_values(tcp, runs)
+    value, low, high = scaling_value.throughput
     assert value == first.metric("throughput") and low is not None and high is not None and low < value < high
     base = next(run for run in base_runs(first, runs) if run.record and run.record.plan_index == 0)
     ours, theirs = first.metric("throughput"), base.metric("throughput")
-    assert ours and theirs and found.speedup is not None and found.speedup[0] == pytest.approx(ours / theirs)
+    assert (
+        ours
+        and theirs
+        and scaling_value.speedup is not None
+        and scaling_value.speedup[0] == pytest.approx(ours / theirs)
+    )
 
 
 def test_a_range_of_efficiency_is_one_point_with_an_interval_around_it(data: SuiteData):
@@ -106,13 +111,15 @@ def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteDat
     ]
 
 
-def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(found: Section):
-    rows = [row for row in found.tables[1].rows if "width 0.125" in row.group]
+def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(levels_section: Section):
+    rows = [row for row in levels_section.tables[1].rows if "width 0.125" in row.group]
     assert [(row.cells[0].text, row.cells[2].text) for row in rows] == [
         ("simulated / emulated", "2"),
         ("simulated / emulated", "4"),
     ]
-    assert not [panel for panel in found.panels if "width 0.125" in str(panel.picture)], "one point is no curve"
+    assert not [panel for panel in levels_section.panels if "width 0.125" in str(panel.picture)], (
+        "one point is no curve"
+    )
 
 
 def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: SuiteData):
@@ -133,23 +140,31 @@ def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: S
     assert recalled.recalled and recalled.ranks == 64 and "memory high" in recalled.words
 
 
-def test_every_level_is_named_in_picture_table_and_csv(found: Section):
-    picture = str(found.panels[0].picture)
+def test_every_level_is_named_in_picture_table_and_csv(levels_section: Section):
+    picture = str(levels_section.panels[0].picture)
     for word in ("measured", "emulated", "simulated"):
         assert f", {word}</text>" in picture
         assert any(
             row.cells[1].text == (word if word == "measured" else f"{word} (not validated here)")
-            for row in found.tables[2].rows
+            for row in levels_section.tables[2].rows
         )
-    assert {row["evidence"] for row in csv.DictReader(found.csv.splitlines())} == {"measured", "emulated", "simulated"}
-    assert {"measured", "emulated", "simulated"} <= {name for _, name in found.key}
-    assert "the paper, recalled or derived: never judged" in {name for _, name in found.key}, "its points are recalled"
+    assert {row["evidence"] for row in csv.DictReader(levels_section.csv.splitlines())} == {
+        "measured",
+        "emulated",
+        "simulated",
+    }
+    assert {"measured", "emulated", "simulated"} <= {name for _, name in levels_section.key}
+    assert "the paper, recalled or derived: never judged" in {name for _, name in levels_section.key}, (
+        "its points are recalled"
+    )
 
 
-def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(found: Section, data: SuiteData):
+def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(
+    levels_section: Section, data: SuiteData
+):
     row = next(
         row
-        for row in found.tables[2].rows
+        for row in levels_section.tables[2].rows
         if [cell.text for cell in row.cells[:3]] == ["grpc", "emulated (not validated here)", "4"]
     )
     runs = [
@@ -180,6 +195,6 @@ def test_what_was_measured_is_filled_and_what_was_not_is_hollow():
     assert set(re.findall(r"#[0-9a-fA-F]{6}\b", re.sub(r'(url\(|href=")#\w+', "", drawn(True)))) == set()
 
 
-def test_the_pages_of_such_a_suite_are_the_same_each_time(data: SuiteData, found: Section):
+def test_the_pages_of_such_a_suite_are_the_same_each_time(data: SuiteData, levels_section: Section):
     again = next(section for section in sections(data) if section.id == "levels")
-    assert (again.panels, again.csv) == (found.panels, found.csv)
+    assert (again.panels, again.csv) == (levels_section.panels, levels_section.csv)

@@ -12,7 +12,7 @@ from scaleproof.report.numbers import bracket, exact, nbytes, significant
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         (None, "–"),
         (math.nan, "–"),
@@ -27,8 +27,8 @@ from scaleproof.report.numbers import bracket, exact, nbytes, significant
         (0.00099996, "0.00100"),
     ],
 )
-def test_three_significant_digits(value: float | None, shown: str) -> None:
-    assert significant(value) == shown
+def test_three_significant_digits(value: float | None, expected: str) -> None:
+    assert significant(value) == expected
 
 
 @given(st.floats(min_value=1e-12, max_value=1e12))
@@ -39,11 +39,11 @@ def test_what_is_shown_is_within_half_a_unit_of_the_third_digit(value: float) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [(6.5, "6.5"), (90, "90"), (29500, "29\u202f500"), (0.7031, "0.7031"), (None, "–"), (0.015, "0.015")],
 )
-def test_published_values_are_not_rounded(value: float | None, shown: str) -> None:
-    assert exact(value) == shown
+def test_published_values_are_not_rounded(value: float | None, expected: str) -> None:
+    assert exact(value) == expected
 
 
 def test_message_sizes_are_binary() -> None:

@@ -26,25 +26,25 @@ def test_a_metric_at_few_sizes_has_a_column_per_size_and_a_row_per_arm(tmp_path:
     results, suite = example(tmp_path)
     (suite.folder / "models.py").write_text(MODELS.replace('"transfer"', '"transfer" and nbytes'))
     data = load(results, "smoke", [suite])[0]
-    found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
-    assert [column.split(" (")[0].replace("\u202f", " ") for column in found[0].tables[0].columns[1:-1]] == [
+    made = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    assert [column.split(" (")[0].replace("\u202f", " ") for column in made[0].tables[0].columns[1:-1]] == [
         "calls at 1 KiB",
         "calls at 1 MiB",
     ]
-    assert {row.cells[0].text for row in found[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
-    assert found[0].panels == []
+    assert {row.cells[0].text for row in made[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
+    assert made[0].panels == []
 
 
 def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_column_per_arm(tmp_path: Path) -> None:
     results, suite = example(tmp_path)
     (suite.folder / "models.py").write_text(MODELS)
     data = load(results, "smoke", [suite])[0]
-    found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
-    assert [row.cells[0].text.replace("\u202f", " ") for row in found[0].tables[0].rows] == ["0 B", "1 KiB", "1 MiB"]
-    assert {column.split(" (")[0] for column in found[0].tables[0].columns[1:]} == {
+    made = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    assert [row.cells[0].text.replace("\u202f", " ") for row in made[0].tables[0].rows] == ["0 B", "1 KiB", "1 MiB"]
+    assert {column.split(" (")[0] for column in made[0].tables[0].columns[1:]} == {
         arm(run) for run in data.done("transfer")
     }
-    assert [panel.title for panel in found[0].panels] == ["calls"]
+    assert [panel.title for panel in made[0].panels] == ["calls"]
 
 
 def test_without_metrics_of_its_own_a_suite_has_no_such_section(tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ class Links(HTMLParser):
 
 def test_every_link_leads_somewhere_in_the_report(made: tuple[Path, Suite, Path]) -> None:
     pages = {page: Links(page) for page in made[2].rglob("*.html")}
-    for page, found in pages.items():
-        assert len(found.ids) == len(set(found.ids)), page
-        for link in found.links:
+    for page, links in pages.items():
+        assert len(links.ids) == len(set(links.ids)), page
+        for link in links.links:
             if link.startswith("data:"):
                 continue
             name, _, target = link.partition("#")
@@ -134,26 +134,26 @@ def test_every_claim_has_its_place_with_its_rule(made: tuple[Path, Suite, Path])
 
 def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
     judged = claim("reproduced", 0, ())
-    shown = shown_rule(judged)
-    assert shown.finding == "the same at all 4 points of the range" and len(shown.rests_on) == 4
-    assert "; ".join([shown.finding, *shown.rests_on]) == judged.rule
+    printed = shown_rule(judged)
+    assert printed.finding == "the same at all 4 points of the range" and len(printed.rests_on) == 4
+    assert "; ".join([printed.finding, *printed.rests_on]) == judged.rule
     for name in ("index.html", "example.html"):
         page = (made[2] / name).read_text()
-        assert all(f"<li>{each}</li>" in page for each in shown.rests_on)
+        assert all(f"<li>{each}</li>" in page for each in printed.rests_on)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "words"),
+    ("verdict", "clause_of_control"),
     [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")],
 )
-def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, words: str) -> None:
+def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, clause_of_control: str) -> None:
     shows = Estimate(3, Interval(2, 4, 0.969, Method.ORDER_STATISTICS), 6)
     control = judge(Rule(name="at_least", value=3 if verdict == "inconclusive" else 2), shows, None, "higher")
     outcome = with_control(range_outcome(), control)
     judged = claim("reproduced", 0, ()).model_copy(update={"outcome": outcome})
-    shown = shown_rule(judged)
-    assert words in shown.finding
-    assert len(shown.rests_on) == 4 and not any("control" in clause for clause in shown.rests_on)
+    printed = shown_rule(judged)
+    assert clause_of_control in printed.finding
+    assert len(printed.rests_on) == 4 and not any("control" in clause for clause in printed.rests_on)
 
 
 def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
