@@ -40,8 +40,8 @@ def sound() -> WebGraph:
     found_by = np.where((lost - 1) % 10 == 0, lost - 2, lost - 1) % NODES
     code = np.unique(np.concatenate([source, found_by]) * NODES + np.concatenate([target, lost]))
     source, target = np.divmod(code, NODES)
-    kept = source != target
-    return WebGraph("synthetic test", NODES, source[kept], target[kept], host, "synthetic: a recipe")
+    not_loops = source != target
+    return WebGraph("synthetic test", NODES, source[not_loops], target[not_loops], host, "synthetic: a recipe")
 
 
 def findings(graph: WebGraph, nodes: int = NODES, *, large_scale: bool = False) -> list[Finding]:
@@ -50,15 +50,15 @@ def findings(graph: WebGraph, nodes: int = NODES, *, large_scale: bool = False) 
 
 def loud(graph: WebGraph, nodes: int = NODES, *, large_scale: bool = False) -> set[str]:
     return {
-        f"{found.check} {found.name}"
-        for found in findings(graph, nodes, large_scale=large_scale)
-        if found.outcome in ("warn", "fail")
+        f"{finding.check} {finding.name}"
+        for finding in findings(graph, nodes, large_scale=large_scale)
+        if finding.outcome in ("warn", "fail")
     }
 
 
 def test_a_web_like_graph_has_no_warning_and_every_check(sound: WebGraph) -> None:
     assert loud(sound) == set()
-    assert {found.check for found in findings(sound)} == {f"D{number}" for number in range(1, 13)}
+    assert {finding.check for finding in findings(sound)} == {f"D{number}" for number in range(1, 13)}
 
 
 def test_isolated_nodes_are_seen(sound: WebGraph) -> None:
@@ -91,8 +91,8 @@ def test_the_degree_preserving_shuffle_loses_its_structure(sound: WebGraph) -> N
 
 def test_sorted_ids_repeated_arcs_and_loops_are_seen(sound: WebGraph) -> None:
     into = np.bincount(sound.target, minlength=NODES)
-    place = np.argsort(np.argsort(into, kind="stable"), kind="stable")
-    assert "D10 order of ids" in loud(replace(sound, source=place[sound.source], target=place[sound.target]))
+    rank = np.argsort(np.argsort(into, kind="stable"), kind="stable")
+    assert "D10 order of ids" in loud(replace(sound, source=rank[sound.source], target=rank[sound.target]))
     twice = replace(
         sound,
         source=np.concatenate([sound.source, sound.source[:3000]]),

@@ -68,10 +68,10 @@ def outcomes(findings: list[Finding]) -> dict[str, str]:
 def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
     record: list[dict[str, Any]] = []
     checked_data(case, network_of(case), SEED, 0, record)
-    found = [InputCheck(**finding) for finding in record]  # the record's own form
-    assert {finding.check for finding in found} == {f"D{number}" for number in range(1, 13)}
+    checks = [InputCheck(**finding) for finding in record]  # the record's own form
+    assert {finding.check for finding in checks} == {f"D{number}" for number in range(1, 13)}
     assert outcomes([Finding(**finding) for finding in record]) == {}
-    assert all(finding.detail for finding in found if finding.outcome == "not applicable")
+    assert all(finding.detail for finding in checks if finding.outcome == "not applicable")
 
 
 def test_synthetic_data_say_so_in_their_name_and_recipe() -> None:
@@ -172,11 +172,11 @@ def test_a_repeated_synthetic_sample_warns() -> None:
 
 
 def test_findings_are_kept_when_one_fails() -> None:
-    found, record = Findings("rows"), list[dict[str, Any]]()
-    found.at_most("D3", "isolated", 0.2, 0.05)
-    found.judge("D2", "rows", 3, "4", False, otherwise="fail")
+    findings, record = Findings("rows"), list[dict[str, Any]]()
+    findings.at_most("D3", "isolated", 0.2, 0.05)
+    findings.judge("D2", "rows", 3, "4", False, otherwise="fail")
     with pytest.raises(BadInput, match="^D2 rows of rows: 3, must be 4$"):
-        settle(record, found.found)
+        settle(record, findings.found)
     assert [finding["outcome"] for finding in record] == ["warn", "fail"]
     assert BadInput.code == "bad_input"
 
@@ -186,8 +186,8 @@ def test_a_reversal_that_is_none_is_refused() -> None:
     rows = data.Reversal(network, REVERSAL.minibatch, SEED, 0, 1)
     rows.rows.labels[7] = rows.rows.labels[7][::-1].copy()
     rows.rows.labels[7, 0] = (rows.rows.labels[7, 0] + 1) % network.classes
-    found = outcomes(training_inputs(REVERSAL, network, rows, SEED))
-    assert found["D12 labels are the sequence backwards"] == "fail"
+    by_check = outcomes(training_inputs(REVERSAL, network, rows, SEED))
+    assert by_check["D12 labels are the sequence backwards"] == "fail"
 
 
 def test_sentences_that_do_not_tell_their_topic_warn() -> None:

@@ -30,8 +30,8 @@ MACHINE = "0123456789ab"
 
 
 def network(name: str) -> Network:
-    found: Network = registry.load("workload", name)(None, 1.0)
-    return found
+    made: Network = registry.load("workload", name)(None, 1.0)
+    return made
 
 
 def replayed(**fields: Any) -> TrainCase:
@@ -68,11 +68,11 @@ def measured(case: TrainCase, node: str = MACHINE) -> Profile:
 
 
 def reckoned(case: TrainCase) -> Profile:
-    found: Network = registry.load("workload", case.workload)(
+    made: Network = registry.load("workload", case.workload)(
         case.workload_options.image_side, case.workload_options.width
     )
     return peak_profile(
-        found,
+        made,
         case.minibatch // case.ranks,
         NODE,
         0.5,

@@ -55,8 +55,8 @@ CASE: dict[str, Any] = {
 
 
 def network() -> Network:
-    found: Network = registry.load("workload", "dnn_digits")(None, 1.0)
-    return found
+    made: Network = registry.load("workload", "dnn_digits")(None, 1.0)
+    return made
 
 
 def profile() -> Profile:
@@ -97,10 +97,10 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock(late_ns=200_000)
-    monkeypatch.setattr(replay, "now", lambda: found.ns)
-    monkeypatch.setattr(replay.time, "sleep", found.sleep)
-    return found
+    replaced = Clock(late_ns=200_000)
+    monkeypatch.setattr(replay, "now", lambda: replaced.ns)
+    monkeypatch.setattr(replay.time, "sleep", replaced.sleep)
+    return replaced
 
 
 def asleep(dilation: float = 1.0, shrink: float = 1.0) -> tuple[ReplayModel, list[tuple[int, int]]]:
@@ -131,8 +131,10 @@ def test_a_late_awakening_delays_what_it_stands_for_and_nothing_after_it(dilatio
     forward_ns = round(profile().forward_s * dilation * 1e9)
     assert clock.ns == forward_ns + clock.late_ns
     model.backward()
-    wanted = [forward_ns + act.due_ns for act in births(dilation) for _ in act.parameters]
-    assert [moment - due for (_, moment), due in zip(announced, wanted, strict=True)] == [clock.late_ns] * len(wanted)
+    expected = [forward_ns + act.due_ns for act in births(dilation) for _ in act.parameters]
+    assert [moment - due for (_, moment), due in zip(announced, expected, strict=True)] == [clock.late_ns] * len(
+        expected
+    )
     assert clock.ns == round((profile().forward_s + profile().backward_s) * dilation * 1e9) + clock.late_ns
     assert (model.late.passes, model.late.late_ns, model.late.worst_ns) == (2, 2 * clock.late_ns, clock.late_ns)
 
@@ -147,8 +149,8 @@ def test_an_update_of_some_parameters_takes_their_share(clock: Clock) -> None:
 
 def test_shrunk_tensors_keep_an_element_and_empty_ones_stay_empty() -> None:
     assert [shrunk(size, 16) for size in (0, 1, 15, 16, 1600)] == [0, 1, 1, 1, 100]
-    whole, less = (asleep(shrink=shrink)[0].sizes for shrink in (1.0, 8.0))
-    assert less == [max(1, round(size / 8)) for size in whole]
+    full, less = (asleep(shrink=shrink)[0].sizes for shrink in (1.0, 8.0))
+    assert less == [max(1, round(size / 8)) for size in full]
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm", "mpi", "grpc", "rdma"])
@@ -174,11 +176,11 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
     outcome = run_plan(
         [PlannedLaunch(case_from(CASE), 0, 1, 0)], tmp_path, size="ci", deadline_s=5.0, progress=Lines("test")
     )
-    found = next(Store(tmp_path).records())
-    assert outcome.not_runnable == 1 and found.failure is not None
+    launch = next(Store(tmp_path).records())
+    assert outcome.not_runnable == 1 and launch.failure is not None
     assert (
-        "`scaleproof profile --workload dnn_digits --batch 4`" in found.failure.advice
-        and "\n" not in found.failure.advice
+        "`scaleproof profile --workload dnn_digits --batch 4`" in launch.failure.advice
+        and "\n" not in launch.failure.advice
     )
 
 
@@ -295,16 +297,16 @@ def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() 
     assert trace.full_share(0, 3 * second, 0.1) == 0 and trace.full_share(3 * second, 4 * second, 0.1) == 1
     assert IdleTrace().full_share(0, second, 0.1) is None
     region = [{"start": pace(0, 0, 0, 0), "end": pace(16 * HZ, 12 * HZ, 0, 8 * second)}]
-    found = crowding(region, [], trace)
-    assert found.idle == 0.75 and found.full == 0.25
-    assert "for 25% of the time less than 10% of the cores was idle" in saturation(found)[0].message
+    crowded = crowding(region, [], trace)
+    assert crowded.idle == 0.75 and crowded.full == 0.25
+    assert "for 25% of the time less than 10% of the cores was idle" in saturation(crowded)[0].message
 
 
 def test_waiting_for_a_quota_saturates_though_cores_are_idle() -> None:
     second = 10**9
 
     def looks(*waited: tuple[int, int] | None) -> IdleTrace:
-        return IdleTrace([Look(at * second, at * 2 * HZ, at * HZ, told) for at, told in enumerate(waited)])
+        return IdleTrace([Look(at * second, at * 2 * HZ, at * HZ, waited_ns) for at, waited_ns in enumerate(waited)])
 
     trace = looks(*((us, us) for us in (0, 0, 100_000, 300_000, 900_000)))
     assert (
@@ -324,7 +326,7 @@ def test_each_way_to_saturate_the_cores_is_told_and_a_quiet_launch_has_no_warnin
     quiet = Crowding(idle=0.5, queued=0.02, late=0.01)
     assert saturation(quiet) == saturation(Crowding()) == []
     wrong = [replace(quiet, idle=0.05), replace(quiet, late=0.1)]
-    assert [[warning.code for warning in saturation(found)] for found in wrong] == [["saturated"]] * 2
+    assert [[warning.code for warning in saturation(trace)] for trace in wrong] == [["saturated"]] * 2
     assert saturation(replace(quiet, queued=0.5)) == []
     assert "5% of the cores' time was idle" in saturation(wrong[0])[0].message
 

@@ -60,7 +60,7 @@ number = 3
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "engineers_models.py").write_text(MODELS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -72,22 +72,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_every_network_of_the_house_is_found_again_from_its_module(name: str, monkeypatch: pytest.MonkeyPatch):
     network: Network = registry.load("workload", name)(None, 1.0)
     monkeypatch.setattr(sys.modules[__name__], "made", lambda: module_of(network), raising=False)
-    found, unused = traced.trace(
+    traced_network, unused = traced.trace(
         f"{__name__}:made", [traced.Input(network.input_shape, "int64" if network.vocabulary else "float32")]
     )
-    assert (found.parameters, found.mac, unused) == (network.parameters, network.mac, [])
-    assert [sum(variable.elements for variable in layer.variables) for layer in found.trainable] == [
+    assert (traced_network.parameters, traced_network.mac, unused) == (network.parameters, network.mac, [])
+    assert [sum(variable.elements for variable in layer.variables) for layer in traced_network.trainable] == [
         layer.weights + layer.biases for layer in network.trainable
     ]
     if name not in (
         "lstm",
         "gru",
     ):  # their tables tell products with the input from those with the state; a trace does not
-        assert found.train_flop == network.train_flop
+        assert traced_network.train_flop == network.train_flop
 
 
-def test_parameters_stand_where_they_are_first_used_and_products_where_they_happen(here: str):
-    network, unused = traced.trace(f"{here}:Tied", traced.parse_inputs("int64:5"))
+def test_parameters_stand_where_they_are_first_used_and_products_where_they_happen(models: str):
+    network, unused = traced.trace(f"{models}:Tied", traced.parse_inputs("int64:5"))
     by_name = {layer.name: layer for layer in network.layers}
     assert [layer.name for layer in network.layers] == ["embed", "attention", "twice", "frozen", "twice#2", "body"]
     assert sum(variable.elements for variable in by_name["embed"].variables) == 50 * 16
@@ -105,12 +105,12 @@ def test_parameters_stand_where_they_are_first_used_and_products_where_they_happ
     assert unused == ["unused.weight", "unused.bias"]
 
 
-def test_a_constructor_that_looks_at_values_is_run_with_memory(here: str):
-    assert traced.trace(f"{here}:CountsRates", traced.parse_inputs("4"))[0].parameters == 20
+def test_a_constructor_that_looks_at_values_is_run_with_memory(models: str):
+    assert traced.trace(f"{models}:CountsRates", traced.parse_inputs("4"))[0].parameters == 20
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "says"),
+    ("name", "shape", "message"),
     [
         ("nowhere.models:cnn", "3x8x8", "no module 'nowhere'"),
         ("engineers_models:cmn", "3x8x8", "has no 'cmn'; did you mean 'cnn'?"),
@@ -125,27 +125,27 @@ def test_a_constructor_that_looks_at_values_is_run_with_memory(here: str):
         ("engineers_models:cnn", "1x8x8", "does not take --input 1x8x8"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_write(here: str, name: str, given: str | None, says: str):
+def test_a_mistake_is_one_line_that_says_what_to_write(models: str, name: str, shape: str | None, message: str):
     with pytest.raises(SpecError) as mistake:
-        traced.trace(name, None if given is None else traced.parse_inputs(given))
-    assert says in str(mistake.value)
+        traced.trace(name, None if shape is None else traced.parse_inputs(shape))
+    assert message in str(mistake.value)
     assert "\n" not in str(mistake.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [("3x", "is no shape"), ("flot32:3", "did you mean 'float32'?"), ("0x3", "a side of 0"), ("", "is no shape")],
 )
-def test_a_shape_that_is_none_is_said_so(text: str, says: str):
-    with pytest.raises(SpecError, match=says.replace("?", r"\?")):
+def test_a_shape_that_is_none_is_said_so(text: str, message: str):
+    with pytest.raises(SpecError, match=message.replace("?", r"\?")):
         traced.parse_inputs(text)
 
 
 def test_inputs_are_shown_as_they_are_written():
-    assert [str(found) for found in traced.parse_inputs("3x224x224, int64:128")] == ["3x224x224", "int64:128"]
+    assert [str(shape) for shape in traced.parse_inputs("3x224x224, int64:128")] == ["3x224x224", "int64:128"]
 
 
-def test_tracing_leaves_the_module_as_it_was(here: str, monkeypatch: pytest.MonkeyPatch):
+def test_tracing_leaves_the_module_as_it_was(models: str, monkeypatch: pytest.MonkeyPatch):
     module = nn.Linear(4, 4, device="meta")
     monkeypatch.setattr(sys.modules[__name__], "kept", module, raising=False)
     traced.trace(f"{__name__}:kept", traced.parse_inputs("4"))

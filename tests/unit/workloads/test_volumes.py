@@ -55,8 +55,8 @@ def test_volumes_of_one_layer_are_those_of_the_formulas(name: str) -> None:
     network = one_layer(inputs, outputs)
     assert closed_form_groups(network, nodes, minibatch) == pytest.approx(optimum, abs=0.005)
     for groups, expected in table.items():
-        found = volume(network, nodes, minibatch, groups)
-        assert (found.comm_model + found.comm_data) / MB == pytest.approx(expected, rel=0.006)
+        volumes = volume(network, nodes, minibatch, groups)
+        assert (volumes.comm_model + volumes.comm_data) / MB == pytest.approx(expected, rel=0.006)
 
 
 def test_the_closed_form_knows_nothing_of_the_ends_where_the_fewest_bytes_may_be() -> None:
@@ -68,7 +68,7 @@ def test_the_closed_form_knows_nothing_of_the_ends_where_the_fewest_bytes_may_be
     assert (formula_groups(dnn, 8, 1024), best_groups(dnn, 8, 1024)) == (1, 2), (
         "what a ring sends is less than the volumes, most so at 2 groups"
     )
-    assert [found.groups for found in volumes(network, 12, 24)] == [1, 2, 3, 4, 6, 12]
+    assert [volume.groups for volume in volumes(network, 12, 24)] == [1, 2, 3, 4, 6, 12]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_strips_cover_all_features_and_differ_by_at_most_one() -> None:
 
 
 def case(**fields: Any) -> TrainCase:
-    found = case_from(CASE | fields)
-    assert isinstance(found, TrainCase)
-    return found
+    parsed = case_from(CASE | fields)
+    assert isinstance(parsed, TrainCase)
+    return parsed
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"strategy.groups": 3}, "3 groups do not divide 4 ranks"),
         ({"transport": "gloo", "collective": "native"}, "an algorithm .ring, .... over a transport's sends"),
@@ -124,13 +124,13 @@ def case(**fields: Any) -> TrainCase:
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_what_cannot_be_is_one_line(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         case(**fields)
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         (
             {"ranks": 16, "strategy.groups": 1},
@@ -141,9 +141,9 @@ def test_what_cannot_be_is_one_line(fields: dict[str, Any], words: str) -> None:
     ],
 )
 def test_networks_that_cannot_be_divided_are_one_line_before_any_process_starts(
-    fields: dict[str, Any], words: str
+    fields: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SpecError, match=words):
+    with pytest.raises(SpecError, match=message):
         check_workload(case(**fields))
 
 

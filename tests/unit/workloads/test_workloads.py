@@ -176,12 +176,12 @@ def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], me
 )
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, workload: str, ranks: int) -> None:
-    one, several = train_case(data=data, workload=workload), train_case(data=data, workload=workload, ranks=ranks)
-    network = network_of(one)
-    whole, parts = open_data(one, network, 7, 0), [open_data(several, network, 7, rank) for rank in range(ranks)]
+    single, several = train_case(data=data, workload=workload), train_case(data=data, workload=workload, ranks=ranks)
+    network = network_of(single)
+    undivided, parts = open_data(single, network, 7, 0), [open_data(several, network, 7, rank) for rank in range(ranks)]
     for step in (0, 1, 200):
-        assert np.array_equal(whole.batch(step).inputs, np.concatenate([part.batch(step).inputs for part in parts]))
-        assert np.array_equal(whole.batch(step).labels, np.concatenate([part.batch(step).labels for part in parts]))
+        assert np.array_equal(undivided.batch(step).inputs, np.concatenate([part.batch(step).inputs for part in parts]))
+        assert np.array_equal(undivided.batch(step).labels, np.concatenate([part.batch(step).labels for part in parts]))
 
 
 def test_digits_train_and_test_are_apart_and_depend_on_the_seed() -> None:
