@@ -76,12 +76,12 @@ def test_what_a_node_sends_is_delayed_and_then_shaped(mbit, delay_ms, lines):
 
 def test_command_lines_name_memory_tap_and_first_program():
     plan = GuestPlan(nodes=2, commands=[], memory_mib=700)
-    words = uml.command(Path("/k/linux"), plan, 1, Path("/s/init-1"), Path("/s"))
-    assert words[:2] == ["/k/linux", "mem=700M"] and "init=/s/init-1" in words
-    assert f"vec0:transport=tap,ifname={bridge.tap(1)},depth=64,mac={bridge.mac(1)},mtu=4500" in words
-    words = qemu.command(Path("/k"), plan, 1, Path("/s/start-1"))
-    assert words[words.index("-m") + 1] == "700"
-    assert words[words.index("-append") + 1].endswith("scaleproof.start=/s/start-1")
+    argv = uml.command(Path("/k/linux"), plan, 1, Path("/s/init-1"), Path("/s"))
+    assert argv[:2] == ["/k/linux", "mem=700M"] and "init=/s/init-1" in argv
+    assert f"vec0:transport=tap,ifname={bridge.tap(1)},depth=64,mac={bridge.mac(1)},mtu=4500" in argv
+    argv = qemu.command(Path("/k"), plan, 1, Path("/s/start-1"))
+    assert argv[argv.index("-m") + 1] == "700"
+    assert argv[argv.index("-append") + 1].endswith("scaleproof.start=/s/start-1")
 
 
 def ethernet(protocol: int, body: bytes) -> bytes:
@@ -112,9 +112,9 @@ def pcap(path: Path, frames: list[bytes]) -> Path:
 def test_a_capture_counts_operations_messages_and_payload(tmp_path):
     write = [roce(6, 0, 16, 4096), roce(7, 1, 0, 4096), roce(9, 2, 4, 101, 3)]
     frames = [*write, roce(17, 2, 4, 0), roce(12, 3, 16, 0), roce(16, 3, 4, 300), roce(10, 4, 16, 8), roce(4, 5, 0, 64)]
-    found = capture.count(pcap(tmp_path / "wire.pcap", frames))
-    assert found["frames"] == 8 and found["bytes"] == sum(map(len, frames))
-    assert found["roce"] == {
+    counts = capture.count(pcap(tmp_path / "wire.pcap", frames))
+    assert counts["frames"] == 8 and counts["bytes"] == sum(map(len, frames))
+    assert counts["roce"] == {
         "operations": {
             "ACKNOWLEDGE": 1,
             "READ_REQUEST": 1,
@@ -132,10 +132,10 @@ def test_a_capture_counts_operations_messages_and_payload(tmp_path):
 
 
 def test_what_is_sent_again_counts_once_as_payload(tmp_path):
-    found = capture.count(
+    counts = capture.count(
         pcap(tmp_path / "wire.pcap", [roce(10, 7, 16, 512), roce(10, 7, 16, 512), roce(17, 7, 4, 0), roce(17, 7, 4, 0)])
     )
-    assert (found["roce"]["payload_bytes"], found["roce"]["again"]) == (512, 1)
+    assert (counts["roce"]["payload_bytes"], counts["roce"]["again"]) == (512, 1)
 
 
 def test_other_traffic_is_counted_apart_from_the_fabrics_own_probe(tmp_path):
@@ -147,7 +147,7 @@ def test_other_traffic_is_counted_apart_from_the_fabrics_own_probe(tmp_path):
         ethernet(0x86DD, bytes(60)),
     ]
     kinds = capture.count(pcap(tmp_path / "wire.pcap", frames))["kinds"]
-    assert {kind: found["frames"] for kind, found in kinds.items()} == {"arp": 1, "ipv6": 1, "probe": 2, "tcp": 1}
+    assert {kind: counts["frames"] for kind, counts in kinds.items()} == {"arp": 1, "ipv6": 1, "probe": 2, "tcp": 1}
 
 
 def test_what_is_no_capture_is_refused(tmp_path):
@@ -205,7 +205,7 @@ def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("link", "message"),
     [
         ({"rtt_ms": 10.4, "mbit": 95.0}, None),
         ({"rtt_ms": 9.0, "mbit": 95.0}, "node 0 9 ms there and back, 10 set"),
@@ -216,9 +216,9 @@ def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
         (None, None),
     ],
 )
-def test_a_link_that_does_not_give_what_was_set_is_told(found, said):
-    warnings = link_warnings({"link_delay_ms": 5.0, "link_mbit": 100.0, "found": [found]})
-    assert [said in warning.message for warning in warnings] == ([True] if said else [])
+def test_a_link_that_does_not_give_what_was_set_is_told(link, message):
+    warnings = link_warnings({"link_delay_ms": 5.0, "link_mbit": 100.0, "found": [link]})
+    assert [message in warning.message for warning in warnings] == ([True] if message else [])
     assert link_warnings(None) == []
 
 

@@ -16,15 +16,15 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interface", "said"),
+    ("interface", "message"),
     [("lo0", "did you mean 'lo'?"), ("mlx5_9:1", "did you mean 'mlx5_0:1'?"), ("rxe0:1:900", "mlx5_0:1")],
 )
-def test_the_nearest_name_is_told_on_the_host(interface: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_name_is_told_on_the_host(interface: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device(monkeypatch)
     obstacle = Host(interface).obstacle()
     assert obstacle is not None
     why, advice = obstacle
-    assert why.startswith(f"unknown interface {interface!r}; ") and said in why
+    assert why.startswith(f"unknown interface {interface!r}; ") and message in why
     assert "`interface`" in advice and "\n" not in why + advice
 
 

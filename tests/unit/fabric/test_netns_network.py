@@ -70,12 +70,12 @@ def walk(network: EmulatedNetwork, number: int, to: int) -> list[str]:
     passed = [at.vertex]
     while True:
         pair = next(pair for pair in network.ends if at in pair)
-        there = pair[1] if pair[0] == at else pair[0]
-        passed.append(there.vertex)
-        if there.node is not None:
-            assert (there.node, there.mac) == (route.via, route.mac)
+        neighbour = pair[1] if pair[0] == at else pair[0]
+        passed.append(neighbour.vertex)
+        if neighbour.node is not None:
+            assert (neighbour.node, neighbour.mac) == (route.via, route.mac)
             return passed
-        port = next(port for mac, port in network.forwarding[there.vertex] if mac == route.mac)
+        port = next(port for mac, port in network.forwarding[neighbour.vertex] if mac == route.mac)
         at = next(end for pair in network.ends for end in pair if end.interface == port)
 
 
@@ -110,10 +110,10 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
     )
     assert rate_probers(emulated_network(thin)) == {0, 1}, "one way through the trunk in each direction"
     assert rate_probers(emulated_network(ring(4))) == set(range(4))
-    found = {
+    paths = {
         mbit: rate_probers(emulated_network(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)
     }
-    assert found == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
+    assert paths == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
 
 
 def test_a_slow_way_shares_no_link_with_a_fast_one():
@@ -134,8 +134,8 @@ def test_a_slow_way_shares_no_link_with_a_fast_one():
 def test_switches_are_taken_before_other_nodes():
     """node0 to node1 over two switches, though node2 links both."""
     edges = [
-        Link((one, other), None, 0.0)
-        for one, other in (
+        Link((source, destination), None, 0.0)
+        for source, destination in (
             ("node0", "a"),
             ("a", "b"),
             ("b", "c"),
@@ -167,7 +167,7 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said"),
+    ("cluster", "message"),
     [
         (star("s", 2, 1e-3, 0.0), "node0 and switch has 0.001 Mbit/s after dilation and shrink; 0.01 is the least"),
         (star("wide", PORTS + 1, None, 0.0), "switch switch has 1024 links, and a bridge 1023 ports"),
@@ -177,14 +177,14 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
         ),
     ],
 )
-def test_what_cannot_be_built_is_told_in_one_line(cluster, said):
-    with pytest.raises(SpecError, match=said) as raised:
+def test_what_cannot_be_built_is_told_in_one_line(cluster, message):
+    with pytest.raises(SpecError, match=message) as raised:
         emulated_network(cluster)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("star: {gbit: 0}", "gbit"),
         ("star: {gbit: -1}", "gbit"),
@@ -199,12 +199,12 @@ def test_what_cannot_be_built_is_told_in_one_line(cluster, said):
         ("nodes: 2\nlinks: [{between: [node0, node1], gbit: 1, cuont: 2}]", "did you mean 'count'"),
     ],
 )
-def test_a_bad_description_is_one_line_with_file_and_place(tmp_path, text, said):
+def test_a_bad_description_is_one_line_with_file_and_place(tmp_path, text, message):
     file = tmp_path / "bad.yaml"
     file.write_text(f"summary: bad\nsource: a test\n{text}\n")
     with pytest.raises(SpecError) as raised:
         load_cluster(str(file), 2)
-    assert said in str(raised.value) and "bad.yaml" in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value) and "bad.yaml" in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_more_nodes_than_addresses_are_refused():
@@ -288,10 +288,12 @@ def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
 
 
 def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():
-    words = options_over({"node0": 2, "node1": 1}, "eth0")
-    assert words[:4] == ["-n", "3", "--host", "node0:2,node1:1"]
-    assert words[words.index("plm_ssh_agent") + 1].endswith("-m scaleproof.fabric.netns.node_shell")
-    assert words[words.index("btl") + 1] == "self,tcp" and words[words.index("btl_tcp_if_include") + 1] == "eth0"
+    options = options_over({"node0": 2, "node1": 1}, "eth0")
+    assert options[:4] == ["-n", "3", "--host", "node0:2,node1:1"]
+    assert options[options.index("plm_ssh_agent") + 1].endswith("-m scaleproof.fabric.netns.node_shell")
+    assert (
+        options[options.index("btl") + 1] == "self,tcp" and options[options.index("btl_tcp_if_include") + 1] == "eth0"
+    )
 
 
 def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
@@ -302,8 +304,8 @@ def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
 
         def answer() -> None:
             opened = listener.accept()[0]
-            said, files, _, _ = socket.recv_fds(opened, 4096, 3)
-            opened.sendall(b"7" if said == b'"echo a b"' and len(files) == 3 else b"1")
+            request, files, _, _ = socket.recv_fds(opened, 4096, 3)
+            opened.sendall(b"7" if request == b'"echo a b"' and len(files) == 3 else b"1")
             opened.close()
 
         threading.Thread(target=answer).start()
@@ -331,40 +333,40 @@ def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
 
 
 def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monkeypatch):
-    waits = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    done = subprocess.Popen(["true"], start_new_session=True)
-    seen: list[int | None] = []
+    waiting = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    ended = subprocess.Popen(["true"], start_new_session=True)
+    exit_codes: list[int | None] = []
 
     def build(coordinator: NamespaceCoordinator) -> None:
-        coordinator.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((done, waits))]
+        coordinator.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((ended, waiting))]
         coordinator.quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
-        monkeypatch.setattr(coordinator.quota, "remove", lambda: seen.append(waits.poll()))
+        monkeypatch.setattr(coordinator.quota, "remove", lambda: exit_codes.append(waiting.poll()))
 
     monkeypatch.setattr(NamespaceCoordinator, "build", build)
-    monkeypatch.setattr(node_coordinator.signal, "signal", lambda *told: None)
+    monkeypatch.setattr(node_coordinator.signal, "signal", lambda *arguments: None)
     for number in (0, 1):
         (tmp_path / f"node-{number}.console").touch()
     write_json(tmp_path / "node-0.end", {"code": 0})
     plan = NamespacePlan(star("s", 2, None, 0.0), [["mpirun"], []])
     assert NamespaceCoordinator(tmp_path, plan, lambda number: 0).run() == 0
-    assert seen == [-9]
+    assert exit_codes == [-9]
 
 
 def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
-    found = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
-    assert not found.report()["in_effect"] and found.why
-    found.join(0)
+    quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+    assert not quota.report()["in_effect"] and quota.why
+    quota.join(0)
     assert core_quota.left("scaleproof-", tmp_path) == core_quota.remove("scaleproof-x", tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("cores", "limit", "told"),
+    ("cores", "limit", "in_effect"),
     [(0.04, "1000 25000", 0.04), (0.07, "1000 14286", 0.07), (1e-4, "1000 1000000", 1e-3), (2, "20000 10000", 2)],
 )
-def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, told):
+def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, in_effect):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
-    assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).report()["cores"] == told
+    assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).report()["cores"] == in_effect
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == limit
 
 
@@ -378,13 +380,15 @@ def test_version_two_groups_get_a_quota_per_period(tmp_path):
 
 
 def of_rank(
-    rank: int, asked: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1"
+    rank: int, asked_bytes: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1"
 ) -> RankNetwork:
     zero = dict.fromkeys(("rx_bytes", "rx_packets", "tx_bytes", "tx_packets"), 0)
     after = {
         name: {**zero, "tx_bytes": count, "rx_bytes": (received or {}).get(name, 0)} for name, count in sent.items()
     }
-    return RankNetwork(rank=rank, namespace=node, asked_bytes=asked, before=dict.fromkeys(sent, zero), after=after)
+    return RankNetwork(
+        rank=rank, namespace=node, asked_bytes=asked_bytes, before=dict.fromkeys(sent, zero), after=after
+    )
 
 
 @pytest.mark.parametrize(
@@ -402,21 +406,21 @@ def of_rank(
     ],
 )
 def test_bytes_that_do_not_pass_a_nodes_links_are_seen(parts, moved):
-    [found] = carried(parts)
-    assert past_the_links(found) == moved
+    [traffic] = carried(parts)
+    assert past_the_links(traffic) == moved
 
 
 def test_a_link_is_judged_by_what_was_set_on_its_own_way():
-    found = [
+    links = [
         {"rtt_ms": 2.2, "set_rtt_ms": 2.0, "mbit": 47.0, "set_mbit": 50.0},
         {"rtt_ms": 0.1, "set_rtt_ms": 0.0, "mbit": 47.0, "set_mbit": 100.0},
     ]
-    [warning] = link_warnings({"found": found})
+    [warning] = link_warnings({"found": links})
     assert "node 1 47 Mbit/s, 100 set" in warning.message and "node 0" not in warning.message
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("link", "expected"),
     [
         ({"rtt_ms": None, "set_rtt_ms": 2.0, "set_mbit": None}, "node 0 no answer from the next node"),
         ({"rtt_ms": 2.1, "set_rtt_ms": 2.0, "mbit": None, "set_mbit": 50.0}, "node 0 no rate at all, 50 Mbit/s set"),
@@ -425,15 +429,15 @@ def test_a_link_is_judged_by_what_was_set_on_its_own_way():
         (None, None),
     ],
 )
-def test_a_link_that_gives_nothing_is_told(found, said):
-    messages = [warning.message for warning in link_warnings({"found": [found]})]
-    assert len(messages) == (said is not None) and all(str(said) in message for message in messages)
+def test_a_link_that_gives_nothing_is_told(link, expected):
+    messages = [warning.message for warning in link_warnings({"found": [link]})]
+    assert len(messages) == (expected is not None) and all(str(expected) in message for message in messages)
 
 
 def test_an_answer_is_waited_for_as_long_as_the_link_needs(tmp_path, monkeypatch):
     monkeypatch.setattr(probe, "address", lambda number: f"127.0.0.{number + 1}")
     monkeypatch.setattr(probe, "_Answers", lambda own: nullcontext())
-    monkeypatch.setattr(probe, "_meet", lambda *told: None)
+    monkeypatch.setattr(probe, "_meet", lambda *arguments: None)
     monkeypatch.setattr(probe, "_round_trips", lambda peer, answer_s: {"answer_s": answer_s})
     assert [probe.probe(tmp_path, 2, 0, None, rtt_ms)["answer_s"] for rtt_ms in (0.0, 100.0, 1000.0)] == [1.0, 1.0, 3.0]
 
