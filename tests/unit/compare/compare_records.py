@@ -36,7 +36,7 @@ def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, *
             for rank in range(2)
         ]
         started = f"2026-01-01T{at:02}:{index:02}:{len(prefix):02}.000+00:00"
-        whole = {
+        record_fields = {
             "case": chosen,
             "case_id": chosen.case_id,
             "plan_index": index,
@@ -46,8 +46,8 @@ def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, *
             **fields,
         }
         if fields.get("status") == "failed":
-            whole["failure"] = failure()
-        _commit(results, record(f"{prefix}{index:02}", **whole), time)
+            record_fields["failure"] = failure()
+        _commit(results, record(f"{prefix}{index:02}", **record_fields), time)
 
 
 def code(commit: str = "c0ffee", dirty: bool = False, digest: str = "d") -> Code:
@@ -81,26 +81,26 @@ def two_commits(folder: Path, second: tuple[float, ...], **fields: Any) -> Path:
     return folder
 
 
-def compared(results: Path, a: str = OLD, b: str = NEW, **asked: Any) -> Comparison:
+def compared(results: Path, a: str = OLD, b: str = NEW, **settings: Any) -> Comparison:
     """Two sides of a results folder; `asked`: the question."""
-    return build(select(a, results), select(b, results), Question(**asked))
+    return build(select(a, results), select(b, results), Question(**settings))
 
 
-def said(found: Comparison) -> dict[str, str]:
+def warning_messages(comparison: Comparison) -> dict[str, str]:
     """Warnings by code."""
-    return {warning.code: warning.message for warning in found.warnings}
+    return {warning.code: warning.message for warning in comparison.warnings}
 
 
-def _commit(results: Path, found: Record, micros: float) -> None:
+def _commit(results: Path, launch: Record, micros: float) -> None:
     rows = np.zeros(4, EVENT_DTYPE)
     rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = (
-        str(getattr(found.case, "operation", "loss")).encode(),
+        str(getattr(launch.case, "operation", "loss")).encode(),
         range(4),
         1024,
         round(micros * 1000),
     )
     rows["value"] = micros
     store = Store(results)
-    staging = store.staging / found.launch
+    staging = store.staging / launch.launch
     staging.mkdir(parents=True)
-    store.commit(staging, found, samples_table(dict.fromkeys(range(2), rows if found.status == "ok" else rows[:0])))
+    store.commit(staging, launch, samples_table(dict.fromkeys(range(2), rows if launch.status == "ok" else rows[:0])))

@@ -25,8 +25,8 @@ from tests.unit.compare.compare_records import (
     code,
     compared,
     launches,
-    said,
     two_commits,
+    warning_messages,
 )
 from tests.unit.records import case
 
@@ -39,25 +39,28 @@ def results(tmp_path: Path) -> Path:
     return two_commits(tmp_path / "results", SLOW)
 
 
-def run(results: Path, *words: str) -> int:
-    return main(["compare", *words, "--results", str(results)])
+def run(results: Path, *arguments: str) -> int:
+    return main(["compare", *arguments, "--results", str(results)])
 
 
 def test_a_slower_commit_is_worse_in_every_metric_by_its_direction(results: Path) -> None:
-    found = compared(results)
-    assert {row.metric: (row.finding, row.change) for row in found.rows} == {
+    comparison = compared(results)
+    assert {row.metric: (row.finding, row.change) for row in comparison.rows} == {
         "collective_latency": ("higher", "worse"),
         "algbw": ("lower", "worse"),
         "busbw": ("lower", "worse"),
     }
-    latency = found.rows[0]
+    latency = comparison.rows[0]
     assert (
         latency.ratio == pytest.approx(1.5)
         and latency.low is not None
         and 1.4 < latency.low < 1.5 < (latency.high or 0) < 1.6
     )
-    assert (latency.n, latency.floor, latency.nbytes, found.regressions) == ((8, 8), 0.05, 1024, 3)
-    assert "one after the other, not interleaved" in said(found)["not_interleaved"] and "rank-sum" in latency.test
+    assert (latency.n, latency.floor, latency.nbytes, comparison.regressions) == ((8, 8), 0.05, 1024, 3)
+    assert (
+        "one after the other, not interleaved" in warning_messages(comparison)["not_interleaved"]
+        and "rank-sum" in latency.test
+    )
 
 
 def test_fail_on_regression_is_1_when_b_is_worse_and_0_when_it_is_better_or_the_same(
@@ -71,19 +74,19 @@ def test_fail_on_regression_is_1_when_b_is_worse_and_0_when_it_is_better_or_the_
 
 
 def test_a_change_within_the_noise_floor_is_no_difference(tmp_path: Path) -> None:
-    found = compared(two_commits(tmp_path, tuple(1.01 * value for value in FAST)))
-    assert {row.change for row in found.rows} == {"no difference"} and found.regressions == 0
+    comparison = compared(two_commits(tmp_path, tuple(1.01 * value for value in FAST)))
+    assert {row.change for row in comparison.rows} == {"no difference"} and comparison.regressions == 0
 
 
 def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (results / "machines" / "m" / "profile.json").unlink()
-    found = compared(results)
+    comparison = compared(results)
     assert (
-        found.rows[0].change == "worse"
-        and found.regressions == 0
-        and said(found)["no_noise_floor"].endswith("`scaleproof calibrate`")
+        comparison.rows[0].change == "worse"
+        and comparison.regressions == 0
+        and warning_messages(comparison)["no_noise_floor"].endswith("`scaleproof calibrate`")
     )
     assert run(results, OLD, NEW) == 0
     capsys.readouterr()
@@ -93,8 +96,8 @@ def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(
 
 
 def test_every_metric_of_a_message_size_is_compared() -> None:
-    known = {name for columns in PER_SIZE.values() for name in columns}
-    assert [metric.name for metric in METRICS.values() if metric.size is not None and metric.name not in known] == []
+    names = {name for columns in PER_SIZE.values() for name in columns}
+    assert [metric.name for metric in METRICS.values() if metric.size is not None and metric.name not in names] == []
 
 
 def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tmp_path: Path) -> None:
@@ -116,26 +119,26 @@ def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tm
 
 
 def test_single_launches_are_shown_and_inconclusive(results: Path) -> None:
-    found = compared(results, "a00", "b00")
+    comparison = compared(results, "a00", "b00")
     assert (
-        {row.change for row in found.rows} == {"inconclusive"}
-        and found.rows[0].ratio == pytest.approx(1.5)
-        and found.tests == 0
+        {row.change for row in comparison.rows} == {"inconclusive"}
+        and comparison.rows[0].ratio == pytest.approx(1.5)
+        and comparison.tests == 0
     )
-    assert "few_launches" in said(found)
+    assert "few_launches" in warning_messages(comparison)
     assert run(results, "a00", "b00", "--fail-on", "regression") == 0
 
 
 def test_two_machines_are_labelled_and_count_only_when_asked(tmp_path: Path) -> None:
     results = two_commits(tmp_path, SLOW, machine="m2")
     calibrate(results, "m2", 0.08)
-    found = compared(results)
+    comparison = compared(results)
     assert (
-        {row.change for row in found.rows} == {"different machines"}
-        and found.regressions == 0
-        and "different_machines" in said(found)
+        {row.change for row in comparison.rows} == {"different machines"}
+        and comparison.regressions == 0
+        and "different_machines" in warning_messages(comparison)
     )
-    assert found.rows[0].finding == "higher" and found.rows[0].floor == 0.08
+    assert comparison.rows[0].finding == "higher" and comparison.rows[0].floor == 0.08
     assert run(results, OLD, NEW, "--fail-on", "regression") == 0
     assert run(results, OLD, NEW, "--fail-on", "regression", "--across-machines") == 1
 
@@ -143,20 +146,20 @@ def test_two_machines_are_labelled_and_count_only_when_asked(tmp_path: Path) -> 
 def test_the_number_of_comparisons_raises_every_p(tmp_path: Path) -> None:
     """Six blocks give p = 0.031 at least: enough for one row, not for one among three of which two show nothing."""
     cases = [case(sizes=[1024], iterations=4, warmup=0, arm=arm) for arm in ("slower", "same", "equal")]
-    for place, chosen in enumerate(cases):
-        second = tuple(1.5 * value for value in FAST[:6]) if place == 0 else FAST[:6][::-1]
-        launches(tmp_path, FAST[:6], f"a{place}", case=chosen, size="ci")
-        launches(tmp_path, second, f"b{place}", case=chosen, size="smoke")
+    for number, chosen in enumerate(cases):
+        second = tuple(1.5 * value for value in FAST[:6]) if number == 0 else FAST[:6][::-1]
+        launches(tmp_path, FAST[:6], f"a{number}", case=chosen, size="ci")
+        launches(tmp_path, second, f"b{number}", case=chosen, size="smoke")
     calibrate(tmp_path)
     (alone,) = compared(tmp_path, f"{cases[0].case_id}@size:ci", "@size:smoke", metrics=LATENCY[1:]).rows
     assert alone.change == "worse" and alone.p_adjusted == alone.p_value
     among = compared(tmp_path, "@size:ci", "@size:smoke", metrics=LATENCY[1:])
-    found = max(among.rows, key=lambda row: row.ratio or 0)
+    largest = max(among.rows, key=lambda row: row.ratio or 0)
     assert (
         among.tests == 3
-        and found.finding == "inconclusive"
-        and (found.p_adjusted or 0) > 0.05 > (found.p_value or 1)
-        and "--metric" in found.why
+        and largest.finding == "inconclusive"
+        and (largest.p_adjusted or 0) > 0.05 > (largest.p_value or 1)
+        and "--metric" in largest.why
     )
 
 
@@ -164,9 +167,12 @@ def test_a_case_of_which_no_launch_ended_well_in_b_is_a_regression(results: Path
     other = case(sizes=[2048], iterations=4, warmup=0)
     launches(results, FAST, "c", case=other, code=code("0ld"))
     launches(results, FAST[:2], "d", at=1, case=other, code=code("new", digest="e"), status="failed")
-    found = compared(results, metrics=("bytes_per_rank_ratio",))
-    assert [pair.all_failed for pair in found.pairs].count(True) == 1 == found.regressions
-    assert "1 of 2 cases" in said(found)["failed"] and "2 of 10 launches of B failed" in said(found)["failed_launches"]
+    comparison = compared(results, metrics=("bytes_per_rank_ratio",))
+    assert [pair.all_failed for pair in comparison.pairs].count(True) == 1 == comparison.regressions
+    assert (
+        "1 of 2 cases" in warning_messages(comparison)["failed"]
+        and "2 of 10 launches of B failed" in warning_messages(comparison)["failed_launches"]
+    )
     assert run(results, OLD, NEW, "--metric", "bytes_per_rank_ratio", "--fail-on", "regression") == 1
 
 
@@ -218,8 +224,8 @@ def test_what_differs_around_the_launches_is_told_and_warned_of(tmp_path: Path) 
         environment=THERE,
         facts={**OTHER_RANK, "seeds": {"hash": 2}},
     )
-    found = compared(tmp_path)
-    assert {(row.part, row.name): (row.a, row.b) for row in found.environment} == {
+    comparison = compared(tmp_path)
+    assert {(row.part, row.name): (row.a, row.b) for row in comparison.environment} == {
         ("code", "commit"): (("0ld",), ("new",)),
         ("code", "digest"): (("d",), ("e",)),
         ("code", "local changes"): (("no",), ("yes",)),
@@ -229,13 +235,13 @@ def test_what_differs_around_the_launches_is_told_and_warned_of(tmp_path: Path) 
         ("threads", "thread_pools.openblas (libopen)"): (("1",), ("2",)),
         ("variables", "OMP_NUM_THREADS"): (("1",), ("2",)),
     }
-    assert {row.part for row in found.environment if row.asked} == {"code"} and all(
-        row.matters for row in found.environment
+    assert {row.part for row in comparison.environment if row.asked} == {"code"} and all(
+        row.matters for row in comparison.environment
     )
-    assert "libnccl (2.18.1, build 1 in A, 2.19.3, build 2 in B)" in said(found)["unequal_libraries"]
-    assert {"unequal_machine", "unequal_threads", "unequal_variables", "local_changes"} <= said(
-        found
-    ).keys() and "unequal_code" not in said(found)
+    assert "libnccl (2.18.1, build 1 in A, 2.19.3, build 2 in B)" in warning_messages(comparison)["unequal_libraries"]
+    assert {"unequal_machine", "unequal_threads", "unequal_variables", "local_changes"} <= warning_messages(
+        comparison
+    ).keys() and "unequal_code" not in warning_messages(comparison)
 
 
 def test_a_fact_that_only_some_launches_of_a_side_share_is_shown_with_all_its_values(tmp_path: Path) -> None:
@@ -254,16 +260,16 @@ def test_a_number_that_changes_from_launch_to_launch_is_no_difference(tmp_path: 
 
 def test_launches_with_warnings_of_their_own_are_counted(tmp_path: Path) -> None:
     hot = Warning(code="throttled", message="m", advice="a")
-    found = compared(two_commits(tmp_path, FAST, warnings=[hot, hot]))
-    assert "'throttled': 0 of 8 of A and 8 of 8 of B" in said(found)["launch_warning"]
+    comparison = compared(two_commits(tmp_path, FAST, warnings=[hot, hot]))
+    assert "'throttled': 0 of 8 of A and 8 of 8 of B" in warning_messages(comparison)["launch_warning"]
 
 
 def test_a_set_against_itself_is_all_equal_and_says_so(results: Path) -> None:
-    found = compared(results, OLD, OLD)
+    comparison = compared(results, OLD, OLD)
     assert (
-        {row.change for row in found.rows} == {"no difference"}
-        and found.pairs[0].paired
-        and "8 launches" in said(found)["same_launches"]
+        {row.change for row in comparison.rows} == {"no difference"}
+        and comparison.pairs[0].paired
+        and "8 launches" in warning_messages(comparison)["same_launches"]
     )
 
 
@@ -277,8 +283,8 @@ def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(
 ) -> None:
     assert run(results, OLD, NEW, "--json") == 0
     out = capsys.readouterr()
-    found = Comparison.model_validate_json(out.out)
-    assert found == compared(results) and out.err == ""
+    comparison = Comparison.model_validate_json(out.out)
+    assert comparison == compared(results) and out.err == ""
     assert json.loads(out.out)["pairs"][0]["rows"][0]["p_adjusted"] < 0.05
 
 

@@ -161,18 +161,18 @@ def test_of_a_case_the_last_code_and_of_a_repetition_the_last_launch_count(tmp_p
     launches(tmp_path, FAST[:3], "b", at=1)
     launches(tmp_path, FAST[:1], "c", at=2)
     (group,) = groups(select("", tmp_path).records)
-    assert [found.launch for found in group.launches] == ["c00", "b01", "b02"] and group.left_out == 4
+    assert [launch.launch for launch in group.launches] == ["c00", "b01", "b02"] and group.left_out == 4
 
 
-def one(index: int, started_at: str, **fields: Any) -> Any:
+def launch_of(index: int, started_at: str, **fields: Any) -> Any:
     return record(f"a{index}", plan_index=index, seed=index, started_at=started_at, **fields)
 
 
 def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
-    a = [one(0, "2026-01-01T00:00:00"), one(1, "2026-01-01T00:03:00"), one(2, "2026-01-01T00:04:00")]
-    b = [one(1, "2026-01-01T00:02:00"), one(0, "2026-01-01T00:01:00")]
+    a = [launch_of(0, "2026-01-01T00:00:00"), launch_of(1, "2026-01-01T00:03:00"), launch_of(2, "2026-01-01T00:04:00")]
+    b = [launch_of(1, "2026-01-01T00:02:00"), launch_of(0, "2026-01-01T00:01:00")]
     pairs, why = pair_launches(a, b)
-    assert [(one.plan_index, other.plan_index) for one, other in pairs] == [(0, 0), (1, 1)] and why is None
+    assert [(first.plan_index, second.plan_index) for first, second in pairs] == [(0, 0), (1, 1)] and why is None
 
 
 @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
     ],
 )
 def test_other_launches_are_not_paired_and_why_is_said(other: dict[str, Any], reason: NotPaired) -> None:
-    a, b = [one(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
+    a, b = [launch_of(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
     assert pair_launches(a, b) == ([], reason)

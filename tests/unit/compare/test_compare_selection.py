@@ -56,7 +56,7 @@ def test_a_folder_is_taken_with_and_without_conditions(results: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("@amr:tcp", "unknown key 'amr'; did you mean 'arm'?"),
         ("@arm:tpc", "has arm 'tpc'; did you mean 'tcp'?"),
@@ -73,10 +73,10 @@ def test_a_folder_is_taken_with_and_without_conditions(results: Path) -> None:
         ("resluts", "no folder 'resluts'"),
     ],
 )
-def test_a_mistake_is_one_line_with_the_nearest_name(text: str, said: str, results: Path) -> None:
+def test_a_mistake_is_one_line_with_the_nearest_name(text: str, message: str, results: Path) -> None:
     with pytest.raises(SpecError) as raised:
         select(text, results)
-    assert said in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_a_folder_misspelt_names_the_one_beside_it(results: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from scaleproof.spec.errors import SpecError
 from tests.short_form import case_from
-from tests.unit.compare.compare_records import FAST, SLOW, code, compared, launches, said, two_commits
+from tests.unit.compare.compare_records import FAST, SLOW, code, compared, launches, two_commits, warning_messages
 
 
 @pytest.fixture
@@ -37,29 +37,32 @@ def suites_with(folder: Path, models: str) -> Path:
 
 
 def test_metrics_that_a_suite_adds_are_compared(results: Path, tmp_path: Path) -> None:
-    found = compared(results, metrics=("loudness", "at_size"), suites=suites_with(tmp_path, OWN))
-    assert [(row.metric, row.nbytes, row.unit, row.change) for row in found.rows] == [
+    comparison = compared(results, metrics=("loudness", "at_size"), suites=suites_with(tmp_path, OWN))
+    assert [(row.metric, row.nbytes, row.unit, row.change) for row in comparison.rows] == [
         ("loudness", None, "dB", "worse"),
         ("at_size", 1024, "s", "worse"),
     ]
-    assert "suite_missing" not in said(found)
+    assert "suite_missing" not in warning_messages(comparison)
 
 
 def test_a_metric_without_a_clock_needs_no_noise_floor_and_one_with_a_clock_cannot_get_one(
     results: Path, tmp_path: Path
 ) -> None:
     suites = suites_with(tmp_path, OWN)
-    found = compared(results, metrics=("loudness", "at_size"), suites=suites)
-    assert [(row.floor, row.regression) for row in found.rows] == [(0.0, True), (None, False)]
+    comparison = compared(results, metrics=("loudness", "at_size"), suites=suites)
+    assert [(row.floor, row.regression) for row in comparison.rows] == [(0.0, True), (None, False)]
     alone = compared(results, metrics=("at_size",), suites=suites)
-    assert "calibration measures none for the metrics that a suite adds" in said(alone)["no_noise_floor"]
+    assert "calibration measures none for the metrics that a suite adds" in warning_messages(alone)["no_noise_floor"]
 
 
 def test_a_suite_that_is_not_here_is_told(tmp_path: Path) -> None:
     own = case_from({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
     for prefix in ("a", "b"):
         launches(tmp_path, FAST, prefix, case=own, code=code(f"{prefix}0"))
-    assert "no suite gone is found here" in said(compared(tmp_path, "@commit:a0", "@commit:b0"))["suite_missing"]
+    assert (
+        "no suite gone is found here"
+        in warning_messages(compared(tmp_path, "@commit:a0", "@commit:b0"))["suite_missing"]
+    )
     with pytest.raises(SpecError, match="unknown metric 'loudness'.*not found here.*: gone"):
         compared(tmp_path, "@commit:a0", "@commit:b0", metrics=("loudness",))
 
