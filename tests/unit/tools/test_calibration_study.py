@@ -26,28 +26,28 @@ def study(noise: float, slowdown: float = 0.05, between_arms: float = 0.0, launc
 
 
 def test_on_a_quiet_machine_everything_is_shown() -> None:
-    found = design.outcome(study(0.01))
-    assert found["floor_allows"] and found["false_alarms"]["of"] == 200 and found["found"]["of"] == 100
+    outcome = design.outcome(study(0.01))
+    assert outcome["floor_allows"] and outcome["false_alarms"]["of"] == 200 and outcome["found"]["of"] == 100
     assert (
-        found["found"]["rate"] >= 0.95
-        and found["false_alarms"]["rate"] <= found["false_alarms_of_the_test_alone"]["rate"] <= 0.09
+        outcome["found"]["rate"] >= 0.95
+        and outcome["false_alarms"]["rate"] <= outcome["false_alarms_of_the_test_alone"]["rate"] <= 0.09
     )
-    assert found["slowdown_measured"] == pytest.approx(0.05, abs=0.003)
-    assert all(design.verdicts(found).values())
+    assert outcome["slowdown_measured"] == pytest.approx(0.05, abs=0.003)
+    assert all(design.verdicts(outcome).values())
 
 
 def test_on_a_noisy_machine_the_slowdown_is_mostly_inconclusive() -> None:
-    found = design.outcome(study(0.1))
+    outcome = design.outcome(study(0.1))
     assert (
-        not found["floor_allows"]
-        and found["found"]["rate"] < 0.1
-        and found["findings_on_the_slowdown"]["inconclusive"] > 75
+        not outcome["floor_allows"]
+        and outcome["found"]["rate"] < 0.1
+        and outcome["findings_on_the_slowdown"]["inconclusive"] > 75
     )
 
 
 def test_arms_that_do_differ_raise_too_many_alarms() -> None:
-    shown = design.verdicts(design.outcome(study(0.01, between_arms=0.03)))
-    assert not shown["false alarms within 5 %"]
+    verdicts = design.verdicts(design.outcome(study(0.01, between_arms=0.03)))
+    assert not verdicts["false alarms within 5 %"]
 
 
 def test_a_slowdown_that_is_not_there_is_not_shown() -> None:
@@ -76,16 +76,16 @@ def test_values_and_digests_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def kept_study() -> tuple[design.Values, dict[tuple[str, int], list[int]], dict[str, Any]]:
-    kept = json.loads(OUTCOME.read_text())
-    return *values_file.read(VALUES, kept["outcome"]["launches_per_arm"]), kept
+    stored = json.loads(OUTCOME.read_text())
+    return *values_file.read(VALUES, stored["outcome"]["launches_per_arm"]), stored
 
 
 def test_the_rates_of_the_kept_study_follow_from_its_values() -> None:
-    values, _, kept = kept_study()
+    values, _, stored = kept_study()
     again = design.outcome(values)
-    assert json.loads(json.dumps(again)) == kept["outcome"]
+    assert json.loads(json.dumps(again)) == stored["outcome"]
     assert all(design.verdicts(again).values())
-    assert kept["median_launch_s"] < 1
+    assert stored["median_launch_s"] < 1
 
 
 def test_the_values_of_the_kept_study_follow_from_its_digests() -> None:
@@ -97,11 +97,15 @@ def test_the_values_of_the_kept_study_follow_from_its_digests() -> None:
 
 
 def test_the_docs_give_the_kept_results() -> None:
-    kept = json.loads(OUTCOME.read_text())["outcome"]
+    stored = json.loads(OUTCOME.read_text())["outcome"]
     text = (Path(__file__).parents[3] / "docs" / "calibration.md").read_text()
     for name in ("false_alarms", "false_alarms_of_the_test_alone", "found"):
-        found = kept[name]
-        low, high = (f"{100 * found[end]:.1f}".removesuffix(".0") for end in ("low", "high"))
-        assert f"| {found['count']} of {found['of']} | {low} to {high} % |" in text
-    told = {"spreads by": kept["spread"], "noise floor of": kept["noise_floor"], "comparisons from": kept["detectable"]}
-    assert all(f"{words} {100 * value:.1f} %" in text for words, value in told.items())
+        rate = stored[name]
+        low, high = (f"{100 * rate[end]:.1f}".removesuffix(".0") for end in ("low", "high"))
+        assert f"| {rate['count']} of {rate['of']} | {low} to {high} % |" in text
+    percentages = {
+        "spreads by": stored["spread"],
+        "noise floor of": stored["noise_floor"],
+        "comparisons from": stored["detectable"],
+    }
+    assert all(f"{label} {100 * value:.1f} %" in text for label, value in percentages.items())

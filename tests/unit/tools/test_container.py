@@ -44,8 +44,10 @@ def test_what_it_copies_is_there_and_not_left_out() -> None:
 
 
 def test_it_leaves_out_what_a_clone_made_and_nothing_that_is_kept_in_git() -> None:
-    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    assert [path for path in filter(None, kept) if ignored(path) and not path.startswith("results/reference/")] == []
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    assert [path for path in filter(None, tracked) if ignored(path) and not path.startswith("results/reference/")] == []
     made = [
         line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line and not line.startswith("!")
     ]
@@ -54,9 +56,9 @@ def test_it_leaves_out_what_a_clone_made_and_nothing_that_is_kept_in_git() -> No
 
 def test_it_installs_what_set_up_asks_for_and_runs_it() -> None:
     (installed,) = [
-        re.split(r"\s+", found[1].strip())
+        re.split(r"\s+", match[1].strip())
         for line in of("RUN")
-        if (found := re.search(r"--no-install-recommends\s+([^&]+)", line))
+        if (match := re.search(r"--no-install-recommends\s+([^&]+)", line))
     ]
     assert {package.name for package in machine.ALWAYS} <= set(installed)
     assert {"openssh-client", "openssh-server"} <= set(installed), "the remote shell of the manifests"

@@ -85,8 +85,8 @@ def test_every_listed_difference_is_one_and_has_a_reason():
 def test_the_lock_pins_every_direct_dependency_as_asked():
     pins = {pin.name: pin.version for pin in read_lock(ROOT / "requirements.lock")}
     for text in pip_wanted():
-        wanted = Requirement(text)
-        assert wanted.specifier.contains(pins[normal(wanted.name)], prereleases=True), text
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(pins[normal(requirement.name)], prereleases=True), text
 
 
 def imported_modules() -> set[str]:
@@ -111,8 +111,8 @@ def test_every_direct_dependency_is_imported_or_run():
         for distribution in distributions:
             modules_of[normal(distribution)].add(module)
     used = imported_modules()
-    wanted = {normal(Requirement(text).name) for text in pip_wanted()}
-    assert {name for name in wanted if not modules_of[name] & used} == NOT_IMPORTED.keys()
+    required = {normal(Requirement(text).name) for text in pip_wanted()}
+    assert {name for name in required if not modules_of[name] & used} == NOT_IMPORTED.keys()
 
 
 def test_the_lock_is_exact_and_carries_no_address():

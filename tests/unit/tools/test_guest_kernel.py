@@ -44,13 +44,13 @@ def test_another_configuration_or_patch_is_another_kernel(cache, monkeypatch, pa
 
 def test_the_kernel_built_last_counts_where_the_compiler_changed(cache):
     for number, compiler in enumerate(("gcc13", "gcc12")):
-        place = guest_kernels.folder() / f"uml-{guest_kernels.digest()}-6.1-{compiler}" / "linux"
-        place.parent.mkdir(parents=True)
-        place.touch()
-        os.utime(place, (number, number))
-    found = guest_kernels.uml()
-    assert found is not None
-    assert found.parent.name.endswith("gcc12")
+        path = guest_kernels.folder() / f"uml-{guest_kernels.digest()}-6.1-{compiler}" / "linux"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        os.utime(path, (number, number))
+    kernel = guest_kernels.uml()
+    assert kernel is not None
+    assert kernel.parent.name.endswith("gcc12")
 
 
 def test_what_a_build_lacks_is_one_line_to_type(cache, monkeypatch):
@@ -115,15 +115,15 @@ def test_packages_for_guests_stop_only_tests(monkeypatch):
 def test_pyverbs_is_the_one_folder_of_debians_python(tmp_path, monkeypatch):
     import sys
 
-    site = tmp_path / f"venv/lib/python3.{sys.version_info.minor}/site-packages"
-    site.mkdir(parents=True)
+    site_packages = tmp_path / f"venv/lib/python3.{sys.version_info.minor}/site-packages"
+    site_packages.mkdir(parents=True)
     monkeypatch.setattr(guests, "PYVERBS", tmp_path / "absent")
     assert not guests.link_pyverbs(tmp_path / "venv")
     (tmp_path / "debian").mkdir()
     monkeypatch.setattr(guests, "PYVERBS", tmp_path / "debian")
     assert guests.link_pyverbs(tmp_path / "venv")
     assert guests.link_pyverbs(tmp_path / "venv")
-    assert os.readlink(site / "pyverbs") == str(tmp_path / "debian")
+    assert os.readlink(site_packages / "pyverbs") == str(tmp_path / "debian")
 
 
 def module(folder: Path, name: str, depends: str) -> None:

@@ -6,9 +6,9 @@ from tools import metric_pages
 
 
 def test_every_metric_has_its_page_and_no_page_is_left_over() -> None:
-    wanted = metric_pages.pages()
-    kept = {path.stem: path.read_text() for path in metric_pages.PAGES.glob("*.md")}
-    assert kept == wanted, "type `python -m tools.metric_pages`"
+    generated = metric_pages.pages()
+    stored = {path.stem: path.read_text() for path in metric_pages.PAGES.glob("*.md")}
+    assert stored == generated, "type `python -m tools.metric_pages`"
 
 
 def test_every_page_says_what_its_metric_is() -> None:

@@ -58,13 +58,13 @@ def test_the_repository_holds_no_archive() -> None:
 
 def test_the_kept_records_give_the_kept_verdicts_again(tmp_path: Path) -> None:
     text_records.unpack(tmp_path)
-    kept = {(verdict.id, verdict.evidence): verdict for verdict in verdicts.read()}
+    stored = {(verdict.id, verdict.evidence): verdict for verdict in verdicts.read()}
     judged = set()
     for suite, experiment in text_records.EXPERIMENTS:
         for claim in judge_suite(load_suite(ROOT / "suites" / suite), "smoke", Store(tmp_path)):
             if claim.experiment != experiment:
                 continue
-            before = kept[claim.id, claim.evidence or ""]
+            before = stored[claim.id, claim.evidence or ""]
             assert (claim.verdict or "", claim.n) == (before.verdict, before.launches), claim.id
             assert (claim.ours is None) == (before.ours is None), claim.id
             assert claim.ours is None or claim.ours == pytest.approx(before.ours, rel=1e-5), claim.id

@@ -132,11 +132,11 @@ def test_a_wheel_that_was_being_written_when_set_up_died_does_not_count(tmp_path
 
 
 def test_torch_comes_from_pips_own_settings_else_from_the_cpu_index(tmp_path):
-    found, absent = Index(), Index(without="torch")
-    wheels(tmp_path / "a", found).fetch(LOCK, quiet(), None)
-    wheels(tmp_path / "b", absent).fetch(LOCK, quiet(), None)
-    assert not any("--extra-index-url" in call for call in found.calls)
-    assert [packages.DEFAULT_TORCH_INDEX in call for call in absent.calls] == [False, True, False]
+    with_torch, without_torch = Index(), Index(without="torch")
+    wheels(tmp_path / "a", with_torch).fetch(LOCK, quiet(), None)
+    wheels(tmp_path / "b", without_torch).fetch(LOCK, quiet(), None)
+    assert not any("--extra-index-url" in call for call in with_torch.calls)
+    assert [packages.DEFAULT_TORCH_INDEX in call for call in without_torch.calls] == [False, True, False]
 
 
 def test_torch_index_names_the_place(tmp_path):
@@ -162,10 +162,10 @@ def test_a_lock_line_is_a_normal_name_and_a_version(tmp_path):
 def test_an_environment_is_made_by_the_python_under_the_active_one(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "active")], check=True, timeout=60)
     code = "from tools.setup.packages import base_python; print(base_python())"
-    said = subprocess.run(
+    process = subprocess.run(
         [tmp_path / "active/bin/python", "-c", code], capture_output=True, text=True, timeout=60, check=True
     ).stdout
-    assert not Path(said.strip()).is_relative_to(tmp_path)
+    assert not Path(process.strip()).is_relative_to(tmp_path)
 
 
 def test_compiled_modules_are_linked_where_their_package_is(tmp_path):
@@ -189,11 +189,11 @@ def test_everything_a_wheel_depends_on_is_in_its_key():
 
 
 def test_progress_is_what_cmake_says():
-    told: list[str] = []
-    read = build.percent_of(told.append)
+    reports: list[str] = []
+    read = build.percent_of(reports.append)
     for line in ("running bdist_wheel", "  [ 42%] Building CXX object", ""):
         read(line)
-    assert told == ["starting", "42 %", "42 %"]
+    assert reports == ["starting", "42 %", "42 %"]
 
 
 def test_a_resumed_build_that_fails_starts_over_once(tmp_path, monkeypatch):
@@ -301,10 +301,10 @@ def test_a_line_off_a_terminal_has_step_title_and_time():
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_tools_of_others_are_installed_where_that_works_and_never_stop_the_set_up(tmp_path, monkeypatch, fails):
-    asked = []
+    commands = []
 
     def install(packages_, _log, _steps):
-        asked.extend(package.name for package in packages_)
+        commands.extend(package.name for package in packages_)
         if fails:
             raise SetupError("offline")
 
@@ -313,8 +313,8 @@ def test_tools_of_others_are_installed_where_that_works_and_never_stop_the_set_u
     monkeypatch.setattr(machine, "install_packages", install)
     out = io.StringIO()
     setup._system_packages([], setup.Cache("k", "h"), Steps(1, out))
-    assert asked[:3] == ["iperf3", "hyperfine", "time"]
-    assert {"flex", "bison"} < set(asked)
+    assert commands[:3] == ["iperf3", "hyperfine", "time"]
+    assert {"flex", "bison"} < set(commands)
     assert ("missing: suite crosscheck (iperf3 hyperfine time), builds the guests' kernel (" in out.getvalue()) is fails
 
 
@@ -345,13 +345,13 @@ def test_packages_do_not_start_their_daemons(tmp_path, monkeypatch):
 
 
 def test_executors_of_a_clones_profiles_are_linked_where_snakemake_finds_them_also_after_a_move(tmp_path: Path) -> None:
-    site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
-    site.mkdir(parents=True)
+    site_packages = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    site_packages.mkdir(parents=True)
     for clone in ("first", "second"):
         folder = tmp_path / clone / "profiles" / "kubernetes" / "snakemake_executor_plugin_mine"
         folder.mkdir(parents=True)
         for _ in range(2):
             packages.link_executors(tmp_path / clone, tmp_path / "venv")
-        assert (site / folder.name).readlink() == folder
+        assert (site_packages / folder.name).readlink() == folder
         (tmp_path / clone).rename(tmp_path / "gone")
         (tmp_path / "gone").rename(tmp_path / f"{clone}.gone")

