@@ -11,7 +11,7 @@ import pytest
 from scaleproof.core.record_schema import Placement, Record
 from scaleproof.record.placement import unlike
 from tests.unit.claims.test_judge import SPEEDUP, judged
-from tests.unit.compare.compare_records import FAST, NEW, OLD, code, compared, launches, said
+from tests.unit.compare.compare_records import FAST, NEW, OLD, code, compared, launches, warning_messages
 from tests.unit.records import case, placed, record
 
 LEAVES = {"n0": "top.left", "n1": "top.left", "n2": "top.right", "n3": "top.right", "n4": "other.far"}
@@ -85,15 +85,13 @@ def placed_commits(folder: Path, first: Placement, second: Placement) -> dict[st
     """Warnings of a comparison of two commits."""
     launches(folder, FAST, "a", code=code("0ld"), placement=first)
     launches(folder, FAST, "b", at=1, code=code("new"), placement=second)
-    return said(compared(folder, OLD, NEW))
+    return warning_messages(compared(folder, OLD, NEW))
 
 
 def test_a_comparison_warns_of_other_nodes(tmp_path: Path) -> None:
-    comparison = placed_commits(tmp_path, placed("n0", "n1"), placed("n2", "n1"))
-    assert comparison["different_nodes"].startswith(
-        "launches ran on different nodes: A on c/n0, c/n1; B on c/n1, c/n2; "
-    )
-    assert "one allocation" in comparison["different_nodes"] and "different_switches" not in comparison
+    messages = placed_commits(tmp_path, placed("n0", "n1"), placed("n2", "n1"))
+    assert messages["different_nodes"].startswith("launches ran on different nodes: A on c/n0, c/n1; B on c/n1, c/n2; ")
+    assert "one allocation" in messages["different_nodes"] and "different_switches" not in messages
 
 
 def test_a_comparison_on_the_same_nodes_does_not(tmp_path: Path) -> None:
