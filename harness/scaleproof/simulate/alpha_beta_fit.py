@@ -1,5 +1,5 @@
-"""alpha + beta n fitted to times over message sizes: relative least squares without negative parts, cut where a
-protocol changes."""
+"""Fits alpha + beta n to times over message sizes: non-negative least squares of relative errors, in segments where
+the protocol changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.optimize import nnls
 from scaleproof.spec.errors import SpecError
 
 LEAST_SIZES = 3
-"""Message sizes of a line: with two the fit says nothing of itself."""
+"""Message sizes that a line needs: two points always lie on a line, so they cannot show how well it fits."""
 MOST_SEGMENTS = 3
-"""Eager, rendezvous, and beyond the caches."""
+"""Eager protocol, rendezvous protocol, and messages larger than the caches."""
 BETTER_BY = 10.0
-"""A cut is made when it lowers AICc by more than this: then the data leave the simpler model essentially no support
-(Burnham and Anderson 2004, table 1)."""
+"""A segment is added when it lowers AICc by more than this: then the data give the simpler model essentially no
+support (Burnham and Anderson 2004, table 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Goodness:
-    """How well a model tells the medians it is shown with: R^2 of the logarithms of times, relative errors |model -
-    measured| / measured."""
+    """How well a model fits the medians: R^2 of the logarithms of times, relative errors |model - measured| /
+    measured."""
 
     r_squared: float
     median_error: float
@@ -42,7 +42,7 @@ class Goodness:
 
 
 def seconds(segments: tuple[Segment, ...], nbytes: np.ndarray) -> np.ndarray:
-    """Time in s of messages of `nbytes`."""
+    """Time in s of messages of `nbytes` bytes."""
     times = np.full(len(nbytes), segments[-1].alpha) + segments[-1].beta * nbytes
     for segment in reversed(segments[:-1]):
         times = np.where(nbytes <= (segment.upto_nbytes or 0), segment.alpha + segment.beta * nbytes, times)
@@ -51,14 +51,14 @@ def seconds(segments: tuple[Segment, ...], nbytes: np.ndarray) -> np.ndarray:
 
 def fit_line(nbytes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
     """alpha in s and beta in s per byte, both >= 0, with the least sum of squared relative errors."""
-    largest = float(nbytes.max()) or 1.0  # columns of like size: the solver's tolerance is absolute
+    largest = float(nbytes.max()) or 1.0  # scales both columns alike, since the solver's tolerance is absolute
     rows = np.column_stack([1 / times, nbytes / largest / times])
     (alpha, beta), _ = nnls(rows, np.ones(len(times)))
     return float(alpha), float(beta / largest)
 
 
 def fit_segments(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> tuple[Segment, ...]:
-    """One line for each piece; a cut is the number of sizes before it."""
+    """One line per segment. A cut is the number of sizes before it."""
     edges = [0, *cuts, len(nbytes)]
     segments = []
     for start, stop in itertools.pairwise(edges):
@@ -68,7 +68,8 @@ def fit_segments(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -
 
 
 def choose_cuts(nbytes: np.ndarray, times: np.ndarray) -> tuple[tuple[int, ...], dict[int, float]]:
-    """The cuts that AICc asks for, and the least AICc by number of segments. Every segment keeps LEAST_SIZES sizes."""
+    """The cuts that AICc selects, and the least AICc by number of segments. Every segment has at least LEAST_SIZES
+    sizes."""
     best: dict[int, tuple[float, tuple[int, ...]]] = {}
     for pieces in range(1, MOST_SEGMENTS + 1):
         for cuts in itertools.combinations(range(LEAST_SIZES, len(nbytes) - LEAST_SIZES + 1), pieces - 1):
@@ -91,28 +92,28 @@ def aicc(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> float:
     if count - parameters - 1 <= 0:
         return math.inf if cuts else 0.0
     errors = seconds(fit_segments(nbytes, times, cuts), nbytes) / times - 1
-    # Times are no better than the clock and the median: without a floor an exact line would be cut for rounding errors.
+    # Without this floor an exact line would be cut because of rounding errors of the clock and the median.
     mean_square = max(float(np.mean(errors**2)), 1e-8)
     return count * math.log(mean_square) + 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
 
 
 def goodness(nbytes: np.ndarray, times: np.ndarray, modelled: np.ndarray) -> Goodness:
-    """Of a model's times beside measured ones."""
-    measured, said = np.log(times), np.log(np.maximum(modelled, 1e-12))
-    spread = float(np.sum((measured - measured.mean()) ** 2))
+    """Compares a model's times with measured ones."""
+    log_measured, log_modelled = np.log(times), np.log(np.maximum(modelled, 1e-12))
+    spread = float(np.sum((log_measured - log_measured.mean()) ** 2))
     errors = np.abs(modelled - times) / times
     worst = int(np.argmax(errors))
-    share = 1 - float(np.sum((measured - said) ** 2)) / spread if spread else 0.0
+    share = 1 - float(np.sum((log_measured - log_modelled) ** 2)) / spread if spread else 0.0
     return Goodness(share, float(np.median(errors)), float(errors[worst]), int(nbytes[worst]))
 
 
-def checked(what: str, nbytes: np.ndarray, times: np.ndarray) -> None:
-    """SpecError for data that no line can be fitted to: `times` has a row per launch and a column per size."""
+def checked(label: str, nbytes: np.ndarray, times: np.ndarray) -> None:
+    """Raises SpecError for data that no line can be fitted to. `times` has a row per launch and a column per size."""
     if times.ndim != 2 or times.shape[1] != len(nbytes) or not len(times):
-        raise SpecError(f"{what}: no launch has times at all {len(nbytes)} message sizes")
+        raise SpecError(f"{label}: no launch has times at all {len(nbytes)} message sizes")
     if len(nbytes) < LEAST_SIZES:
-        raise SpecError(f"{what}: {len(nbytes)} message sizes; a line of time over size needs at least {LEAST_SIZES}")
+        raise SpecError(f"{label}: {len(nbytes)} message sizes; a line of time over size needs at least {LEAST_SIZES}")
     if (np.diff(nbytes) <= 0).any() or (nbytes < 0).any():
-        raise SpecError(f"{what}: message sizes must rise from one to the next")
+        raise SpecError(f"{label}: message sizes must increase")
     if not (np.isfinite(times) & (times > 0)).all():
-        raise SpecError(f"{what}: a time of 0 or below, or none, at a message size")
+        raise SpecError(f"{label}: a time is missing, zero or negative")

@@ -1,5 +1,5 @@
-"""Which alpha, beta and gamma a case is simulated with: this machine's, where its transport was fitted here, else
-stated ones with their ranges."""
+"""Chooses alpha, beta and gamma of a simulated case: the values fitted on this machine if its transport was fitted
+here, otherwise stated values with their ranges."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
 WIRE = 0.9564
-"""Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514
-(Ethernet header, no preamble or gap)."""
+"""Share of payload in the bytes that a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a
+frame of 1514 bytes (with Ethernet header, without preamble and gap)."""
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
-    """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says
-    otherwise. Else this machine's, taken as `scaleproof fit` left them. SpecError where the case wants fitted ones and
-    there are none."""
+    """Costs that a case is simulated with. A case that names a node type describes other hardware: it gets stated
+    costs, unless its option `costs` says otherwise. All other cases get the costs that `scaleproof fit` wrote for this
+    machine. Raises SpecError when the case requires fitted costs and there are none."""
     elsewhere = case.value("fabric.costs") == "stated" or (
         case.value("fabric.costs") is None and case.value("compute.profile") is not None
     )
@@ -59,7 +59,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
 
 
 def _simplified(case: AnyCase) -> list[str]:
-    """What of a case the simulator takes for something simpler."""
+    """Aspects of a case that the simulator simplifies."""
     simplifications = []
     if case.nodes < case.ranks and case.transport is not None:
         simplifications.append("messages inside a node cost the transport's alpha and beta, no link")
@@ -75,13 +75,13 @@ def _simplified(case: AnyCase) -> list[str]:
             "the sender's link"
         )
     if isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main":
-        whose = (
+        mover = (
             "the library's own threads move its calls"
             if case.collective == NATIVE
             else "nothing moves before the main thread waits for it"
         )
         simplifications.append(
-            f"communication by the main thread: {whose}; what it moves between two layers is left out"
+            f"communication by the main thread: {mover}; what it moves between two layers is left out"
         )
     mechanism = case.value("strategy.mechanism", "messages")
     if isinstance(case, TrainCase) and mechanism != "messages":
@@ -90,8 +90,8 @@ def _simplified(case: AnyCase) -> list[str]:
 
 
 def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
-    """Fits of the case's transport, the nearest first: over links as the case has them if there are any, then over
-    links that nobody slowed."""
+    """Fits of the case's transport, best match first: fits over links like those of the case, then fits over links
+    without a limit."""
     costs = read_costs(results, machine)
     of_transport = [
         fit
@@ -111,12 +111,12 @@ def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
 
 
 def _fabric(fit: TransportCost) -> FabricPlugin:
-    """What the transport was measured on."""
+    """The fabric that the transport was measured on."""
     return registry.get("fabric", fit.fabric)
 
 
 def _bounded(fit: TransportCost) -> TransportCost | None:
-    """What of a fit has intervals; None when its messages have none: how far off those are nobody knows."""
+    """The parts of a fit that have intervals; None when its messages have none, since their error is unknown then."""
     reduces = tuple(
         reduce.model_copy(
             update={"rounds": reduce.rounds if reduce.rounds and _sure(reduce.rounds.gamma_s_per_byte) else None}
@@ -139,7 +139,7 @@ def _sure(*parameters: Parameter) -> bool:
 
 
 def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
-    """Of a fit over a delayed link the delay is taken out: the link adds it."""
+    """The cost model of a fit. The delay of a delayed link is subtracted, because the simulated link adds it."""
     source = (
         f"fitted on this machine: {fit.transport} over fabric {fit.fabric}, interface {fit.interface}, {fit.evidence}"
     )
@@ -166,10 +166,10 @@ def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
 
 
 def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
-    """Of a transport without sends: what a ring's messages must cost for its calls to take as long as they do; reducing
-    is in them."""
+    """The cost model of a transport without point-to-point messages: what each message of a ring must cost, reduction
+    included, so that whole calls take as long as measured."""
     rounds = 2 * (reduces.ranks - 1)
-    parts = reduces.call.segments
+    segments = reduces.call.segments
 
     def share(parameter: Parameter, factor: float) -> Parameter:
         return Parameter(
@@ -179,13 +179,16 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
         )
 
     return CostModel(
-        upto_nbytes=tuple(None if one.upto_nbytes is None else one.upto_nbytes // reduces.ranks for one in parts),
+        upto_nbytes=tuple(
+            None if segment.upto_nbytes is None else segment.upto_nbytes // reduces.ranks for segment in segments
+        ),
         alphas=tuple(
-            _parameter(f"alpha {place} of {name}", share(one.alpha_s, 1 / rounds)) for place, one in enumerate(parts)
+            _parameter(f"alpha {number} of {name}", share(segment.alpha_s, 1 / rounds))
+            for number, segment in enumerate(segments)
         ),
         betas=tuple(
-            _parameter(f"beta {place} of {name}", share(one.beta_s_per_byte, reduces.ranks / rounds))
-            for place, one in enumerate(parts)
+            _parameter(f"beta {number} of {name}", share(segment.beta_s_per_byte, reduces.ranks / rounds))
+            for number, segment in enumerate(segments)
         ),
         gamma=Uncertain(f"gamma of {name}", 0.0),
         goodput=WIRE,
@@ -214,7 +217,8 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def _stated(case: AnyCase) -> CostModel:
-    """Of the family that the transport's descriptor names; of `libraries` where a case exchanges nothing."""
+    """Stated costs of the family that the transport's descriptor names; `libraries` for a case that exchanges
+    nothing."""
     family = case.plugin("transport").stated_costs if case.transport is not None else "libraries"
     kind = _table()[family]
     values = {name: Uncertain(f"{name} of {family}", *map(float, kind[name])) for name in ("alpha", "beta", "gamma")}

@@ -1,9 +1,9 @@
-"""Times of collectives by formula, beside the engine as a cross-check. p ranks, n bytes; a: s a message, b: s a byte
-sent, g: s a byte reduced.
+"""Closed-form times of collectives, to cross-check the engine. p: ranks; n: bytes; a: s per message; b: s per byte
+sent; g: s per byte reduced.
 
-Sources: comments in MPICH's source (src/mpi/coll), which give them for one message at a time in each direction of every
-rank's own link; Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH (2005).
-They are exact for a star with one rank a node and nothing else on it."""
+Sources: comments in MPICH's source (src/mpi/coll), for one message at a time in each direction of every rank's link;
+Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH (2005). The formulas are
+exact for a star with one rank per node and no other traffic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ring_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
 
 
 def ring_reduce_scatter(p: int, n: float, a: float, b: float, g: float) -> float:
-    """MPICH, reduce_scatter, pairwise exchange: as many bytes, other partners."""
+    """MPICH, reduce_scatter, pairwise exchange: the same number of bytes as in a ring, but other partners."""
     return (p - 1) * a + n * (p - 1) / p * (b + g)
 
 
@@ -32,8 +32,9 @@ def ring_broadcast(p: int, n: float, a: float, b: float) -> float:
 
 
 def halving_doubling_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
-    """Rabenseifner (MPICH, allreduce). Where p is no power of two, whole arrays go to the 2^k ranks before and from
-    them after; MPICH's comment writes p where 2^k takes part, here it is 2^k."""
+    """Rabenseifner (MPICH, allreduce). If p is no power of two, the other ranks send their whole arrays to 2^k ranks
+    before and receive the result after. MPICH's comment writes p in the formula; only 2^k ranks take part, so it is 2^k
+    here."""
     core = 2 ** floor(log2(p))
     exchange = 2 * log2(core) * a + 2 * n * (core - 1) / core * b + n * (core - 1) / core * g
     return exchange if core == p else exchange + 2 * a + 2 * n * b + n * g
@@ -50,7 +51,7 @@ def doubling_all_gather(p: int, n: float, a: float, b: float) -> float:
 
 
 def scatter_doubling_broadcast(p: int, n: float, a: float, b: float) -> float:
-    """A binomial scatter, then recursive doubling (van de Geijn; MPICH, bcast); p = 2^k."""
+    """Binomial scatter, then all-gather by recursive doubling (van de Geijn; MPICH, bcast); p = 2^k."""
     return 2 * log2(p) * a + 2 * n * (p - 1) / p * b
 
 
@@ -67,17 +68,18 @@ def tree_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
 def hierarchical_all_reduce(
     nodes: int, per_node: int, n: float, inside: tuple[float, float], between: tuple[float, float], g: float
 ) -> float:
-    """Ring reduce-scatter inside nodes, a ring between equal places of all nodes on that share, ring all-gather inside;
-    (a, b) inside and between. The `per_node` rings between nodes share every node's link."""
+    """Ring reduce-scatter inside nodes, ring all-reduce of that share between ranks with the same local rank, ring
+    all-gather inside nodes. `inside`, `between`: (a, b). The `per_node` rings between nodes share every node's
+    link."""
     share = n / per_node
     first = ring_reduce_scatter(per_node, n, *inside, g) + ring_all_gather(per_node, n, *inside)
     return first + ring_all_reduce(nodes, share, between[0], between[1] * per_node, g)
 
 
 def parameter_servers(p: int, k: int, n: float, a: float, b: float, g: float) -> float:
-    """n bytes in k equal tensors, one on each of the first k of p ranks, all of them workers: p - 1 gradients come in,
-    are summed, and the new value goes out to p - 1. The servers' links bind as long as k < p, since each of them
-    carries n (p - 1) / k, and a worker's at most n."""
+    """n bytes in k equal tensors, one on each of the first k of p ranks; all ranks are workers. Each server receives
+    p - 1 gradients, sums them, and sends the new value to p - 1 workers. While k < p the servers' links are the
+    bottleneck: a server's link carries n (p - 1) / k bytes, a worker's at most n."""
     if not 0 < k < p:
         raise ValueError(f"{k} servers among {p} ranks: the servers' links bind for 1 to p - 1 of them")
     return 2 * (a + (p - 1) * n / k * b) + (p - 1) * n / k * g
@@ -96,11 +98,10 @@ EXACT: dict[tuple[str, str], Formula] = {
     ("tree", "all_reduce"): tree_all_reduce,
     ("tree", "broadcast"): lambda p, n, a, b, g: tree_broadcast(p, n, a, b),
 }
-"""Algorithm and operation to the formula that our schedule must follow; of halving and doubling only the all-reduce for
-p that is no power of two."""
+"""Formula by algorithm and operation. Our schedules must take exactly this time."""
 EVERY_P = {("ring", operation) for operation in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")} | {
     ("halving_doubling", "all_reduce"),
     ("tree", "all_reduce"),
     ("tree", "broadcast"),
 }
-"""Those that hold for any number of ranks; the others for powers of two."""
+"""Formulas that hold for any number of ranks; the others hold for powers of two."""

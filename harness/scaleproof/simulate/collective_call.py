@@ -1,4 +1,4 @@
-"""A collective call of every rank: what it moves by which schedule, and when it starts and ends."""
+"""A collective call of all ranks: its schedule, its size, and when it starts and ends."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scaleproof.simulate.collective_schedules import Pattern
 
 @dataclass(slots=True)
 class Call:
-    """One collective call of every rank. `ready`: when each rank has what it gives, in s; `start` and `end` are found
-    out."""
+    """One collective call of all ranks. `ready`: when each rank's input is ready, in s. The engine fills in `start` and
+    `end`."""
 
     pattern: Pattern
     nbytes: float
     ready: np.ndarray
-    place: int = 0
-    """Low numbers go first where the order is by priority."""
+    priority: int = 0
+    """With bucket order by priority, lower numbers go first."""
     channel: int = 0
     start: np.ndarray = field(default_factory=lambda: np.empty(0))
     end: np.ndarray = field(default_factory=lambda: np.empty(0))

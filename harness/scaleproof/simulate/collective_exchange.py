@@ -1,5 +1,5 @@
-"""When collective calls start and end on every rank: in step where no two messages can meet on a link, else by the
-fluid engine."""
+"""When collective calls start and end on every rank: computed round by round if no two messages can share a link,
+otherwise by the fluid engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scaleproof.simulate.link_network import Network
 class Exchange:
     """Runs calls over a network. `nodes`: the node of each rank; `free`: when each rank's channels are free, in s.
 
-    `symmetry` False: nothing is shortened, for comparison."""
+    `symmetry` False: symmetric rounds are computed one by one, to check the shortcut."""
 
     def __init__(
         self, network: Network, nodes: Sequence[int], costs: MessageCosts, channels: int = 1, symmetry: bool = True
@@ -29,8 +29,8 @@ class Exchange:
         self._star = tuple(part[self.nodes] for part in network.star) if alone and network.star is not None else None
 
     def run(self, calls: Sequence[Call]) -> None:
-        """Fill in `start` and `end`. Calls of one channel go in the order given; a rank starts one when it is ready and
-        its channel is free."""
+        """Fill in `start` and `end`. Calls of one channel run in the order of `calls`. A rank starts a call when its
+        input is ready and its channel is free."""
         if self._star is not None and all(call.pattern.exclusive for call in calls):
             for call in calls:
                 call.start = np.maximum(call.ready, self.free[0])
@@ -40,30 +40,35 @@ class Exchange:
         FluidCalls(self.network, self.nodes, self.costs).run(calls, self.free)
 
     def _in_step(self, pattern: Pattern, nbytes: float, start: np.ndarray, star: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Exact on a star with a rank a node: a message goes when both its ends are in its round, so every link carries
-        one at a time."""
+        """Exact on a star with one rank per node: a message starts when both its ends have reached its round, so every
+        link carries one message at a time."""
         at = start.copy()
-        for one, times in pattern.rounds:
-            sent, reduced = self._message_s(one, nbytes, star)
-            whole = sent + reduced
-            together = self.symmetry and at.min() == at.max() and whole.min() == whole.max() and one.symmetric(len(at))
+        for round_, times in pattern.rounds:
+            sent, reduced = self._message_s(round_, nbytes, star)
+            duration = sent + reduced
+            together = (
+                self.symmetry
+                and at.min() == at.max()
+                and duration.min() == duration.max()
+                and round_.symmetric(len(at))
+            )
             if together:
-                at += times * whole[0]
+                at += times * duration[0]
                 continue
             for _ in range(times):
-                done = np.maximum(at[one.source], at[one.destination]) + sent
-                at[one.source] = done
-                at[one.destination] = np.maximum(at[one.destination], done + reduced)
+                arrived = np.maximum(at[round_.source], at[round_.destination]) + sent
+                at[round_.source] = arrived
+                at[round_.destination] = np.maximum(at[round_.destination], arrived + reduced)
         return at
 
-    def _message_s(self, one: Round, nbytes: float, star: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
+    def _message_s(self, round_: Round, nbytes: float, star: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
         up, down, delay = star
-        size = one.share * nbytes
-        rate = np.minimum(up[one.source], down[one.destination])
+        size = round_.share * nbytes
+        rate = np.minimum(up[round_.source], down[round_.destination])
         sent = (
             self.costs.alpha(size)
-            + delay[one.source]
-            + delay[one.destination]
+            + delay[round_.source]
+            + delay[round_.destination]
             + size * np.maximum(self.costs.beta(size), 1 / rate)
         )
-        return sent, np.where(one.reduces, self.costs.gamma * size, 0.0)
+        return sent, np.where(round_.reduces, self.costs.gamma * size, 0.0)

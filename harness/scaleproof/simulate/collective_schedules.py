@@ -1,4 +1,5 @@
-"""Collectives as rounds of messages, in arrays: the schedules that the engine executes, with parts of equal size."""
+"""Collectives as rounds of messages, in NumPy arrays: the schedules of our own collectives, with parts of equal
+size."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from scaleproof.collectives.message_schedule import Action, messages
 from scaleproof.spec.case import Operation
 
 PROBE = 1 << 10
-"""Elements per rank of the schedule that is compiled. Parts are taken as equal: an array that does not divide has parts
-that differ by one element."""
+"""Elements per rank of the schedule that is compiled. All parts count as equal; in an array that does not divide
+evenly they differ by one element."""
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Messages that go at once: who sends to whom, which share of the array, and whether the receiver reduces it."""
+    """Messages sent at the same time. Each has a source rank, a destination rank, a share of the array, and whether the
+    receiver reduces it."""
 
     source: np.ndarray
     destination: np.ndarray
@@ -27,13 +29,13 @@ class Round:
 
     @cached_property
     def exclusive(self) -> bool:
-        """No rank sends two messages, none receives two."""
+        """No rank sends or receives two messages."""
         return len(np.unique(self.source)) == len(self.source) and len(np.unique(self.destination)) == len(
             self.destination
         )
 
     def symmetric(self, ranks: int) -> bool:
-        """Every rank sends one message and receives one, all of one size and alike reduced."""
+        """Every rank sends one message and receives one, all of the same size, and all or none are reduced."""
         return (
             self.exclusive
             and len(self.source) == ranks
@@ -43,7 +45,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """A collective over `ranks`: rounds in order, each with how many times in a row it happens."""
+    """A collective over `ranks`: its rounds in order, each with the number of times it is repeated."""
 
     ranks: int
     rounds: tuple[tuple[Round, int], ...]
@@ -51,17 +53,17 @@ class Pattern:
     @property
     def exclusive(self) -> bool:
         """No rank ever sends or receives two messages in a round."""
-        return all(one.exclusive for one, _ in self.rounds)
+        return all(round_.exclusive for round_, _ in self.rounds)
 
     @property
     def sent(self) -> float:
         """Bytes that all ranks send for an array of one byte."""
-        return float(sum(one.share.sum() * times for one, times in self.rounds))
+        return float(sum(round_.share.sum() * times for round_, times in self.rounds))
 
 
 @lru_cache(maxsize=256)
 def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
-    """Compiled from the generator that our engine executes; rings from their rule, since they have 2 (p - 1) p
+    """Compiled from the generator that our collectives execute. Rings are built directly, since they have 2 (p - 1) p
     messages."""
     if algorithm == "ring" and operation != "broadcast" and ranks > 1:
         return _ring(operation, ranks)
@@ -83,48 +85,51 @@ def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
 
 
 def grouped(pattern: Pattern, groups: tuple[tuple[int, ...], ...], ranks: int) -> Pattern:
-    """The same collective in several groups of ranks at once, each of as many as the pattern has."""
-    places = np.array(groups)
-    if places.shape[1:] != (pattern.ranks,):
-        raise ValueError(f"groups of {pattern.ranks} ranks are asked for")
+    """The same collective in several groups of ranks at the same time; every group has `pattern.ranks` members."""
+    members = np.array(groups)
+    if members.shape[1:] != (pattern.ranks,):
+        raise ValueError(f"every group must have {pattern.ranks} ranks")
     rounds = [
         (
             Round(
-                places[:, one.source].ravel(),
-                places[:, one.destination].ravel(),
-                np.tile(one.share, len(groups)),
-                np.tile(one.reduces, len(groups)),
+                members[:, round_.source].ravel(),
+                members[:, round_.destination].ravel(),
+                np.tile(round_.share, len(groups)),
+                np.tile(round_.reduces, len(groups)),
             ),
             times,
         )
-        for one, times in pattern.rounds
+        for round_, times in pattern.rounds
     ]
     return Pattern(ranks, tuple(rounds))
 
 
 @lru_cache(maxsize=64)
 def hierarchical(algorithm: str, ranks: int, per_node: int) -> Pattern:
-    """An all-reduce in three parts: reduce-scatter inside each node, `algorithm` between equal places of all nodes on
-    that share, all-gather inside.
-
-    ValueError when the ranks do not fill nodes of `per_node`."""
+    """An all-reduce in three parts: reduce-scatter inside each node, all-reduce of that share by `algorithm` between
+    ranks with the same local rank, all-gather inside each node. Raises ValueError when the ranks do not fill nodes of
+    `per_node`."""
     if ranks % per_node:
         raise ValueError(f"{ranks} ranks do not fill nodes of {per_node}")
     if per_node == 1 or per_node == ranks:
         return pattern_of(algorithm, "all_reduce", ranks)
     nodes = tuple(tuple(range(first, first + per_node)) for first in range(0, ranks, per_node))
-    places = tuple(tuple(range(place, ranks, per_node)) for place in range(per_node))
+    peers = tuple(tuple(range(local_rank, ranks, per_node)) for local_rank in range(per_node))
     inside = [
         grouped(pattern_of("ring", operation, per_node), nodes, ranks).rounds
         for operation in ("reduce_scatter", "all_gather")
     ]  # type: ignore[arg-type]
-    between = grouped(pattern_of(algorithm, "all_reduce", ranks // per_node), places, ranks).rounds
-    scaled = [(Round(one.source, one.destination, one.share / per_node, one.reduces), times) for one, times in between]
+    between = grouped(pattern_of(algorithm, "all_reduce", ranks // per_node), peers, ranks).rounds
+    scaled = [
+        (Round(round_.source, round_.destination, round_.share / per_node, round_.reduces), times)
+        for round_, times in between
+    ]
     return Pattern(ranks, (*inside[0], *scaled, *inside[1]))
 
 
 def _ring(operation: Operation, ranks: int) -> Pattern:
-    """Every round each rank sends 1/p to the next one; the first p - 1 rounds of an all-reduce reduce."""
+    """In every round each rank sends 1/p of the array to the next rank. The first p - 1 rounds of an all-reduce
+    reduce."""
     source = np.arange(ranks)
     reducing, copying = (
         (Round(source, (source + 1) % ranks, np.full(ranks, 1 / ranks), np.full(ranks, reduces)), ranks - 1)
@@ -135,6 +140,6 @@ def _ring(operation: Operation, ranks: int) -> Pattern:
     )
 
 
-def _round(found: list[tuple[int, int, float, bool]]) -> Round:
-    source, destination, share, reduces = zip(*found, strict=True)
+def _round(moves: list[tuple[int, int, float, bool]]) -> Round:
+    source, destination, share, reduces = zip(*moves, strict=True)
     return Round(np.array(source), np.array(destination), np.array(share), np.array(reduces))

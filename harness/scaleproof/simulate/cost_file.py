@@ -1,4 +1,4 @@
-"""What simulation reads of a machine: results/machines/<id>/costs.json."""
+"""Fitted costs of a machine, as stored in results/machines/<id>/costs.json."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Part(BaseModel):
 
 
 class Parameter(_Part):
-    """A fitted value with its 95 % interval over launches; without one there were fewer than 6."""
+    """A fitted value with its 95 % interval over launches; no interval below 6 launches."""
 
     value: float
     low: float | None
@@ -35,8 +35,7 @@ class SegmentCost(_Part):
 
 
 class Fit(_Part):
-    """How well a model tells the medians: R^2 of logarithms, relative errors, and the size at which the largest error
-    is."""
+    """How well a model fits the medians: R^2 of logarithms, relative errors, and the size with the largest error."""
 
     r_squared: float
     median_error: float
@@ -45,7 +44,7 @@ class Fit(_Part):
 
 
 class Point(_Part):
-    """Measured at one size: median over launches in s with its interval, and what the model says."""
+    """One message size: the measured median over launches in s with its interval, and the model's time."""
 
     nbytes: int
     measured_s: float
@@ -55,7 +54,7 @@ class Point(_Part):
 
 
 class LineCost(_Part):
-    """alpha + beta n of a call over n bytes; `aicc` by number of segments says why there are as many as there are."""
+    """alpha + beta n of a call over n bytes. `aicc`, by number of segments, decided how many segments there are."""
 
     launches: int
     segments: tuple[SegmentCost, ...]
@@ -65,10 +64,10 @@ class LineCost(_Part):
 
 
 class RoundsCost(_Part):
-    """gamma under the transfer's alpha and beta and the rounds of `algorithm`; `assumed`: the library does not say
-    which one it runs.
+    """gamma, given the transfer's alpha and beta and the rounds of `algorithm`. `assumed`: the library does not report
+    which algorithm it runs.
 
-    `points` and `fit` are predictions: the gamma of each is fitted to the other sizes.
+    `points` and `fit` are predictions: gamma is fitted to all sizes but the predicted one.
     """
 
     algorithm: str
@@ -84,11 +83,11 @@ class AllReduceCost(_Part):
     ranks: int
     call: LineCost
     rounds: RoundsCost | None
-    """None: the transport has no ping-pong, so that nothing says what of a call is messages and what is reducing."""
+    """None: the transport has no ping-pong, so the time of messages and of reduction cannot be separated."""
 
 
 class TransportCost(_Part):
-    """Of one arm: where it ran, and what was fitted."""
+    """Costs of one arm: where it ran, and the fitted values."""
 
     arm: str
     transport: str
@@ -100,14 +99,14 @@ class TransportCost(_Part):
     interface: str
     evidence: Evidence
     transfer: LineCost | None
-    """One message from a rank to another, one way; None: it has no sends and receives."""
+    """One message from a rank to another, one way; None: the transport has no sends and receives."""
     all_reduces: tuple[AllReduceCost, ...]
     runs: tuple[str, ...]
-    """Launches behind it."""
+    """Launches that the costs were fitted to."""
 
 
 class Costs(_Part):
-    """One machine at one time; a new fit replaces it, the records behind it stay."""
+    """Costs of one machine at one time. A new fit replaces them; the records that they were fitted to stay."""
 
     schema_version: Literal[1] = 1
     machine: str
@@ -121,12 +120,12 @@ class Costs(_Part):
 
 
 def costs_file(results: Path, machine: str) -> Path:
-    """Where a machine's costs are."""
+    """Path of a machine's costs."""
     return results / "machines" / machine / FILE
 
 
 def read_costs(results: Path, machine: str) -> Costs | None:
-    """A machine's costs; None when none were fitted, SpecError for a file of another form."""
+    """A machine's costs; None when none were fitted. Raises SpecError for a file of another version."""
     path = costs_file(results, machine)
     try:
         return Costs.model_validate_json(path.read_bytes()) if path.exists() else None
@@ -135,5 +134,5 @@ def read_costs(results: Path, machine: str) -> Costs | None:
 
 
 def write_costs(results: Path, costs: Costs) -> Path:
-    """Put them in place by one rename."""
+    """Writes a machine's costs atomically."""
     return write_form(costs_file(results, costs.machine), costs)

@@ -1,4 +1,4 @@
-"""alpha, beta and gamma with their intervals over launches: s per message, per byte sent, and per byte reduced."""
+"""Fits alpha, beta and gamma (s per message, per byte sent, per byte reduced) with their intervals over launches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Point-to-point times: segments, the intervals of their alphas and betas, how well they fit, and the AICc of each
-    number of segments."""
+    """Fit of point-to-point times: segments, alphas and betas with intervals, how well they fit, and the AICc by number
+    of segments."""
 
     segments: tuple[Segment, ...]
     alphas: tuple[Value, ...]
@@ -39,17 +39,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """gamma, what every size is predicted to take with a gamma fitted to the other sizes, and how well that fits."""
+    """gamma, the predicted time of every size with a gamma fitted to the other sizes, and how well that fits."""
 
     gamma: Value
     predicted: np.ndarray
     goodness: Goodness
 
 
-def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
-    """alpha + beta n of one message. `times`: s, a row per launch, a column per size; medians over launches are fitted.
-    SpecError when they cannot be."""
-    checked(what, nbytes, times)
+def fit_transfer(label: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
+    """Fits alpha + beta n of one message to medians over launches. `times`: s, a row per launch, a column per size.
+    Raises SpecError when no line can be fitted."""
+    checked(label, nbytes, times)
     medians = np.median(times, axis=0)
     cuts, scores = choose_cuts(nbytes, medians)
     segments = fit_segments(nbytes, medians, cuts)
@@ -61,7 +61,9 @@ def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
     spans = _intervals(parameters, [len(times)], 2 * len(segments))
     values = [
         Value(value, *span)
-        for value, span in zip((part for one in segments for part in (one.alpha, one.beta)), spans, strict=True)
+        for value, span in zip(
+            (part for segment in segments for part in (segment.alpha, segment.beta)), spans, strict=True
+        )
     ]
     return Line(
         segments, tuple(values[::2]), tuple(values[1::2]), goodness(nbytes, medians, seconds(segments, nbytes)), scores
@@ -69,7 +71,7 @@ def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
 
 
 def fit_reduction(
-    what: str,
+    label: str,
     line: Line,
     algorithm: str,
     ranks: int,
@@ -77,12 +79,9 @@ def fit_reduction(
     times: np.ndarray,
     sent: tuple[np.ndarray, np.ndarray],
 ) -> Reduction:
-    """gamma >= 0 of an all-reduce whose messages cost what `line` says; `sent` are the sizes and times that `line` was
-    fitted to.
-
-    The interval resamples both: launches of the all-reduce and of the transfer.
-    """
-    checked(what, nbytes, times)
+    """Fits gamma >= 0 of an all-reduce whose messages cost what `line` says. `sent`: the sizes and times that `line`
+    was fitted to. The interval resamples both the launches of the all-reduce and those of the transfer."""
+    checked(label, nbytes, times)
     rounds = rounds_of(algorithm, "all_reduce", ranks)
     cuts = tuple(int(np.searchsorted(sent[0], segment.upto_nbytes or 0, "right")) for segment in line.segments[:-1])
     medians = np.median(times, axis=0)
@@ -100,35 +99,35 @@ def fit_reduction(
 
 
 def predict(rounds: Rounds, segments: tuple[Segment, ...], nbytes: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Time in s of an all-reduce at every size, each with a gamma fitted to the other sizes alone."""
+    """Time in s of an all-reduce at every size, with a gamma fitted to the other sizes."""
     alone = messages_s(segments, rounds, nbytes)
-    found = np.empty(len(nbytes))
-    for place in range(len(nbytes)):
-        others = np.arange(len(nbytes)) != place
-        found[place] = alone[place] + rounds.reduced * nbytes[place] * _gamma(
+    predicted = np.empty(len(nbytes))
+    for index in range(len(nbytes)):
+        others = np.arange(len(nbytes)) != index
+        predicted[index] = alone[index] + rounds.reduced * nbytes[index] * _gamma(
             rounds, nbytes[others], times[others], alone[others]
         )
-    return found
+    return predicted
 
 
 def _gamma(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndarray) -> float:
-    """s per byte reduced with the least sum of squared relative errors; 0 where the messages alone would take longer
-    than the all-reduce did."""
-    rows, wanted = rounds.reduced * nbytes / times, 1 - alone / times
+    """s per byte reduced with the least sum of squared relative errors; 0 if the messages alone would take longer than
+    the measured all-reduce."""
+    rows, targets = rounds.reduced * nbytes / times, 1 - alone / times
     weight = float(rows @ rows)
-    return max(float(rows @ wanted) / weight, 0.0) if weight else 0.0
+    return max(float(rows @ targets) / weight, 0.0) if weight else 0.0
 
 
 def _intervals(
     parameters: Callable[..., np.ndarray], launches: Sequence[int], count: int
 ) -> list[tuple[float | None, float | None]]:
-    """Percentile bootstrap over launches, of each of `count` parameters: `parameters` gets the numbers of the launches
-    drawn, an array for each of `launches`. (None, None) below the fewest launches that give an interval."""
+    """Percentile bootstrap over launches, for each of `count` parameters. `parameters` is called with the indices of
+    the drawn launches, one array per entry of `launches`. (None, None) with too few launches for an interval."""
     if min(launches) < smallest_count():
         return [(None, None)] * count
     nominal, _ = calibrated(min(launches), True)
-    drawn = stats.bootstrap(
-        [np.arange(some) for some in launches],
+    interval = stats.bootstrap(
+        [np.arange(number) for number in launches],
         lambda *rows, axis: np.array([parameters(*row) for row in zip(*rows, strict=True)]).T,
         n_resamples=RESAMPLES,
         batch=RESAMPLES,
@@ -137,4 +136,4 @@ def _intervals(
         vectorized=True,
         rng=SEED,
     ).confidence_interval
-    return [(float(low), float(high)) for low, high in zip(drawn.low, drawn.high, strict=True)]
+    return [(float(low), float(high)) for low, high in zip(interval.low, interval.high, strict=True)]

@@ -1,4 +1,4 @@
-"""What one message and one reduced byte cost in a simulation, and how sure that is."""
+"""Costs of one message and one reduced byte in a simulation, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from scaleproof.simulate.alpha_beta_fit import Segment
 
 NORMAL_95 = 1.959963984540054
-"""Standard deviations of a normal distribution on either side of its median that hold 95 %."""
+"""95 % of a normal distribution lie within this many standard deviations of its median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A parameter with its 95 % interval; without one it is taken as exact. `name` tells whose it is: equal names are
-    drawn alike in every case."""
+    """A parameter with its 95 % interval; without an interval it counts as exact. Parameters with equal names get equal
+    draws in every case."""
 
     name: str
     value: float
@@ -25,8 +25,8 @@ class Uncertain:
     high: float | None = None
 
     def drawn(self, seed: int) -> float:
-        """One draw: normal around the value on either side, as wide as that side of the interval; never below 0. Of
-        positive parameters on logarithms, so that a factor up is as likely as one down."""
+        """One draw from a normal distribution around the value, with the width of the interval on either side; never
+        below 0. Positive parameters are drawn on a logarithmic scale, so that a factor up is as likely as one down."""
         if self.low is None or self.high is None or self.low >= self.high:
             return self.value
         digits = hashlib.sha256(f"{seed}/{self.name}".encode()).digest()[:8]
@@ -40,19 +40,19 @@ class Uncertain:
 
 @dataclass(frozen=True, slots=True)
 class MessageCosts:
-    """alpha (s a message) and beta (s a byte that the software takes, a floor under what the links take), by message
-    size; gamma (s a byte reduced); `goodput`: share of a link's rate that is payload."""
+    """alpha (s per message) and beta (s per byte in software, a lower bound on the time per byte) by message size;
+    gamma (s per byte reduced); `goodput`: share of a link's rate that is payload."""
 
     segments: tuple[Segment, ...]
     gamma: float
     goodput: float = 1.0
 
     def alpha(self, nbytes: np.ndarray) -> np.ndarray:
-        """s, of messages of `nbytes`."""
+        """alpha in s of messages of `nbytes`."""
         return self._of(nbytes, [segment.alpha for segment in self.segments])
 
     def beta(self, nbytes: np.ndarray) -> np.ndarray:
-        """s per byte, of messages of `nbytes`."""
+        """beta in s per byte of messages of `nbytes`."""
         return self._of(nbytes, [segment.beta for segment in self.segments])
 
     def _of(self, nbytes: np.ndarray, values: list[float]) -> np.ndarray:
@@ -63,12 +63,13 @@ class MessageCosts:
 
 
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
-"""Messages that cost nothing but their links."""
+"""Messages whose only cost is the links."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Message costs with their uncertainty. `source`: where they come from; `assumed`: what nobody measured."""
+    """Message costs with their uncertainty. `source`: where they come from; `assumed`: assumptions that were not
+    measured."""
 
     upto_nbytes: tuple[int | None, ...]
     alphas: tuple[Uncertain, ...]
@@ -80,12 +81,12 @@ class CostModel:
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
-        return self._costs(lambda one: one.value)
+        return self._costs(lambda parameter: parameter.value)
 
     def drawn(self, seed: int) -> MessageCosts:
-        """Every parameter drawn from its uncertainty; parameters of one name are drawn alike under one seed, in
-        whatever case."""
-        return self._costs(lambda one: one.drawn(seed))
+        """Every parameter drawn from its uncertainty. Under one seed, parameters with equal names get equal draws in
+        all cases."""
+        return self._costs(lambda parameter: parameter.drawn(seed))
 
     def _costs(self, value_of) -> MessageCosts:  # type: ignore[no-untyped-def]
         parts = zip(self.upto_nbytes, self.alphas, self.betas, strict=True)
@@ -97,9 +98,9 @@ class CostModel:
 
     @property
     def parameters(self) -> tuple[Uncertain, ...]:
-        """All of them."""
+        """All parameters."""
         return (*self.alphas, *self.betas, self.gamma)
 
     def also_assumed(self, *more: str) -> CostModel:
-        """With further assumptions."""
+        """A copy with further assumptions."""
         return replace(self, assumed=(*self.assumed, *more))

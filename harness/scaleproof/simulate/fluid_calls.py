@@ -1,4 +1,4 @@
-"""The general engine of collective calls: each message is a flow that begins when both its ends are in its round."""
+"""The general engine of collective calls: each message is a flow that begins when both ends have reached its round."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scaleproof.simulate.link_network import Network
 
 
 class FluidCalls:
-    """Runs calls to their end. Several channels of a rank work side by side and share its links."""
+    """Runs calls to their end. The channels of a rank run concurrently and share its links."""
 
     def __init__(self, network: Network, nodes: np.ndarray, costs: MessageCosts) -> None:
         self._network, self._nodes, self._costs = network, nodes, costs
         self.flows = Flows(network.capacities)
 
     def run(self, calls: Sequence[Call], free: np.ndarray) -> None:
-        """Fill in the calls' starts and ends; `free` (a row per channel, a column per rank) is brought up to date."""
+        """Fill in the calls' starts and ends, and update `free` (a row per channel, a column per rank)."""
         ranks = free.shape[1]
         queues = [
             [[number for number, call in enumerate(calls) if call.channel == channel] for _ in range(ranks)]
@@ -30,40 +30,40 @@ class FluidCalls:
         ]
         runs = [_Run(call, self._messages(call), self._send) for call in calls]
 
-        def go_on(channel: int, rank: int) -> None:
+        def start_next(channel: int, rank: int) -> None:
             """The channel is free: its next call starts when the rank is ready."""
             free[channel, rank] = self.flows.now
             if queues[channel][rank]:
-                one = runs[queues[channel][rank].pop(0)]
-                self.flows.at(float(one.call.ready[rank]), partial(one.enter, rank, partial(go_on, channel, rank)))
+                run = runs[queues[channel][rank].pop(0)]
+                self.flows.at(float(run.call.ready[rank]), partial(run.enter, rank, partial(start_next, channel, rank)))
 
         for call in calls:
             call.start, call.end = np.zeros(ranks), np.zeros(ranks)
         for channel in range(len(free)):
             for rank in range(ranks):
                 if queues[channel][rank]:
-                    self.flows.at(float(free[channel, rank]), partial(go_on, channel, rank))
+                    self.flows.at(float(free[channel, rank]), partial(start_next, channel, rank))
         self.flows.run()
 
     def opened(self, call: Call) -> _Run:
-        """A call that ranks enter one by one while `flows` runs."""
+        """A call that ranks enter individually while `flows` runs."""
         call.start, call.end = np.zeros(call.pattern.ranks), np.zeros(call.pattern.ranks)
         return _Run(call, self._messages(call), self._send)
 
-    def message(self, source: int, destination: int, nbytes: float, done: partial[None]) -> None:
-        """One by itself, from now on."""
+    def message(self, source: int, destination: int, nbytes: float, arrived: partial[None]) -> None:
+        """Sends a single message now; `arrived` is called at its end."""
         size = np.array([nbytes])
         self._send(
-            source, destination, nbytes, float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0]), done
+            source, destination, nbytes, float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0]), arrived
         )
 
     def _send(
-        self, source: int, destination: int, nbytes: float, alpha: float, beta: float, done: partial[None]
+        self, source: int, destination: int, nbytes: float, alpha: float, beta: float, arrived: partial[None]
     ) -> None:
         route = self._network.route(int(self._nodes[source]), int(self._nodes[destination]))
         self.flows.at(
             self.flows.now + alpha + self._network.delay_s(route),
-            partial(self.flows.send, nbytes, route, self._network.most(route, beta), done),
+            partial(self.flows.send, nbytes, route, self._network.most(route, beta), arrived),
         )
 
     def _messages(self, call: Call) -> _Messages:
@@ -80,31 +80,33 @@ class FluidCalls:
 
 
 class _Plan:
-    """A pattern message by message; `rounds`: per rank, the numbers of its messages in each of its rounds."""
+    """A pattern as single messages. `rounds`: per rank, the message numbers of each of its rounds."""
 
     def __init__(self, pattern: Pattern) -> None:
-        parts = [one for one, times in pattern.rounds for _ in range(times)]
-        self.source = np.concatenate([one.source for one in parts]) if parts else np.empty(0, np.int64)
-        self.destination = np.concatenate([one.destination for one in parts]) if parts else np.empty(0, np.int64)
-        self.share = np.concatenate([one.share for one in parts]) if parts else np.empty(0)
-        self.reduces = np.concatenate([one.reduces for one in parts]) if parts else np.empty(0, bool)
+        rounds = [round_ for round_, times in pattern.rounds for _ in range(times)]
+        self.source = np.concatenate([round_.source for round_ in rounds]) if rounds else np.empty(0, np.int64)
+        self.destination = (
+            np.concatenate([round_.destination for round_ in rounds]) if rounds else np.empty(0, np.int64)
+        )
+        self.share = np.concatenate([round_.share for round_ in rounds]) if rounds else np.empty(0)
+        self.reduces = np.concatenate([round_.reduces for round_ in rounds]) if rounds else np.empty(0, bool)
         self.rounds: list[list[list[int]]] = [[] for _ in range(pattern.ranks)]
         first = 0
-        for one in parts:
+        for round_ in rounds:
             inside: dict[int, list[int]] = {}
             for offset, (source, destination) in enumerate(
-                zip(one.source.tolist(), one.destination.tolist(), strict=True)
+                zip(round_.source.tolist(), round_.destination.tolist(), strict=True)
             ):
                 inside.setdefault(source, []).append(first + offset)
                 inside.setdefault(destination, []).append(first + offset)
             for rank, numbers in inside.items():
                 self.rounds[rank].append(numbers)
-            first += len(one.source)
+            first += len(round_.source)
 
 
 @lru_cache(maxsize=16)
 def compiled(pattern: Pattern) -> _Plan:
-    """The plan of a pattern, kept; patterns are told apart by identity."""
+    """The cached plan of a pattern; patterns are compared by identity."""
     return _Plan(pattern)
 
 
@@ -125,20 +127,20 @@ class _Messages:
 
 
 class _Run:
-    """One call under way: where each rank stands in its rounds."""
+    """A call in progress: the current round of each rank."""
 
     def __init__(self, call: Call, messages: _Messages, send) -> None:  # type: ignore[no-untyped-def]
         self.call, self._messages, self._send = call, messages, send
-        self._here = [0] * len(messages.size)
-        """How many ends of each message are in its round."""
+        self._ends_ready = [0] * len(messages.size)
+        """How many ends of each message have reached its round."""
         self._round = [-1] * call.pattern.ranks
         self._missing = [0] * call.pattern.ranks
-        self._then: dict[int, partial[None]] = {}
+        self._callbacks: dict[int, partial[None]] = {}
 
     def enter(self, rank: int, then: partial[None]) -> None:
-        """The rank starts the call; `then` is called at its end."""
+        """The rank starts the call; `then` is called when the call ends on it."""
         self.call.start[rank] = self._messages.flows.now
-        self._then[rank] = then
+        self._callbacks[rank] = then
         self._next_round(rank)
 
     def _next_round(self, rank: int) -> None:
@@ -146,13 +148,13 @@ class _Run:
         rounds = self._messages.plan.rounds[rank]
         if self._round[rank] == len(rounds):
             self.call.end[rank] = self._messages.flows.now
-            self._then.pop(rank)()
+            self._callbacks.pop(rank)()
             return
         numbers = rounds[self._round[rank]]
         self._missing[rank] = len(numbers)
         for number in numbers:
-            self._here[number] += 1
-            if self._here[number] == 2:
+            self._ends_ready[number] += 1
+            if self._ends_ready[number] == 2:
                 parts = self._messages
                 self._send(
                     parts.source[number],
@@ -160,18 +162,20 @@ class _Run:
                     parts.size[number],
                     parts.alpha[number],
                     parts.beta[number],
-                    partial(self._over, number),
+                    partial(self._sent, number),
                 )
 
-    def _over(self, number: int) -> None:
+    def _sent(self, number: int) -> None:
         parts = self._messages
-        self._got(parts.source[number])
+        self._message_ended(parts.source[number])
         if parts.reduce_s[number]:
-            parts.flows.at(parts.flows.now + parts.reduce_s[number], partial(self._got, parts.destination[number]))
+            parts.flows.at(
+                parts.flows.now + parts.reduce_s[number], partial(self._message_ended, parts.destination[number])
+            )
         else:
-            self._got(parts.destination[number])
+            self._message_ended(parts.destination[number])
 
-    def _got(self, rank: int) -> None:
+    def _message_ended(self, rank: int) -> None:
         self._missing[rank] -= 1
         if not self._missing[rank]:
             self._next_round(rank)

@@ -1,5 +1,5 @@
-"""How much longer than usual a rank computes: spread from step to step, and ranks that are slow for good; fitted to a
-machine's launches."""
+"""Variation of a rank's compute time, fitted to a machine's launches: spread from step to step, spread between ranks,
+and stragglers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FILE = "jitter.json"
 @dataclass(frozen=True, slots=True)
 class Jitter:
     """Lognormal factors on a rank's compute time, each with median 1. `step_sigma`: standard deviation of the logarithm
-    from step to step within a rank; `rank_sigma`: between ranks, for the whole launch; `straggler_share` of steps take
-    `straggler_factor` times as long."""
+    from step to step within a rank; `rank_sigma`: between ranks, constant during a launch; a share of
+    `straggler_share` steps takes `straggler_factor` times as long."""
 
     step_sigma: float = 0.0
     rank_sigma: float = 0.0
@@ -28,16 +28,16 @@ class Jitter:
     straggler_factor: float = 1.0
 
     def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
-        """Of every rank in one step; the same for the same seed."""
+        """Factors of every rank in one step, determined by the seed."""
         lasting = np.random.default_rng((seed, 0)).standard_normal(ranks) * self.rank_sigma
         generator = np.random.default_rng((seed, 1, step))
         values = np.exp(lasting + generator.standard_normal(ranks) * self.step_sigma)
-        held_up = generator.random(ranks) < self.straggler_share
-        return np.where(held_up, values * self.straggler_factor, values)
+        straggles = generator.random(ranks) < self.straggler_share
+        return np.where(straggles, values * self.straggler_factor, values)
 
 
 class FittedJitter(BaseModel):
-    """Of one machine, with the launches behind it; a new fit replaces it."""
+    """Jitter of one machine, with the launches that it was fitted to. A new fit replaces it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,29 +50,29 @@ class FittedJitter(BaseModel):
     experiment: str
     size: str
     steps: int
-    """Steps of a rank that were looked at, in all launches together."""
+    """Number of steps that were used, over all ranks and launches."""
     step_sigma: float
     rank_sigma: float | None
     """None: no launch had two ranks."""
     straggler_share: float
     straggler_factor: float
     beyond: float
-    """Share of the other steps outside of where the fitted spread puts 95 % of them: 0.05 where it is lognormal."""
+    """Share of the non-straggler steps outside the fitted 95 % range: 0.05 if the distribution is lognormal."""
     runs: tuple[str, ...]
 
     @property
     def jitter(self) -> Jitter:
-        """As it is simulated."""
+        """The model that is simulated."""
         return Jitter(self.step_sigma, self.rank_sigma or 0.0, self.straggler_share, self.straggler_factor)
 
 
 def jitter_file(results: Path, machine: str) -> Path:
-    """Where a machine's is."""
+    """Path of a machine's jitter."""
     return results / "machines" / machine / FILE
 
 
 def read_jitter(results: Path, machine: str) -> FittedJitter | None:
-    """A machine's; None when none was fitted, SpecError for a file of another form."""
+    """A machine's jitter; None when none was fitted. Raises SpecError for a file of another version."""
     path = jitter_file(results, machine)
     try:
         return FittedJitter.model_validate_json(path.read_bytes()) if path.exists() else None
@@ -83,5 +83,5 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
 
 
 def write_jitter(results: Path, fitted: FittedJitter) -> Path:
-    """Put it in place by one rename."""
+    """Writes a machine's jitter atomically."""
     return write_form(jitter_file(results, fitted.machine), fitted)

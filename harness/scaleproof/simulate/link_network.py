@@ -1,5 +1,5 @@
-"""A cluster as directed links with capacities and delays, and the way from node to node that the emulated cluster takes
-too."""
+"""A cluster as directed links with capacities and delays, and the routes between nodes, which the emulated cluster
+uses too."""
 
 from __future__ import annotations
 
@@ -21,73 +21,73 @@ MBIT = 1e6 / 8
 
 
 class Network:
-    """Links between the nodes and switches in use, both directions. `goodput`: share of a link's rate that is payload.
-    Parallel links between the same two nodes share what goes between them, but one message takes one of them; of those
-    to a switch one is used, as in fabric netns."""
+    """Links between the nodes and switches in use, in both directions. `goodput`: share of a link's rate that is
+    payload. Traffic between two nodes is spread over the parallel links between them, but one message uses one link. Of
+    parallel links to a switch only one is used, as in fabric netns."""
 
     def __init__(self, cluster: Cluster, goodput: float = 1.0) -> None:
         self.cluster, self.nodes = cluster, cluster.nodes
         self._own = {node_name(number): number for number in range(cluster.nodes)}
-        places = self._own.keys() | set(cluster.switches)
-        self._links = [link for link in cluster.links if set(link.ends) <= places]
+        names = self._own.keys() | set(cluster.switches)
+        self._links = [link for link in cluster.links if set(link.ends) <= names]
         rates: dict[tuple[str, str], float] = {}
         singles: dict[tuple[str, str], float] = {}
         delays: dict[tuple[str, str], float] = {}
         for link in self._links:
             rate = UNLIMITED if link.mbit is None else link.mbit * MBIT * goodput
-            for way in (link.ends, link.ends[::-1]):
-                rates[way] = (
-                    rates.get(way, 0.0) + rate if self._own.keys() >= set(way) else max(rates.get(way, 0.0), rate)
+            for ends in (link.ends, link.ends[::-1]):
+                rates[ends] = (
+                    rates.get(ends, 0.0) + rate if self._own.keys() >= set(ends) else max(rates.get(ends, 0.0), rate)
                 )
-                singles[way] = max(singles.get(way, 0.0), rate)
-                delays[way] = link.delay_ms / 1000
-        self._number = {way: number for number, way in enumerate(rates)}
+                singles[ends] = max(singles.get(ends, 0.0), rate)
+                delays[ends] = link.delay_ms / 1000
+        self._number = {ends: number for number, ends in enumerate(rates)}
         self.capacities, self._singles, self.delays = (
-            np.array([table[way] for way in rates]) for table in (rates, singles, delays)
+            np.array([table[ends] for ends in rates]) for table in (rates, singles, delays)
         )
-        """Payload bytes/s of every direction between two places, of one message on it, and s one way."""
+        """Of every direction between two nodes or switches: payload bytes/s in total, payload bytes/s of one message,
+        and delay in s."""
         self._trees: dict[int, dict[str, tuple[int, str]]] = {}
 
     @cached_property
     def star(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Of a star, per node: payload bytes/s to the switch, from it, and the link's delay in s; None for any other
-        graph."""
-        switches = {place for way in self._number for place in way} - self._own.keys()
+        """For a star, per node: payload bytes/s to the switch and from it, and the link's delay in s. None for any
+        other graph."""
+        switches = {name for ends in self._number for name in ends} - self._own.keys()
         if len(switches) != 1 or len(self._number) != 2 * self.nodes:
             return None
         switch = switches.pop()
-        up = [self._number.get((place, switch)) for place in self._own]
-        down = [self._number.get((switch, place)) for place in self._own]
+        up = [self._number.get((name, switch)) for name in self._own]
+        down = [self._number.get((switch, name)) for name in self._own]
         if None in up:
             return None
         return self._singles[up], self._singles[down], self.delays[up]  # type: ignore[index]
 
     def route(self, source: int, destination: int) -> tuple[int, ...]:
-        """Numbers of the directions on the way: the fewest links, through other nodes only where nothing else leads
-        there. Empty within a node.
-
-        SpecError where there is no way over the nodes in use."""
+        """Numbers of the directed links on the route. It has the fewest links, and passes through other nodes only if
+        there is no other route. Empty within a node. Raises SpecError when the nodes in use are not connected."""
         if source == destination:
             return ()
-        goal, place, way = node_name(destination), node_name(source), []
+        goal, name, links = node_name(destination), node_name(source), []
         if destination not in self._trees:
             self._trees[destination] = paths_to(goal, self._graph, self._own)
-        if place not in self._trees[destination]:
+        if name not in self._trees[destination]:
             raise SpecError(
-                f"cluster {self.cluster.name!r}: {place} has no way to {goal} over the {self.nodes} nodes in use"
+                f"cluster {self.cluster.name!r}: {name} has no way to {goal} over the {self.nodes} nodes in use"
             )
-        while place != goal:
-            following = self._trees[destination][place][1]
-            way.append(self._number[place, following])
-            place = following
-        return tuple(way)
+        while name != goal:
+            following = self._trees[destination][name][1]
+            links.append(self._number[name, following])
+            name = following
+        return tuple(links)
 
     def delay_s(self, route: tuple[int, ...]) -> float:
-        """One way along a route."""
+        """Delay in s of a route, one way."""
         return float(self.delays[list(route)].sum()) if route else 0.0
 
     def most(self, route: tuple[int, ...], beta: float) -> float:
-        """Bytes/s that one message takes at most: of one link at a time, and of software that needs `beta` s a byte."""
+        """Highest rate of one message in bytes/s: limited by the slowest link, and by software that needs `beta` s per
+        byte."""
         links = float(self._singles[list(route)].min()) if route else UNLIMITED
         return min(links, 1 / beta) if beta else links
 

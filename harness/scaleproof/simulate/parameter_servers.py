@@ -1,5 +1,5 @@
-"""Parameter servers: every tensor by itself from each worker to its server, summed and stepped there, and back
-(strategies/parameter_server.py)."""
+"""Simulates parameter servers (strategies/parameter_server.py): every worker sends each tensor to its server, which
+sums the gradients, updates the tensor and sends it back."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ Served = tuple[dict[int, np.ndarray], np.ndarray, list[tuple[np.ndarray, np.ndar
 def serve(
     exchange: Exchange, tensors: Sequence[Tensor], pushed: Mapping[int, np.ndarray], finish: np.ndarray, update_s: float
 ) -> Served:
-    """When each tensor's new value is on every rank, when every rank is done, and the updates (the n-th of every server
-    together), in s.
+    """When every rank has each tensor's new value, when every rank has finished, and when the updates start and end
+    (the n-th updates of all servers together), in s.
 
-    `pushed`: when each rank has the gradient of each tensor; a server's sums and steps wait for its own backward pass,
-    `finish`. Between two ranks messages go one after the other; between different pairs at once."""
+    `pushed`: when each rank has the gradient of each tensor; `finish`: when each rank's backward pass ends, which its
+    own sums and updates wait for. Messages between two ranks are sent one after the other, messages between different
+    pairs at the same time."""
     return _Serving(exchange, tensors, pushed, finish, update_s).run()
 
 
@@ -49,15 +50,15 @@ class _Serving:
         self.flows = Flows(exchange.network.capacities)
         self.pushed, self.order = pushed, list(pushed)
         self.ranks = len(finish)
-        whole = sum(tensor.nbytes for tensor in tensors)
-        self.update_s = [update_s * tensor.nbytes / whole if whole else 0.0 for tensor in tensors]
+        total = sum(tensor.nbytes for tensor in tensors)
+        self.update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
         sizes = np.array([tensor.nbytes for tensor in tensors])
         self.alpha, self.beta = exchange.costs.alpha(sizes).tolist(), exchange.costs.beta(sizes).tolist()
         self.lanes: dict[tuple[int, int], deque[tuple[int, Callable[[], None]]]] = {}
         self.missing = [self.ranks - 1 for _ in tensors]
         self.own = [[index for index in self.order if tensors[index].owner == rank] for rank in range(self.ranks)]
         self.busy = [True] * self.ranks
-        self.done = {index: np.zeros(self.ranks) for index in self.order}
+        self.received = {index: np.zeros(self.ranks) for index in self.order}
         self.end = finish.copy()
         self.updates: list[list[tuple[float, float]]] = [[] for _ in range(self.ranks)]
 
@@ -73,7 +74,7 @@ class _Serving:
         for rank in range(self.ranks):
             self.flows.at(float(self.finish[rank]), partial(self._next, rank))
         self.flows.run()
-        return self.done, self.end, self._updates()
+        return self.received, self.end, self._updates()
 
     def _send(self, source: int, destination: int, index: int, then: Callable[[], None]) -> None:
         lane = self.lanes.setdefault((source, destination), deque())
@@ -87,11 +88,11 @@ class _Serving:
         route = network.route(int(nodes[source]), int(nodes[destination]))
         most = network.most(route, self.beta[index])
         flow = partial(
-            self.flows.send, self.tensors[index].nbytes, route, most, partial(self._over, source, destination)
+            self.flows.send, self.tensors[index].nbytes, route, most, partial(self._sent, source, destination)
         )
         self.flows.at(self.flows.now + self.alpha[index] + network.delay_s(route), flow)
 
-    def _over(self, source: int, destination: int) -> None:
+    def _sent(self, source: int, destination: int) -> None:
         lane = self.lanes[source, destination]
         _, then = lane.popleft()
         self.end[source] = max(self.end[source], self.flows.now)
@@ -100,23 +101,23 @@ class _Serving:
         then()
 
     def _arrived(self, index: int) -> None:
-        """A gradient is at its server."""
+        """A gradient has arrived at its server."""
         self.missing[index] -= 1
         owner = self.tensors[index].owner
         if not self.busy[owner]:
             self._next(owner)
 
     def _next(self, rank: int) -> None:
-        """The server takes its next tensor, once all of that one's gradients are there."""
+        """The server updates its next tensor, if all gradients of that tensor have arrived."""
         self.busy[rank] = False
         if self.own[rank] and not self.missing[self.own[rank][0]]:
             index = self.own[rank].pop(0)
             self.busy[rank] = True
             summed = self.flows.now + self.exchange.costs.gamma * self.tensors[index].nbytes * (self.ranks - 1)
             self.updates[rank].append((summed, summed + self.update_s[index]))
-            self.flows.at(summed + self.update_s[index], partial(self._give_back, rank, index))
+            self.flows.at(summed + self.update_s[index], partial(self._send_back, rank, index))
 
-    def _give_back(self, rank: int, index: int) -> None:
+    def _send_back(self, rank: int, index: int) -> None:
         self._received(rank, index)
         for worker in range(self.ranks):
             if worker != rank:
@@ -124,16 +125,16 @@ class _Serving:
         self._next(rank)
 
     def _received(self, rank: int, index: int) -> None:
-        self.done[index][rank] = self.flows.now
+        self.received[index][rank] = self.flows.now
         self.end[rank] = max(self.end[rank], self.flows.now)
 
     def _updates(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The n-th update of every rank; of no length on a rank that has fewer."""
-        found = []
+        """Start and end of the n-th update of every rank; of zero length on a rank with fewer updates."""
+        updates = []
         for turn in range(max(map(len, self.updates), default=0)):
             spans = [
                 mine[turn] if turn < len(mine) else (end, end)
                 for mine, end in zip(self.updates, self.end.tolist(), strict=True)
             ]
-            found.append((np.array([start for start, _ in spans]), np.array([end for _, end in spans])))
-        return found
+            updates.append((np.array([start for start, _ in spans]), np.array([end for _, end in spans])))
+        return updates

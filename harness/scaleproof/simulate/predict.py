@@ -1,5 +1,5 @@
-"""From a planned launch of fabric `simulated` to what its record holds: finds profile, cluster and costs, draws from
-their uncertainty, simulates."""
+"""Predicts the record of a planned launch on fabric `simulated`: reads the profile, the cluster and the costs, draws
+parameters from their uncertainty, and simulates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that a prediction follows from, besides the code and the seed."""
+    """Everything that a prediction depends on, except the code and the seed."""
 
     case: AnyCase
     cluster: Cluster
@@ -40,7 +40,7 @@ class Inputs:
 
     @property
     def digest(self) -> str:
-        """Of their contents: another one, and a case is predicted again."""
+        """Digest of the contents. A case is predicted again when it changes."""
         parts = [
             self.case.case_id,
             asdict(self.cluster),
@@ -52,14 +52,14 @@ class Inputs:
 
 
 def inputs_of(case: AnyCase, results: Path) -> Inputs:
-    """SpecError, with what to type, where something is missing."""
+    """The inputs of a case. Raises SpecError, with the command that helps, when one of them is missing."""
     if not isinstance(case, TrainCase | CollectiveCase | TransferCase):
         raise MissingInput(f"program {case.program!r} is not simulated", "use 'train', 'collective' or 'transfer'")
     computes = isinstance(case, TrainCase) and case.compute != "none"
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
     )
-    if isinstance(case, TrainCase):  # what cannot be simulated is said before anything is
+    if isinstance(case, TrainCase):  # report early that a case cannot be simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
     costs = cost_model(case, results, machine_id())
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
@@ -70,8 +70,8 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
 
 
 def _jitter(case: AnyCase, results: Path) -> Jitter | None:
-    """This machine's, where the case computes for real on it: what is replayed sleeps as long every time, and of other
-    hardware nothing is known."""
+    """This machine's jitter, for cases that compute for real on it. Replayed compute sleeps equally long every time,
+    and the jitter of other hardware is unknown."""
     if not isinstance(case, TrainCase) or case.compute != "real" or case.compute_options.profile is not None:
         return None
     fitted = read_jitter(results, machine_id())
@@ -79,28 +79,26 @@ def _jitter(case: AnyCase, results: Path) -> Jitter | None:
 
 
 def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
-    """With every parameter at its value (`seed` None), or drawn from its uncertainty under the seed."""
+    """The prediction with every parameter at its fitted value (`seed` None) or drawn from its uncertainty."""
     costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
     return _simulated(inputs, costs, drawn_profile(inputs.profile, seed), seed or 0)
 
 
 class Predictor:
-    """What the supervisor asks for launches of fabric `simulated`; `results`: the folder with the machine's costs and
+    """Predicts launches of fabric `simulated` for the supervisor. `results`: folder with the machine's costs and
     profiles."""
 
     def __init__(self, results: Path) -> None:
         self._results = results.resolve()
-        self._known: dict[str, Inputs] = {}
+        self._inputs_by_case: dict[str, Inputs] = {}
 
     def inputs(self, case: AnyCase) -> str:
-        """Digest of all that a prediction of the case follows from; SpecError where something is missing."""
+        """Digest of the inputs of the case's prediction. Raises SpecError when one is missing."""
         return self._inputs(case).digest
 
     def predict(self, launch: PlannedLaunch) -> Predicted:
-        """Repetition 0 is the prediction itself; each further one is a draw from the uncertainty of costs and profile,
-        the same in all cases of a block.
-
-        SpecError where something is missing."""
+        """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
+        profile, the same draw in all cases of a block. Raises SpecError when an input is missing."""
         inputs, started = self._inputs(launch.case), perf_counter()
         seed = launch.seed if launch.plan_index else None
         prediction = predict(inputs, seed)
@@ -108,9 +106,9 @@ class Predictor:
         return Predicted(prediction.samples(), facts)
 
     def _inputs(self, case: AnyCase) -> Inputs:
-        if case.case_id not in self._known:
-            self._known[case.case_id] = inputs_of(case, self._results)
-        return self._known[case.case_id]
+        if case.case_id not in self._inputs_by_case:
+            self._inputs_by_case[case.case_id] = inputs_of(case, self._results)
+        return self._inputs_by_case[case.case_id]
 
 
 def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, seed: int) -> Prediction:
@@ -124,7 +122,8 @@ def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, see
 def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     case, profile = inputs.case, inputs.profile
     parameters = [
-        asdict(one) | {"drawn": one.value if seed is None else one.drawn(seed)} for one in inputs.costs.parameters
+        asdict(parameter) | {"drawn": parameter.value if seed is None else parameter.drawn(seed)}
+        for parameter in inputs.costs.parameters
     ]
     computed = (
         {"node": profile.node, "taken": profile.taken, "measured_at": profile.measured_at, "step_s": profile.step_s}
@@ -146,22 +145,22 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
 
 
 def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:
-    """Drawn from the intervals of its times under the seed (None: as it is). All layers move together: what makes one
-    slower on a machine makes them all slower."""
+    """A profile drawn from the intervals of its times (`seed` None: unchanged). All layers move together, because
+    whatever slows one layer down on a machine slows down all of them."""
     if profile is None or seed is None:
         return profile
     name = f"compute of {profile.workload} on {profile.node}"
 
-    def moved(time: Spread) -> Spread:
+    def redrawn(time: Spread) -> Spread:
         return time.model_copy(update={"median": Uncertain(name, time.median, time.low, time.high).drawn(seed)})
 
     layers = []
     for layer in profile.layers:
-        backward, weight = moved(layer.backward_s), moved(layer.weight_s)
+        backward, weight = redrawn(layer.backward_s), redrawn(layer.weight_s)
         weight = weight.model_copy(update={"median": min(weight.median, backward.median)})
         layers.append(
             LayerTimes(
-                name=layer.name, mac=layer.mac, forward_s=moved(layer.forward_s), backward_s=backward, weight_s=weight
+                name=layer.name, mac=layer.mac, forward_s=redrawn(layer.forward_s), backward_s=backward, weight_s=weight
             )
         )
-    return profile.model_copy(update={"layers": tuple(layers), "update_s": moved(profile.update_s)})
+    return profile.model_copy(update={"layers": tuple(layers), "update_s": redrawn(profile.update_s)})

@@ -1,5 +1,5 @@
-"""What a training would gain from more nodes: throughput, efficiency and exposed communication by number of nodes, what
-binds, and where it ends to pay."""
+"""Predicts how a training scales: throughput, efficiency and exposed communication by number of nodes, the bottleneck,
+and the largest number of nodes that is still efficient."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 
 DRAWS, DRAWS_AT_END = 39, 19
-"""From the uncertainty of costs and measured profiles: a further one lies between the least and the largest of 39 with
-95 %. Where efficiency is a range, 19 at either end of it, which is further than a further one would be drawn."""
+"""Draws from the uncertainty of costs and measured profiles. A further draw lies between the least and the largest of
+39 draws with a probability of 95 %. If efficiency is a range, 19 draws are made at either end of it."""
 FEW = 7
-"""Draws of a strategy whose simulation goes from message to message, which takes seconds on hundreds of nodes."""
-"""Strategies in which a node does a part of the update."""
+"""Draws of a strategy that is simulated message by message, which takes seconds on hundreds of nodes."""
 ENDLESS_MBIT = 1e12
 RESOURCES = {
     "compute": "a node's computing",
@@ -33,7 +32,7 @@ RESOURCES = {
     "transport": "bytes that software copies and reduces",
     "server": "the servers' links and their sums",
 }
-"""What may bind a step, in words."""
+"""Possible bottlenecks of a step, with a description of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,21 @@ class Range:
     high: float
 
     def over(self, divisor: float) -> Range:
-        """In another unit."""
+        """The value and its interval divided by `divisor`."""
         return Range(self.value / divisor, self.low / divisor, self.high / divisor)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One number of nodes. `batch`: samples of a node; `gains`: share by which the step gets shorter when the time that
-    one resource takes is halved."""
+    """The prediction for one number of nodes. `batch`: samples per node; `gains`: share by which the step gets shorter
+    when the time of one resource is halved."""
 
     nodes: int
     batch: int
     compute_s: Range
     step_s: Range
     exposed_s: Range
-    """Of a step: what the exchange adds to computing."""
+    """Time that communication adds to the computing of a step."""
     throughput: Range
     """Samples per s of all nodes."""
     speedup: Range
@@ -67,19 +66,19 @@ class Point:
 
     @property
     def efficiency(self) -> Range:
-        """Speed-up over nodes."""
+        """Speed-up divided by the number of nodes."""
         return self.speedup.over(self.nodes)
 
     @property
     def binds(self) -> str:
-        """The resource that would shorten the step most."""
+        """The bottleneck: the resource whose halving would shorten the step most."""
         return max(self.gains, key=lambda name: self.gains[name])
 
 
 @dataclass(frozen=True, slots=True)
 class Useful:
-    """The most nodes whose efficiency is at least `least`: by the prediction, and by either end of its interval.
-    `at_end`: why no more were looked at, where even the last ones pay."""
+    """The largest number of nodes whose efficiency is at least `least`: by the prediction, and by either end of its
+    interval. `at_end`: why no more nodes were considered, if even the last number is efficient enough."""
 
     least: float
     value: int
@@ -90,10 +89,10 @@ class Useful:
 
 @dataclass(frozen=True)
 class Question:
-    """A training, without its number of nodes. `fields`: of its case; `minibatch` is global, `per_node` grows it with
-    the nodes: one of the two.
+    """A training whose number of nodes is left open. `fields`: fields of its case. Either `minibatch` (samples of all
+    nodes) or `per_node` (samples per node) is set.
 
-    `profiles`: of a case's compute, the middle first and then the ends of a range of efficiency, where there is one."""
+    `profiles`: compute profiles of a case; the middle one first, then both ends if compute efficiency is a range."""
 
     fields: Mapping[str, Any]
     network: Network
@@ -101,10 +100,10 @@ class Question:
     profiles: Callable[[TrainCase], tuple[Profile, ...]]
     minibatch: int | None = None
     per_node: int | None = None
-    _known: dict[int, Point] = field(default_factory=dict)
+    _points: dict[int, Point] = field(default_factory=dict)
 
     def case(self, nodes: int) -> TrainCase:
-        """On so many nodes, one rank on each; pydantic's ValidationError where fields do not fit."""
+        """The case on `nodes` nodes with one rank each. Raises pydantic's ValidationError when fields do not fit."""
         minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
         defaults = {
             "warmup": 0,
@@ -122,25 +121,25 @@ class Question:
         )
         assert isinstance(case, TrainCase)
         named = case.workload_options.model_copy(update={"name": self.network.name})
-        return case.model_copy(update={"workload_options": named})  # a network of the user's own is in no registry
+        return case.model_copy(update={"workload_options": named})  # a user's network need not be in the registry
 
     def counts(self, first: int, last: int) -> list[int]:
-        """Numbers of nodes that could be asked for: those that divide the global minibatch."""
+        """Possible numbers of nodes: those that divide the global minibatch."""
         return [nodes for nodes in range(first, last + 1) if self.minibatch is None or self.minibatch % nodes == 0]
 
     @cached_property
     def _alone(self) -> list[dict[int, float]]:
-        """Throughput of one node, as `_times` has it."""
+        """Throughput of one node, in the form of `_times`."""
         return [{index: self._batch(1) / step for index, step in times.items()} for times in self._times(1)]
 
     def _batch(self, nodes: int) -> int:
         return self.minibatch // nodes if self.minibatch else self.per_node or 1
 
     def point(self, nodes: int) -> Point:
-        """Predicted; known ones are kept."""
-        if nodes not in self._known:
-            self._known[nodes] = self._point(nodes)
-        return self._known[nodes]
+        """The prediction for `nodes` nodes, cached."""
+        if nodes not in self._points:
+            self._points[nodes] = self._point(nodes)
+        return self._points[nodes]
 
     def _point(self, nodes: int) -> Point:
         case = self.case(nodes)
@@ -170,23 +169,22 @@ class Question:
         )
 
     def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
-        """s of computing in a step, by draw: of an update that nodes or servers divide, a node's own share."""
+        """Compute time of a step in s, by draw. If nodes or servers divide the update, it counts a node's share."""
         strategy = case.plugin("strategy")
         if not (strategy.divides_update or strategy.has_servers):
             return {draw: drawn(profile, draw).step_s for draw in draws}
         cluster = cluster_of(case)
         endless = replace(cluster, links=tuple(Link(link.ends, ENDLESS_MBIT, 0.0) for link in cluster.links))
-        known: dict[int, float] = {}
-        profiles = {
-            draw: drawn(profile, draw) for draw in draws
-        }  # one object for all draws where there is nothing to draw
-        for one in profiles.values():
-            if id(one) not in known:
-                known[id(one)] = self._step_s(case, one, endless, FREE)
-        return {draw: known[id(one)] for draw, one in profiles.items()}
+        step_s: dict[int, float] = {}
+        # Without uncertainty all draws are the same object, which is simulated once.
+        profiles = {draw: drawn(profile, draw) for draw in draws}
+        for profile_drawn in profiles.values():
+            if id(profile_drawn) not in step_s:
+                step_s[id(profile_drawn)] = self._step_s(case, profile_drawn, endless, FREE)
+        return {draw: step_s[id(profile_drawn)] for draw, profile_drawn in profiles.items()}
 
     def _times(self, nodes: int) -> list[dict[int, float]]:
-        """s a step: by profile, then by draw (0: every parameter at its value)."""
+        """Time of a step in s, by profile and draw (draw 0: every parameter at its value)."""
         case = self.case(nodes)
         profiles = self.profiles(case)
         cluster, by_profile = cluster_of(case), []
@@ -204,28 +202,28 @@ class Question:
     def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> float:
         return simulate(case, profile, cluster, costs, options=Options(table=self.network)).step_s
 
-    def useful(self, asked: Sequence[int], least: float) -> Useful:
-        """Between the smallest and the largest number asked for, to the node; efficiency is taken to fall with nodes
-        between two that were asked for."""
-        counts = self.counts(min(asked), max(asked))
-        value, low, high = (self._last(counts, asked, end, least) for end in ("value", "low", "high"))
-        last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were asked for"
+    def useful(self, requested: Sequence[int], least: float) -> Useful:
+        """Searches between the smallest and the largest requested number of nodes. Between two requested numbers it
+        assumes that efficiency falls with more nodes."""
+        counts = self.counts(min(requested), max(requested))
+        value, low, high = (self._last(counts, requested, end, least) for end in ("value", "low", "high"))
+        last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were requested"
         return Useful(least, value, low, high, last if value == counts[-1] else "")
 
-    def _last(self, counts: Sequence[int], asked: Sequence[int], end: str, least: float) -> int:
+    def _last(self, counts: Sequence[int], requested: Sequence[int], end: str, least: float) -> int:
         def pays(nodes: int) -> bool:
             return bool(getattr(self.point(nodes).efficiency, end) >= least)
 
-        good = [nodes for nodes in sorted(asked) if pays(nodes)]
+        good = [nodes for nodes in sorted(requested) if pays(nodes)]
         if not good:
             return 0
-        above = [nodes for nodes in sorted(asked) if nodes > good[-1]]
+        above = [nodes for nodes in sorted(requested) if nodes > good[-1]]
         between = counts[counts.index(good[-1]) : counts.index(above[0]) if above else len(counts)]
         return between[bisect_left(between, True, lo=1, key=lambda nodes: not pays(nodes)) - 1]
 
 
 def drawn(profile: Profile, draw: int) -> Profile:
-    """A draw from the intervals of a measured profile; reckoned ones have none."""
+    """A draw from the intervals of a measured profile; calculated profiles have none."""
     if draw == 0 or profile.framework == "peak":
         return profile
     drawn_times = drawn_profile(profile, draw)
@@ -234,7 +232,7 @@ def drawn(profile: Profile, draw: int) -> Profile:
 
 
 def around(values: Sequence[Mapping[int, float]]) -> Range:
-    """The prediction of the middle profile, and an interval around all draws of all profiles."""
+    """The prediction of the middle profile, with an interval that covers all draws of all profiles."""
     every = [value for draws in values for value in draws.values()]
     return Range(values[0][0], min(every), max(every))
 
@@ -243,8 +241,8 @@ Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
 
 
 def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
-    """For each resource, the same step with the time that it takes halved. `server`: the links of the nodes that are
-    servers, where others are none, and what the servers sum; `link` is the other nodes' then."""
+    """For each resource, the same step with half the time of that resource. If only some nodes are servers, `server` is
+    the links of those nodes and the servers' sums, and `link` is the links of the other nodes."""
     servers = (
         {node_name(number) for number in range(case.value("strategy.servers", 0))}
         if 0 < case.value("strategy.servers", 0) < case.ranks
@@ -273,7 +271,9 @@ def _wider(link: Link) -> Link:
 
 
 def _cheaper(costs: MessageCosts, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0) -> MessageCosts:
-    segments = tuple(Segment(one.upto_nbytes, one.alpha * alpha, one.beta * beta) for one in costs.segments)
+    segments = tuple(
+        Segment(segment.upto_nbytes, segment.alpha * alpha, segment.beta * beta) for segment in costs.segments
+    )
     return replace(costs, segments=segments, gamma=costs.gamma * gamma)
 
 
@@ -283,12 +283,12 @@ def _faster(profile: Profile) -> Profile:
 
     layers = [
         LayerTimes(
-            name=one.name,
-            mac=one.mac,
-            forward_s=half(one.forward_s),
-            backward_s=half(one.backward_s),
-            weight_s=half(one.weight_s),
+            name=layer.name,
+            mac=layer.mac,
+            forward_s=half(layer.forward_s),
+            backward_s=half(layer.backward_s),
+            weight_s=half(layer.weight_s),
         )
-        for one in profile.layers
+        for layer in profile.layers
     ]
     return profile.model_copy(update={"layers": tuple(layers), "update_s": half(profile.update_s)})

@@ -1,4 +1,4 @@
-"""The training step of a case for the simulator: each strategy's own file says what it computes and exchanges."""
+"""The training step of a case for the simulator. Each strategy's file defines what it computes and exchanges."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
 
 ASSUMED = "ring"
-"""What a library's own collective is taken for."""
+"""The algorithm that stands for a library's own collective, which is unknown."""
 
 
 def _simulated(case: TrainCase) -> StrategyPlugin:
-    """The case's strategy; SpecError for one that is not simulated."""
+    """The case's strategy. Raises SpecError if it cannot be simulated."""
     strategy = case.plugin("strategy")
     if strategy.simulated_step is None:
-        known = [plugin.name for plugin in registry.plugins("strategy").values() if plugin.simulated_step]  # type: ignore[attr-defined]
-        raise MissingInput(f"strategy {case.strategy!r} is not simulated", f"{', '.join(known)} are")
+        simulated = [plugin.name for plugin in registry.plugins("strategy").values() if plugin.simulated_step]  # type: ignore[attr-defined]
+        raise MissingInput(f"strategy {case.strategy!r} is not simulated", f"{', '.join(simulated)} are")
     return strategy
 
 
@@ -32,23 +32,28 @@ def algorithm_of(case: TrainCase | CollectiveCase) -> str:
 
 
 def exchange_plan(case: TrainCase, network: Network) -> Plan:
-    """What the case's strategy exchanges in a step, with the case's shrunken tensors. SpecError for a strategy that is
-    not simulated."""
+    """What the case's strategy exchanges in a step, with tensors shrunk by the case's factor. Raises SpecError for a
+    strategy that cannot be simulated."""
     plan_of: Callable[[TrainCase, Network], Plan] = _simulated(case).simulated_plan or plan_of_buckets
     return plan_of(case, network)
 
 
 def step_program(case: TrainCase, plan: Plan, profile: Profile | None) -> list[Item]:
-    """The items of one step, times dilated as the case says. SpecError for a strategy that is not simulated."""
+    """The items of one step, with times dilated by the case's factor. Raises SpecError for a strategy that cannot be
+    simulated."""
     strategy = _simulated(case)
     assert strategy.simulated_step is not None
     across, scale = case.value("strategy.forward_waits", "step") == "layer", case.dilation
     update = Compute("update", profile.update_s.median * scale if profile else 0.0)
-    waits = {plan.layers[index]: number for number, some in enumerate(plan.members) for index in some} if across else {}
+    waits = (
+        {plan.layers[tensor]: bucket for bucket, tensors in enumerate(plan.members) for tensor in tensors}
+        if across
+        else {}
+    )
     items: list[Item] = []
-    for place, layer in enumerate(profile.layers if profile else ()):
-        if place in waits:
-            items.append(Wait(waits[place]))
+    for index, layer in enumerate(profile.layers if profile else ()):
+        if index in waits:
+            items.append(Wait(waits[index]))
         items.append(Compute("forward", layer.forward_s.median * scale))
     items += strategy.simulated_step(plan, _backward(profile, scale), update, across)
     return strategy.simulated_passes(case, plan, items) if strategy.simulated_passes else items
@@ -58,7 +63,7 @@ def _backward(profile: Profile | None, scale: float) -> Passed:
     if profile is None:
         return []
     times = [
-        (place, layer.weight_s.median * scale, (layer.backward_s.median - layer.weight_s.median) * scale)
-        for place, layer in enumerate(profile.layers)
+        (index, layer.weight_s.median * scale, (layer.backward_s.median - layer.weight_s.median) * scale)
+        for index, layer in enumerate(profile.layers)
     ]
     return times[::-1]

@@ -1,4 +1,4 @@
-"""What a simulation gives: spans of every rank in simulated time, and from them the rows of a record."""
+"""The result of a simulation: spans of every rank in simulated time, and the rows of a record made from them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCas
 
 SECOND = 1e9
 ALL_EVENTS_OF = 128
-"""Ranks whose every event is kept; of further ones the steps and the timed region."""
+"""The record has all events of this many ranks; of further ranks it has the steps and the timed region."""
 OF_EVERY_RANK = ("step", "start", "end", "transfer", "all_reduce", "reduce_scatter", "all_gather", "broadcast")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One event of every rank (or of the first ones): when it started and ended on each, in s of emulated time; bytes
-    as they were moved."""
+    """One event of every rank (or of the first ranks): its start and end on each rank in s of emulated time, and the
+    bytes moved."""
 
     event: str
     step: int
@@ -31,8 +31,8 @@ class Span:
 
 @dataclass(slots=True)
 class Prediction:
-    """What would be recorded. `start` and `end`: of the timed region on every rank. Times and bytes are dilated and
-    shrunken as the case says until they leave through `samples`, `step_s` and `throughput`."""
+    """The predicted events. `start` and `end`: the timed region on every rank. Times are dilated and bytes shrunk by
+    the case's factors; `samples`, `step_s` and `throughput` convert them back."""
 
     case: AnyCase
     spans: list[Span] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Prediction:
 
     @property
     def throughput(self) -> float:
-        """Samples per s of all ranks over the common wall time; of a training case."""
+        """Samples per s of all ranks over the common wall time of a training case."""
         assert isinstance(self.case, TrainCase)
         return self.case.minibatch * self.case.steps / float(self.end.max() - self.start.min()) * self.case.dilation
 
@@ -61,33 +61,33 @@ class Prediction:
             Span("end", last, self.end, self.end),
         ]
         spans = [*marks, *self.spans]
-        kept = [
+        counts = [
             len(span.start) if span.event in OF_EVERY_RANK else min(len(span.start), ALL_EVENTS_OF) for span in spans
         ]
         names = sorted({span.event for span in spans})
         codes = np.array([names.index(span.event) for span in spans], np.int16)
 
         def each(values: list[float] | np.ndarray, kind: type) -> np.ndarray:
-            return np.repeat(np.array(values, kind), kept)
+            return np.repeat(np.array(values, kind), counts)
 
         def moments(times: list[np.ndarray]) -> np.ndarray:
-            joined = np.concatenate([one[:count] for one, count in zip(times, kept, strict=True)])
+            joined = np.concatenate([time[:count] for time, count in zip(times, counts, strict=True)])
             return np.rint(joined / case.dilation * SECOND).astype(np.int64)
 
         columns = {
-            "rank": np.concatenate([np.arange(count, dtype=np.int16) for count in kept]),
+            "rank": np.concatenate([np.arange(count, dtype=np.int16) for count in counts]),
             "event": pa.DictionaryArray.from_arrays(pa.array(each(codes, np.int16)), pa.array(names, pa.string())),
             "step": each([span.step for span in spans], np.int32),
             "warmup": each([span.warmup for span in spans], np.bool_),
             "start_ns": moments([span.start for span in spans]),
             "end_ns": moments([span.end for span in spans]),
             "nbytes": each([round(span.nbytes * case.shrink) for span in spans], np.int64),
-            "value": np.full(sum(kept), np.nan),
+            "value": np.full(sum(counts), np.nan),
         }
         table = pa.table(list(columns.values()), names=list(columns)).cast(SAMPLES)
         return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 
 
 def is_simulated(case: AnyCase) -> bool:
-    """Whether the program is one that is simulated."""
+    """Whether the case's program can be simulated."""
     return isinstance(case, TrainCase | CollectiveCase | TransferCase)

@@ -1,4 +1,4 @@
-"""Simulated programs `transfer` and `collective`: calls one by one, each after a barrier."""
+"""Simulates programs `transfer` and `collective`: one call at a time, each after a barrier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scaleproof.spec.emulated import shrunk
 def sweep(
     case: TransferCase | CollectiveCase, cluster: Cluster, costs: MessageCosts, symmetry: bool = True
 ) -> Prediction:
-    """All sizes of the case, warm-up included; every call of a size takes equally long."""
+    """All sizes of the case, warm-up included. All calls of one size take equally long."""
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
     prediction, at = Prediction(case, start=np.zeros(case.ranks)), 0.0
@@ -42,7 +42,7 @@ def sweep(
 
 
 def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes: int) -> float:
-    """A message from rank 0 to rank 1 and back."""
+    """Time in s of a message from rank 0 to rank 1 and back."""
     flows, size = Flows(network.capacities), np.array([float(nbytes)])
     alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
 

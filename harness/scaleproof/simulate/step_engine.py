@@ -1,5 +1,5 @@
-"""The record of a case without processes: every rank's main thread, its communication thread, and the links between
-nodes, in simulated time."""
+"""Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
+virtual time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from scaleproof.workloads.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What no case says. `symmetry` False: nothing is shortened; `table`: the network, where it is none of ours."""
+    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one; `table`: layers
+    of a network that is not in the registry."""
 
     symmetry: bool = True
     table: Table | None = None
@@ -51,8 +52,8 @@ def simulate(
     seed: int = 0,
     options: Options = Options(),
 ) -> Prediction:
-    """Every step of a training case. `profile` None: nothing is computed (compute: none). SpecError for a strategy that
-    is not simulated."""
+    """Simulates every step of a training case. `profile` None: no computing (compute: none). Raises SpecError for a
+    strategy that cannot be simulated."""
     ranks = case.ranks
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
@@ -81,56 +82,56 @@ def simulate(
 
 
 class Patterns:
-    """The schedules of a case's calls."""
+    """Schedules of a case's collective calls, cached."""
 
     def __init__(self, case: TrainCase, groups: int) -> None:
         self.ranks, self._algorithm = case.ranks, algorithm_of(case)
         size = case.ranks // groups
         inside = tuple(tuple(range(first, first + size)) for first in range(0, case.ranks, size))
-        between = tuple(tuple(range(place, case.ranks, size)) for place in range(size))
+        between = tuple(tuple(range(local_rank, case.ranks, size)) for local_rank in range(size))
         self._members = {"inside": inside, "between": between}
-        self._known: dict[tuple[str, str], Pattern] = {}
+        self._cache: dict[tuple[str, str], Pattern] = {}
 
     def of(self, item: Submit) -> Pattern:
-        """Of a call's operation among its ranks."""
+        """The schedule of a call among its ranks."""
         key = (item.operation, item.scope)
-        if key not in self._known:
+        if key not in self._cache:
             if item.scope == "all":
-                self._known[key] = pattern_of(self._algorithm, item.operation, self.ranks)
+                self._cache[key] = pattern_of(self._algorithm, item.operation, self.ranks)
             else:
                 groups = self._members[item.scope]
-                self._known[key] = grouped(
+                self._cache[key] = grouped(
                     pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks
                 )
-        return self._known[key]
+        return self._cache[key]
 
 
 class _Running:
-    """Where every rank stands. `at`: its main thread, in s."""
+    """State of all ranks. `at`: the time of each rank's main thread, in s."""
 
     def __init__(
         self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float
     ) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
-        """Nobody moves a call before the main thread waits for it."""
+        """Calls make no progress until the main thread waits for them."""
         self.tensors, self.update_s = tensors, update_s
         self.fusion: float | None = None
-        """Bytes that the transport fuses; None: the strategy's buckets go as they are."""
+        """Most bytes that the transport fuses into one call; None: it fuses nothing."""
         self.at = np.zeros(patterns.ranks)
         self._pending: list[tuple[int, Call]] = []
         self._latest: dict[int, Call] = {}
-        """The last call of each number, done or not."""
-        self._untold: list[tuple[int, Call]] = []
+        """The last call of each number, finished or not."""
+        self._unrecorded: list[tuple[int, Call]] = []
 
     def meet(self) -> None:
-        """A barrier, which calls under way end before."""
+        """A barrier; pending calls finish first."""
         while self._pending:
-            self._go_on()
+            self._run_next()
         self.at = np.full(len(self.at), float(max(self.at.max(), self.exchange.free.max())))
 
     def step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
-        """All items; the step's spans."""
+        """Runs all items of a step and returns its spans."""
         began, spans = self.at, list[Span]()
         pushed: dict[int, np.ndarray] = {}
         for item in items:
@@ -138,11 +139,11 @@ class _Running:
                 self._compute(item, step, factors, spans)
             elif isinstance(item, Submit):
                 call = Call(
-                    self.patterns.of(item), item.nbytes, self.at, item.place, item.number % len(self.exchange.free)
+                    self.patterns.of(item), item.nbytes, self.at, item.priority, item.number % len(self.exchange.free)
                 )
                 self._pending.append((item.number, call))
                 self._latest[item.number] = call
-                self._untold.append((step, call))
+                self._unrecorded.append((step, call))
             elif isinstance(item, Pushed):
                 pushed[item.index] = self.at
             elif isinstance(item, Served):
@@ -153,15 +154,15 @@ class _Running:
         return [*spans, *self.calls()]
 
     def calls(self) -> list[Span]:
-        """Of calls that are done and were not told yet."""
-        spans, left = [], []
-        for step, call in self._untold:
+        """Spans of calls that have finished since the last time."""
+        spans, unfinished = [], []
+        for step, call in self._unrecorded:
             if len(call.end):
                 spans.append(Span("queue", step, call.ready, call.start, int(call.nbytes)))
                 spans.append(Span("communication", step, call.start, call.end, int(call.nbytes)))
             else:
-                left.append((step, call))
-        self._untold = left
+                unfinished.append((step, call))
+        self._unrecorded = unfinished
         return spans
 
     def _compute(self, item: Compute, step: int, factors: np.ndarray | float, spans: list[Span]) -> None:
@@ -173,24 +174,24 @@ class _Running:
 
     def _wait(self, item: Wait, step: int, spans: list[Span]) -> None:
         if item.number is not None and item.number not in self._latest:
-            return  # the first step has nothing behind it
+            return  # the first step has no earlier call to wait for
         before = self.at
         if self._by_main:
             self._move(item.number)
         if item.number is None:
             while self._pending:
-                self._go_on()
-            done = [call.end for call in self._latest.values()]
+                self._run_next()
+            ends = [call.end for call in self._latest.values()]
         else:
             while any(number == item.number for number, _ in self._pending):
-                self._go_on()
-            done = [self._latest[item.number].end]
-        self.at = np.maximum.reduce([before, *done])
+                self._run_next()
+            ends = [self._latest[item.number].end]
+        self.at = np.maximum.reduce([before, *ends])
         spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
 
     def _move(self, last: int | None) -> None:
-        """The main thread sees calls to their end, in order: up to this one, or all. They began when it made them and
-        moved nothing since."""
+        """The main thread runs calls to their end in order: up to number `last`, or all. A call counts as started when
+        it was made, although it has moved nothing since."""
         numbers = [number for number, _ in self._pending]
         count = len(numbers) if last is None else numbers.index(last) + 1 if last in numbers else 0
         chosen, self._pending = [call for _, call in self._pending[:count]], self._pending[count:]
@@ -202,8 +203,8 @@ class _Running:
         for call, ready in zip(chosen, made, strict=True):
             call.ready = call.start = ready
 
-    def _go_on(self) -> None:
-        """Run all calls that wait, or the next one by priority."""
+    def _run_next(self) -> None:
+        """Run all pending calls, or the next one by priority."""
         if self.fusion is not None:
             self._fuse(self.fusion)
             return
@@ -214,15 +215,15 @@ class _Running:
             ready = [max(float(call.ready.max()), free) for _, call in self._pending]
             soonest = min(ready)
             first = min(
-                (place for place, when in enumerate(ready) if when <= soonest),
-                key=lambda place: self._pending[place][1].place,
+                (index for index, when in enumerate(ready) if when <= soonest),
+                key=lambda index: self._pending[index][1].priority,
             )
             chosen = [self._pending.pop(first)]
         self.exchange.run([call for _, call in chosen])
 
     def _fuse(self, limit: float) -> None:
-        """What is ready on all ranks when the channel is free goes as one call, up to so many bytes; at least the next
-        one."""
+        """Fuses the calls that are ready on all ranks when the channel is free, up to `limit` bytes. At least the next
+        call runs."""
         calls = [call for _, call in self._pending]
         begins = max(float(calls[0].ready.max()), float(self.exchange.free[0].max()))
         count, nbytes = 1, calls[0].nbytes
@@ -231,18 +232,18 @@ class _Running:
         ):
             nbytes += calls[count].nbytes
             count += 1
-        whole = Call(calls[0].pattern, nbytes, np.maximum.reduce([call.ready for call in calls[:count]]))
-        self.exchange.run([whole])
+        fused = Call(calls[0].pattern, nbytes, np.maximum.reduce([call.ready for call in calls[:count]]))
+        self.exchange.run([fused])
         for call in calls[:count]:
-            call.start, call.end = whole.start, whole.end
+            call.start, call.end = fused.start, fused.end
         self._pending = self._pending[count:]
 
     def _serve(self, step: int, pushed: dict[int, np.ndarray], spans: list[Span]) -> None:
         before = self.at
-        done, self.at, updates = serve(self.exchange, self.tensors, pushed, before, self.update_s)
+        received, self.at, updates = serve(self.exchange, self.tensors, pushed, before, self.update_s)
         spans.append(Span("wait", step, before, self.at))
         spans += [Span("update", step, *times) for times in updates]
-        for index, end in done.items():
+        for index, end in received.items():
             nbytes = int(self.tensors[index].nbytes)
             spans.append(Span("queue", step, pushed[index], pushed[index], nbytes))
             spans.append(Span("communication", step, pushed[index], end, nbytes))

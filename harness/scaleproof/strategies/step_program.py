@@ -1,8 +1,8 @@
-"""One training step as each rank's main thread goes through it, for the simulator: computing, handing calls to the
-communication thread, waiting for them.
+"""One training step of each rank's main thread, for the simulator: computing, submitting calls to the communication
+thread, waiting for them.
 
-A strategy's file gives its own `simulated_step`, and where its exchange is not that of buckets which all ranks hold,
-its own `simulated_plan`.
+A strategy's file defines its `simulated_step`. If it does not exchange buckets that all ranks hold, it also defines its
+`simulated_plan`.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from scaleproof.workloads.networks import Network
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """The main thread works for `seconds`; pieces of one event in a row are one."""
+    """The main thread computes for `seconds`. Consecutive items of one event become one span."""
 
     event: str
     seconds: float
 
 
 Scope = Literal["all", "inside", "between"]
-"""Ranks of a call: everyone, those of a group, or those with the same place in their groups."""
+"""Ranks of a call: all, those of one group, or those with the same position in their groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A call may start. `place`: the foremost layer in it, for an order by priority."""
+    """A call is submitted. `priority`: its first layer, for bucket order by priority (lower goes first)."""
 
     number: int
     nbytes: float
-    place: int = 0
+    priority: int = 0
     operation: Operation = "all_reduce"
     scope: Scope = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Until all calls so far are done, or one of them by its number; recorded as `event`."""
+    """Waits until call `number` (None: all calls so far) has finished; recorded as `event`."""
 
     number: int | None = None
     event: str = "wait"
@@ -53,14 +53,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The gradient of parameter `index` leaves for its server."""
+    """The gradient of parameter `index` is sent to its server."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Servers sum and step, and everyone waits for the new parameters."""
+    """Servers sum and update, and all ranks wait for the new parameters."""
 
 
 Item = Compute | Submit | Wait | Pushed | Served
@@ -68,37 +68,37 @@ Item = Compute | Submit | Wait | Pushed | Served
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a step exchanges: bytes of every bucket in the order of calls, the parameters in each, and the layer of each
-    parameter."""
+    """What a step exchanges: bytes of every bucket in the order of calls, the parameters of each bucket, and the layer
+    of each parameter."""
 
     nbytes: tuple[float, ...]
     members: tuple[tuple[int, ...], ...]
     layers: tuple[int, ...]
     parameters: tuple[float, ...]
-    """Bytes of each parameter by itself."""
+    """Bytes of each parameter."""
     scopes: tuple[Scope, ...] = ()
-    """Of the buckets' ranks, where not all of them have all ranks."""
+    """Scope of each bucket; empty: all ranks for every bucket."""
     groups: int = 1
-    """Of strategy hybrid: G groups of neighbouring ranks."""
+    """Number of groups of neighbouring ranks (strategy hybrid)."""
     ranks: int = 1
     undivided: float = 0.0
-    """Bytes of all parameters, where a rank holds strips of some; 0: the buckets hold all."""
+    """Bytes of all parameters if a rank holds only strips of some; 0: the buckets hold all."""
     alone: float = 0.0
-    """Bytes that a rank updates and nobody else holds."""
+    """Bytes that a rank updates and no other rank holds."""
     late: frozenset[int] = frozenset()
-    """Of parameter servers: parameters whose gradients leave when the main thread waits, not when it has them."""
+    """With parameter servers: parameters whose gradients are sent only when the main thread waits."""
 
     def scope(self, number: int) -> Scope:
         """Ranks of bucket `number`."""
         return self.scopes[number] if self.scopes else "all"
 
     def sharers(self, number: int) -> int:
-        """How many ranks share its update."""
+        """How many ranks share the update of bucket `number`."""
         return self.groups if self.scope(number) == "between" else self.ranks
 
 
 Passed = list[tuple[int, float, float]]
-"""Layers from the last to the first: place, s until its parameters' gradients are final, s after that."""
+"""Layers from the last to the first: index, s until its parameters' gradients are final, s after that."""
 
 
 def plan_of_buckets(case: TrainCase, network: Network, parts: int = 1) -> Plan:
@@ -110,9 +110,11 @@ def plan_of_buckets(case: TrainCase, network: Network, parts: int = 1) -> Plan:
 
 
 def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tuple[int, ...]]:
-    """Every parameter and the place of its layer."""
-    found = [(place, variable) for place, layer in enumerate(network.layers) for variable in layer.variables]
-    return [Parameter(one.name, shrunk(one.elements, shrink)) for _, one in found], tuple(place for place, _ in found)
+    """Every parameter, and the index of its layer."""
+    variables = [(index, variable) for index, layer in enumerate(network.layers) for variable in layer.variables]
+    return [Parameter(variable.name, shrunk(variable.elements, shrink)) for _, variable in variables], tuple(
+        index for index, _ in variables
+    )
 
 
 def bucketed(
@@ -125,29 +127,31 @@ def bucketed(
         if case.value("transport.fusion_mib") is not None
         else case.value("strategy.bucket_mib", 25.0) * MIB / case.shrink,
     )
-    named = tuple(tuple(chosen[place] for place in some) for some in members)
-    elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in some) for some in named]
-    return named, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
+    indices = tuple(tuple(chosen[position] for position in bucket) for bucket in members)
+    elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in bucket) for bucket in indices]
+    return indices, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
 
 
 def beside_backward(plan: Plan, passed: Passed, submits: list[Submit]) -> list[Item]:
-    """Calls leave in order, each as soon as the backward pass has what it needs."""
-    items, done = list[Item](), set[int]()
+    """The backward pass with calls in order, each submitted as soon as its gradients are ready."""
+    items, ready = list[Item](), set[int]()
     if not passed:
         return [*submits]
-    for place, before, after in passed:
+    for finished_layer, before, after in passed:
         items.append(Compute("backward", before))
-        done |= {index for index, layer in enumerate(plan.layers) if layer == place}
-        while submits and done.issuperset(plan.members[submits[0].number]):
+        ready |= {index for index, layer in enumerate(plan.layers) if layer == finished_layer}
+        while submits and ready.issuperset(plan.members[submits[0].number]):
             items.append(submits.pop(0))
         items.append(Compute("backward", after))
     return items
 
 
 def submits(plan: Plan) -> Iterator[Submit]:
-    for number, (nbytes, some) in enumerate(zip(plan.nbytes, plan.members, strict=True)):
-        yield Submit(number, nbytes, min(plan.layers[index] for index in some))
+    """A call for every bucket, in the order of the plan."""
+    for number, (nbytes, bucket) in enumerate(zip(plan.nbytes, plan.members, strict=True)):
+        yield Submit(number, nbytes, min(plan.layers[index] for index in bucket))
 
 
 def end_of_step(update: Compute, across: bool) -> Sequence[Item]:
+    """The update after waiting for all calls; `across`: the forward pass of the next step waits instead."""
     return (update,) if across else (Wait(), update)

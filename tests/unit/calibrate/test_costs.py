@@ -144,9 +144,9 @@ def test_what_cannot_be_fitted_is_one_line(
         (SIZES[:2], np.ones((6, 2)), "transfer over x: 2 message sizes; a line of time over size needs at least 3"),
         (SIZES, np.empty((0, len(SIZES))), "transfer over x: no launch has times at all 7 message sizes"),
         (SIZES, np.ones(len(SIZES)), "transfer over x: no launch has times at all 7 message sizes"),
-        (SIZES[::-1], np.ones((6, len(SIZES))), "transfer over x: message sizes must rise"),
-        (SIZES, np.zeros((6, len(SIZES))), "transfer over x: a time of 0 or below, or none, at a message size"),
-        (SIZES, np.full((6, len(SIZES)), np.nan), "transfer over x: a time of 0 or below, or none, at a message size"),
+        (SIZES[::-1], np.ones((6, len(SIZES))), "transfer over x: message sizes must increase"),
+        (SIZES, np.zeros((6, len(SIZES))), "transfer over x: a time is missing, zero or negative"),
+        (SIZES, np.full((6, len(SIZES)), np.nan), "transfer over x: a time is missing, zero or negative"),
     ],
 )
 def test_wrong_times_are_named(nbytes: np.ndarray, times: np.ndarray, message: str) -> None:

@@ -120,7 +120,7 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
             "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once",
         ),
         (((send(0, 1),), ()), {}, "rank 0 sends 1 messages with tag 0 to rank 1, which receives 0"),
-        (((send(0, 7),), ()), {}, "speaks to rank 7; the trace has 2 ranks"),
+        (((send(0, 7),), ()), {}, "names rank 7 as its peer; the trace has 2 ranks"),
         (
             ((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))),
             {},
@@ -234,7 +234,7 @@ def test_messages_are_written_in_chakras_fields(tmp_path: Path):
     ("nodes", "message"),
     [
         ([{"id": 1}, {"id": 1}], "two nodes have the same id"),
-        ([{"id": 1, "data_deps": [5]}], "node 1 waits for node 5, which is not there"),
+        ([{"id": 1, "data_deps": [5]}], "node 1 waits for node 5, which does not exist"),
         ([{"id": 1, "data_deps": [2]}, {"id": 2, "ctrl_deps": [1]}], "wait for each other in a circle"),
         ([{"id": 1, "type": 7, "comm_type": 99}], "collective of unknown comm_type 99"),
         ([{"id": 1, "type": 7, "comm_size": -4}], "comm_size -4, which is no count"),

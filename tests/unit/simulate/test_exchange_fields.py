@@ -96,5 +96,5 @@ def test_cases_that_do_not_name_them_keep_their_identity() -> None:
 def test_a_trace_has_no_place_for_them(fields: dict[str, Any]) -> None:
     case = case_from({**CASE, **fields, "compute": "none"})
     assert isinstance(case, TrainCase)
-    with pytest.raises(SpecError, match=f"{next(iter(fields))} .*: a trace has nodes and what they wait for"):
+    with pytest.raises(SpecError, match=f"{next(iter(fields))} .*: a trace has only nodes and their dependencies"):
         trace_of(case, None, MessageCosts((Segment(None, 0.0, 0.0),), 0.0))

@@ -1,4 +1,4 @@
-"""One step of a training case as a trace: the same program that the simulator goes through, rank by rank."""
+"""Exports one step of a training case as a Chakra trace: the same program that the simulator runs, rank by rank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLLECTIVES = {
     "broadcast": Collective.BROADCAST,
 }
 CASE = "scaleproof_case"
-"""Attribute of the metadata with the case's canonical JSON: what the trace leaves to whoever replays it (links,
+"""Metadata attribute with the case's canonical JSON. It tells a replay what the trace does not contain (links,
 transport, algorithm)."""
 TO_SERVER, FROM_SERVER = 0, 1
 USUAL = {
@@ -32,21 +32,22 @@ USUAL = {
     "strategy.bucket_order": "ready",
     "strategy.forward_waits": "step",
 }
-"""What a trace takes for granted of a case's calls."""
+"""The only option values that a trace can express."""
 
 
 def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> Trace:
-    """The case without dilation and shrink. `costs` say what a server's sums take; what messages take is left to the
-    replay. SpecError where a transport fuses tensors, since then what is exchanged follows from times."""
+    """The trace of a case, without dilation and shrink. `costs` gives the time of a server's sums; the time of messages
+    is left to the replay. Raises SpecError if the transport fuses tensors, because then the messages depend on
+    times."""
     if case.value("transport.fusion_mib") is not None:
         raise SpecError(
-            f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows "
-            "from times, not from the case"
+            f"transport {case.transport!r} fuses tensors as they come (fusion_mib): the messages depend on times, not "
+            "on the case alone"
         )
     if beyond := [key for key, usual in USUAL.items() if case.value(key, usual) != usual]:
         raise SpecError(
-            f"{beyond[0]} {case.value(beyond[0])}: a trace has nodes and what they wait for, and no place for it; "
-            "leave it out"
+            f"{beyond[0]} {case.value(beyond[0])}: a trace has only nodes and their dependencies and cannot express "
+            "this; leave it out"
         )
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)
@@ -73,18 +74,19 @@ def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> T
 
 
 def _groups(ranks: int, count: int) -> dict[tuple[str, int], tuple[int, ...]]:
-    """By scope and number from 1: neighbours, then those with the same place in their groups."""
+    """Members of the groups by scope and number from 1: groups of neighbours, then groups of ranks with the same
+    position in their groups."""
     size = ranks // count
     inside = [tuple(range(first, first + size)) for first in range(0, ranks, size)]
-    between = [tuple(range(place, ranks, size)) for place in range(size)]
+    between = [tuple(range(first, ranks, size)) for first in range(size)]
     scopes = [("inside", members) for members in inside] + [("between", members) for members in between]
     return {(scope, number): members for number, (scope, members) in enumerate(scopes, 1) if len(members) > 1}
 
 
 @dataclass(slots=True)
 class _Rank:
-    """Nodes of one rank as they come. `_stream`: what the next piece of computing waits for; `_channel`: the last call,
-    since one thread makes them all."""
+    """Nodes of one rank in the order of the program. `_stream`: ids that the next piece of computing waits for;
+    `_channel`: id of the last call, since one thread makes all calls."""
 
     rank: int
     case: TrainCase
@@ -102,7 +104,7 @@ class _Rank:
     _pushed: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def nodes_of(self, items: Sequence[Item]) -> tuple[Node, ...]:
-        """All of them."""
+        """The nodes of all items."""
         pieces = {event: iter(names) for event, names in self._pieces(items).items()}
         for item in items:
             if isinstance(item, Compute):
@@ -125,20 +127,20 @@ class _Rank:
         return tuple(self.nodes)
 
     def _pieces(self, items: Sequence[Item]) -> dict[str, list[tuple[str, int]]]:
-        """Names and FLOP of the pieces of both passes: a layer each, or two where the weights' gradients come before
-        the input's."""
+        """Names and FLOP of the pieces of both passes: one per layer, or two where the gradient of the weights is
+        computed before the gradient of the input."""
         layers, batch = self.network.layers, self.case.minibatch // self.case.ranks
-        found = {"forward": [(f"forward {layer.name}", 2 * layer.mac * batch) for layer in layers]}
-        whole = sum(isinstance(item, Compute) and item.event == "backward" for item in items) <= len(layers)
-        parts = [""] if whole else [", weights", ", input"]
-        found["backward"] = []
+        pieces = {"forward": [(f"forward {layer.name}", 2 * layer.mac * batch) for layer in layers]}
+        one_piece = sum(isinstance(item, Compute) and item.event == "backward" for item in items) <= len(layers)
+        suffixes = [""] if one_piece else [", weights", ", input"]
+        pieces["backward"] = []
         for layer in reversed(layers):
             inputs = 0 if layer is self.network.trainable[0] else layer.mac
-            amounts = [2 * (layer.mac + inputs) * batch] if whole else [2 * layer.mac * batch, 2 * inputs * batch]
-            found["backward"] += [
-                (f"backward {layer.name}{words}", amount) for words, amount in zip(parts, amounts, strict=True)
+            amounts = [2 * (layer.mac + inputs) * batch] if one_piece else [2 * layer.mac * batch, 2 * inputs * batch]
+            pieces["backward"] += [
+                (f"backward {layer.name}{suffix}", amount) for suffix, amount in zip(suffixes, amounts, strict=True)
             ]
-        return found
+        return pieces
 
     def _add(self, name: str, kind: NodeType, after: Sequence[int], **values: object) -> int:
         number = len(self.nodes)
@@ -159,7 +161,7 @@ class _Rank:
             if group is None:
                 return  # a group of one exchanges nothing
         after = [*self._stream, *self._channel]
-        # What a rank puts in, as ASTRA-sim reads it: of an all-gather its own part.
+        # ASTRA-sim reads the size of a rank's input: for an all-gather that is its own part.
         sharers = (
             (len(self.groups[item.scope, int(group)]) if group is not None else self.case.ranks)
             if item.operation == "all_gather"
@@ -180,7 +182,7 @@ class _Rank:
         return index % (self.case.value("strategy.servers", 0) or self.case.ranks)
 
     def _send(self, peer: int, index: int, way: int, after: Sequence[int]) -> int:
-        """Between two ranks messages go one after the other."""
+        """Messages between two ranks are sent one after the other."""
         lane = [self._lanes[self.rank, peer]] if (self.rank, peer) in self._lanes else []
         values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
         self._lanes[self.rank, peer] = self._add(
@@ -199,23 +201,25 @@ class _Rank:
             self._open.append(self._send(owner, index, TO_SERVER, self._stream))
 
     def _served(self) -> None:
-        """As a server: each of its tensors in turn, once all its gradients are there and its own backward pass is over.
-        Then as a worker."""
-        whole, others = sum(self.plan.parameters), [rank for rank in range(self.case.ranks) if rank != self.rank]
+        """As a server: updates each of its tensors in turn, once all gradients have arrived and its own backward pass
+        has ended. Then as a worker: receives the other tensors."""
+        total, others = sum(self.plan.parameters), [rank for rank in range(self.case.ranks) if rank != self.rank]
         for index in self._pushed:
             if self._owner(index) == self.rank:
-                came = [self._receive(worker, index, TO_SERVER) for worker in others]
+                receives = [self._receive(worker, index, TO_SERVER) for worker in others]
                 seconds = (
                     self.gamma * self.plan.parameters[index] * len(others)
-                    + self.update_s * self.plan.parameters[index] / whole
+                    + self.update_s * self.plan.parameters[index] / total
                 )
                 self._stream = [
-                    self._add(f"sum and update tensor {index}", NodeType.COMP, [*self._stream, *came], seconds=seconds)
+                    self._add(
+                        f"sum and update tensor {index}", NodeType.COMP, [*self._stream, *receives], seconds=seconds
+                    )
                 ]
                 self._open += [self._send(worker, index, FROM_SERVER, self._stream) for worker in others]
-        came = [
+        receives = [
             self._receive(self._owner(index), index, FROM_SERVER)
             for index in self._pushed
             if self._owner(index) != self.rank
         ]
-        self._stream += [*came, *self._open]
+        self._stream += [*receives, *self._open]

@@ -1,6 +1,6 @@
-"""Files of Chakra's messages: each message behind its length, first the metadata, then a node each.
+"""Reads and writes files of Chakra messages: the metadata and then one message per node, each preceded by its length.
 
-Integers are written in the kinds that the feeders of Chakra and ASTRA-sim read (src/feeder/et_feeder_node.cpp).
+Integers are written in the types that the feeders of Chakra and ASTRA-sim read (src/feeder/et_feeder_node.cpp).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from scaleproof.spec.errors import SpecError
 
 VERSION = "0.0.4"
 MOST_MESSAGE, MOST_NODES, MOST_FILE = 16 << 20, 2_000_000, 1 << 30
-"""Bytes of a message, nodes of a file, bytes of a file: more is no trace of a training step."""
+"""Limits on bytes of a message, nodes of a file and bytes of a file. A trace of a training step is smaller."""
 Message = TypeVar("Message", GlobalMetadata, Node)
 Kind = Literal["bool", "int32", "int64", "uint64", "string"]
-"""Of an attribute's value."""
+"""Type of an attribute's value."""
 
 
 class NodeType(IntEnum):
@@ -59,7 +59,7 @@ def set_attribute(message: GlobalMetadata | Node, name: str, kind: Kind, value: 
 
 
 def attributes(message: GlobalMetadata | Node) -> dict[str, bool | int | float | str | bytes]:
-    """Values by name, whatever kind each was written in; lists are left out."""
+    """Values by name, whatever their type; lists are left out."""
     values = {}
     for attribute in message.attr:
         kind = attribute.WhichOneof("value")
@@ -76,7 +76,8 @@ def write_messages(path: Path, metadata: GlobalMetadata, nodes: Iterable[Node]) 
 
 
 def read_messages(path: Path) -> tuple[GlobalMetadata, list[Node]]:
-    """Metadata and nodes of one file. SpecError, in one line, for a file that is broken or too large."""
+    """Metadata and nodes of one file. Raises SpecError, with a message of one line, for a file that is broken or too
+    large."""
     size = path.stat().st_size
     if size > MOST_FILE:
         raise SpecError(f"{path}: {size} bytes; a Chakra trace of more than {MOST_FILE} is not read")
@@ -84,7 +85,7 @@ def read_messages(path: Path) -> tuple[GlobalMetadata, list[Node]]:
     with path.open("rb") as file:
         metadata = _message(GlobalMetadata, _LimitedReader(file, f"{path}: message 0"))
         if metadata is None:
-            raise SpecError(f"{path}: is empty; a Chakra trace begins with its metadata")
+            raise SpecError(f"{path}: is empty; a Chakra trace begins with metadata")
         while (node := _message(Node, _LimitedReader(file, f"{path}: message {len(nodes) + 1}"))) is not None:
             nodes.append(node)
             if len(nodes) > MOST_NODES:
@@ -93,18 +94,18 @@ def read_messages(path: Path) -> tuple[GlobalMetadata, list[Node]]:
 
 
 class _LimitedReader:
-    """Gives protobuf one message of a file, unless the length that stands before it is too large."""
+    """Lets protobuf read one message of a file, unless the length in front of it is too large."""
 
-    def __init__(self, file: BufferedReader, what: str) -> None:
-        self.what, self._file = what, file
+    def __init__(self, file: BufferedReader, label: str) -> None:
+        self.label, self._file = label, file
 
     def read(self, nbytes: int) -> bytes:
-        """As of a file, but never more than MOST_MESSAGE bytes. SpecError where the file ends inside a message."""
+        """Like a file's `read`, but at most MOST_MESSAGE bytes. Raises SpecError if the file ends inside a message."""
         if nbytes > MOST_MESSAGE:
-            raise SpecError(f"{self.what} would have {nbytes} bytes; this is no Chakra trace")
+            raise SpecError(f"{self.label} would have {nbytes} bytes; this is no Chakra trace")
         content = self._file.read(nbytes)
         if len(content) < nbytes and nbytes > 1:
-            raise SpecError(f"{self.what} is cut off: the file ends {nbytes - len(content)} bytes too early")
+            raise SpecError(f"{self.label} is cut off: the file ends {nbytes - len(content)} bytes too early")
         return content
 
 
@@ -112,9 +113,9 @@ def _message(kind: type[Message], reader: _LimitedReader) -> Message | None:
     """The next message; None at the end of the file."""
     try:
         return proto.parse_length_prefixed(kind, reader)
-    except SpecError:  # a ValueError too
+    except SpecError:  # also a ValueError
         raise
     except DecodeError as error:
-        raise SpecError(f"{reader.what} is no Chakra {kind.DESCRIPTOR.name}: {error}") from None
-    except ValueError:  # protobuf reads a length byte by byte, and found the file's end in it
-        raise SpecError(f"{reader.what} has no length, or is cut off; this is no Chakra trace") from None
+        raise SpecError(f"{reader.label} is no Chakra {kind.DESCRIPTOR.name}: {error}") from None
+    except ValueError:  # protobuf reads a length byte by byte; the file ended inside it
+        raise SpecError(f"{reader.label} has no length, or is cut off; this is no Chakra trace") from None

@@ -1,5 +1,5 @@
-"""Replays a trace on a cluster: each rank computes in one stream, collectives run as their schedules of messages, sends
-and receives as flows."""
+"""Replays a trace on a cluster: each rank computes in one stream, collectives run as schedules of messages, sends and
+receives as flows."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class Replayed:
 
     @property
     def step_s(self) -> float:
-        """Of the slowest rank."""
+        """Step time of the slowest rank."""
         return float(self.end.max())
 
     @property
     def exposed_s(self) -> float:
-        """What it does not compute."""
+        """Time in which the slowest rank does not compute."""
         last = int(self.end.argmax())
         return float(self.end[last] - self.computed[last])
 
 
 def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) -> Replayed:
-    """On one rank per node. Collectives that follow each other in a group go in the order of the file, one at a time on
-    every rank. SpecError where ranks do not fit together."""
+    """Replays a trace with one rank per node. Collectives of a group run in the order of the file, one at a time on
+    every rank. Raises SpecError if the ranks do not match."""
     if len(trace.ranks) != cluster.nodes:
         raise SpecError(
-            f"the trace has {len(trace.ranks)} ranks, cluster {cluster.name!r} was made for {cluster.nodes} nodes"
+            f"the trace has {len(trace.ranks)} ranks, but cluster {cluster.name!r} has {cluster.nodes} nodes"
         )
     computed = np.array([sum(node.seconds for node in nodes if node.computes) for nodes in trace.ranks])
     count = sum(len(nodes) for nodes in trace.ranks)
@@ -57,33 +57,34 @@ def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) 
 
 @dataclass(slots=True)
 class _Stream:
-    """A rank's computing and its calls, each in order; `at`: when it has computed so far."""
+    """Computing and calls of one rank, each in order. `at`: when its last computing ended; `finished`: end times by
+    node id."""
 
     queue: deque[Node]
     calls: deque[Node]
     at: float = 0.0
-    done: dict[int, float] = field(default_factory=dict)
+    finished: dict[int, float] = field(default_factory=dict)
 
     def since(self, node: Node) -> float | None:
-        """When all that a node waits for is done; None where it is not."""
-        times = [self.done.get(other) for other in node.after]
+        """When everything that a node waits for had finished; None if it has not."""
+        times = [self.finished.get(other) for other in node.after]
         return None if None in times else max([0.0, *(time for time in times if time is not None)])
 
 
 class _InCalls:
-    """A trace whose ranks meet in collectives only: everyone computes as far as it can, then the next collectives that
-    all their ranks have come to run."""
+    """Replays a trace whose ranks communicate by collectives only: every rank computes as far as it can, then the
+    collectives run that all their ranks have reached."""
 
     def __init__(self, trace: Trace, exchange: Exchange, matching: Matching) -> None:
         self._exchange, self._matching = exchange, matching
-        orders = [in_order(nodes) for nodes in trace.ranks]
+        ordered = [in_order(nodes) for nodes in trace.ranks]
         self._ranks = [
             _Stream(deque(node for node in order if node.computes), deque(node for node in order if not node.computes))
-            for order in orders
+            for order in ordered
         ]
 
     def run(self) -> np.ndarray:
-        """When each rank is done."""
+        """When each rank has finished, in s."""
         for stream in self._ranks:
             self._compute(stream)
         while chosen := self._ready():
@@ -92,36 +93,36 @@ class _InCalls:
             for (shared, _), call in zip(chosen, calls, strict=True):
                 for rank in shared.nodes:
                     stream = self._ranks[rank]
-                    stream.done[stream.calls.popleft().id] = float(call.end[rank])
+                    stream.finished[stream.calls.popleft().id] = float(call.end[rank])
                     self._compute(stream)
         for rank, stream in enumerate(self._ranks):
-            if left := [*stream.queue, *stream.calls]:
+            if stuck := [*stream.queue, *stream.calls]:
                 raise SpecError(
-                    f"node {left[0].id} of rank {rank} ({left[0].name}) never starts: ranks wait for each other's "
+                    f"node {stuck[0].id} of rank {rank} ({stuck[0].name}) never starts: ranks wait for each other's "
                     "collectives in a circle"
                 )
-        return np.array([max([stream.at, *stream.done.values()]) for stream in self._ranks])
+        return np.array([max([stream.at, *stream.finished.values()]) for stream in self._ranks])
 
     def _compute(self, stream: _Stream) -> None:
         while stream.queue and (since := stream.since(stream.queue[0])) is not None:
             node = stream.queue.popleft()
-            stream.at = stream.done[node.id] = max(stream.at, since) + node.seconds
+            stream.at = stream.finished[node.id] = max(stream.at, since) + node.seconds
 
     def _ready(self) -> list[tuple[Shared, np.ndarray]]:
-        """The next collective of each rank, where all others of its group have come to it too."""
+        """Collectives that all ranks of their group have reached, with the time at which each rank reached them."""
         since = [stream.since(stream.calls[0]) if stream.calls else None for stream in self._ranks]
-        found = []
+        ready = []
         for rank, stream in enumerate(self._ranks):
             if since[rank] is None:
                 continue
             shared = self._matching.of[rank, stream.calls[0].id]
-            there = all(
+            complete = all(
                 since[member] is not None and self._ranks[member].calls[0] is node
                 for member, node in shared.nodes.items()
             )
-            if there and rank == min(shared.nodes):
+            if complete and rank == min(shared.nodes):
                 times = np.zeros(len(self._ranks))
                 for member in shared.nodes:
                     times[member] = since[member]
-                found.append((shared, times))
-        return found
+                ready.append((shared, times))
+        return ready

@@ -1,5 +1,5 @@
-"""A training step as Chakra has it: a graph of computing, collectives, sends and receives for every rank, in a folder
-with a file each."""
+"""A training step in Chakra's form: for every rank a graph of computing, collectives, sends and receives, in a file of
+its own."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from scaleproof.spec.case import Operation
 from scaleproof.spec.errors import SpecError
 
 GROUPS = "comm_groups.json"
-"""Members of the groups that collectives name, as ASTRA-sim reads them: {"1": [0, 1], ...}; a collective without a
-group is of all ranks."""
+"""File with the members of named groups, in ASTRA-sim's form: {"1": [0, 1], ...}. A collective without a group is one
+of all ranks."""
 OPERATIONS: dict[Collective, Operation] = {
     Collective.ALL_REDUCE: "all_reduce",
     Collective.ALL_GATHER: "all_gather",
@@ -42,10 +42,10 @@ MOST_RANKS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: that a rank puts into a
-    collective (of an all-gather its part), or of a message; `peer` and `tag`: of a send or a receive; `group`: of a
-    collective, None: all ranks. Nodes that are no communication take `seconds` of the rank's one stream of computing,
-    in the order of the file as far as `after` allows."""
+    """One piece of work of one rank. `after`: ids of nodes that must finish before. `nbytes`: size of a message, or of
+    a rank's input to a collective (of an all-gather its part). `peer` and `tag`: of a send or a receive. `group`: of a
+    collective; None: all ranks. All other nodes take `seconds` of the rank's only compute stream, in the order of the
+    file as far as `after` allows."""
 
     id: int
     name: str
@@ -61,13 +61,13 @@ class Node:
 
     @property
     def computes(self) -> bool:
-        """Whether it is on the stream of computing."""
+        """Whether the node runs on the compute stream."""
         return self.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Of all ranks. `about`: attributes of the metadata."""
+    """The nodes of all ranks. `about`: attributes of the metadata."""
 
     ranks: tuple[tuple[Node, ...], ...]
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class Trace:
 
 
 def write_trace(folder: Path, prefix: str, trace: Trace) -> list[Path]:
-    """`<prefix>.<rank>.et` for every rank, and comm_groups.json where there are groups. Times become whole
-    microseconds, as the format has them: a rank's end to end is kept, so that no error adds up."""
+    """Writes `<prefix>.<rank>.et` for every rank, and comm_groups.json if there are groups. The format has whole
+    microseconds; running totals are rounded, so that rounding errors do not add up."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for rank, nodes in enumerate(trace.ranks):
@@ -119,7 +119,8 @@ def _encoded(nodes: Sequence[Node]) -> Iterator[NodeMessage]:
 
 
 def read_trace(folder: Path) -> Trace:
-    """All ranks of a folder; SpecError, in one line, for what cannot be replayed."""
+    """Reads the trace of all ranks from a folder. Raises SpecError, with a message of one line, for a trace that cannot
+    be replayed."""
     paths = _files(folder)
     ranks: list[tuple[Node, ...]] = []
     about: dict[str, Any] = {}
@@ -134,7 +135,7 @@ def read_trace(folder: Path) -> Trace:
             (node for node in rank_nodes if node.group is not None and node.group not in groups and groups), None
         )
         if named is not None:
-            raise SpecError(f"{path}: node {named.id} is of group {named.group!r}, which {GROUPS} does not have")
+            raise SpecError(f"{path}: node {named.id} is of group {named.group!r}, which is not in {GROUPS}")
     return Trace(tuple(ranks), groups, about)
 
 
@@ -179,23 +180,23 @@ def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
 
 
 def _node(path: Path, message: NodeMessage, rank: int) -> Node:
-    values, what = attributes(message), f"{path}: node {message.id}"
+    values, label = attributes(message), f"{path}: node {message.id}"
     try:
         kind = NodeType(message.type)
     except ValueError:
-        kind = NodeType.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
+        kind = NodeType.COMP  # storage, batch and checkpoint nodes of later schemas count as computing
     number = {
-        name: _whole(what, values, name)
+        name: _count(label, values, name)
         for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")
     }
     operation = None
     if kind is NodeType.COMM_COLL:
-        if number["comm_type"] not in {int(known) for known in Collective}:
-            raise SpecError(f"{what} is a collective of unknown comm_type {number['comm_type']}")
+        if number["comm_type"] not in {int(collective) for collective in Collective}:
+            raise SpecError(f"{label} is a collective of unknown comm_type {number['comm_type']}")
         operation = Collective(number["comm_type"])
     sends = kind is NodeType.COMM_SEND
     if sends and number["comm_src"] not in (0, rank):
-        raise SpecError(f"{what} sends from rank {number['comm_src']}, but this is the file of rank {rank}")
+        raise SpecError(f"{label} sends from rank {number['comm_src']}, but this is the file of rank {rank}")
     communicates = kind in (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
     return Node(
         int(message.id),
@@ -212,10 +213,10 @@ def _node(path: Path, message: NodeMessage, rank: int) -> Node:
     )
 
 
-def _whole(what: str, values: Mapping[str, Any], name: str) -> int:
+def _count(label: str, values: Mapping[str, Any], name: str) -> int:
     value = values.get(name, 0)
     if isinstance(value, str | bytes | float) or value < 0:
-        raise SpecError(f"{what} has {name} {value!r}, which is no count")
+        raise SpecError(f"{label} has {name} {value!r}, which is no count")
     return int(value)
 
 
@@ -226,13 +227,13 @@ def _check(path: Path, nodes: Sequence[Node]) -> None:
     for node in nodes:
         unknown = next((other for other in node.after if other not in ids), None)
         if unknown is not None:
-            raise SpecError(f"{path}: node {node.id} waits for node {unknown}, which is not there")
+            raise SpecError(f"{path}: node {node.id} waits for node {unknown}, which does not exist")
     if len(in_order(nodes)) < len(nodes):
         raise SpecError(f"{path}: nodes wait for each other in a circle")
 
 
 def in_order(nodes: Sequence[Node]) -> list[Node]:
-    """As they stand in the file, but each behind what it waits for; nodes of a circle are left out."""
+    """Nodes in the order of the file, but each after the nodes it waits for. Nodes of a circle are left out."""
     position = {node.id: number for number, node in enumerate(nodes)}
     waiting = [len(set(node.after)) for node in nodes]
     behind: dict[int, list[int]] = {}

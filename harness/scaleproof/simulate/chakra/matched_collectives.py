@@ -1,4 +1,4 @@
-"""Which nodes of a trace's ranks are one collective."""
+"""Matches the nodes of a trace's ranks that belong to the same collective."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BARRIER_BYTES = 4
 
 @dataclass(slots=True)
 class Shared:
-    """One collective of several ranks: the node of each, the schedule, and what it moves."""
+    """One collective of several ranks: the node of each rank, the schedule, and the bytes."""
 
     nodes: dict[int, Node]
     pattern: Pattern
@@ -24,7 +24,7 @@ class Shared:
 
 
 class Matching:
-    """The n-th collective of a group on one rank is the n-th on all of its ranks."""
+    """Matches the n-th collective of a group on one rank with the n-th on all ranks of the group."""
 
     def __init__(self, trace: Trace, algorithm: str) -> None:
         self._ranks, self._groups, self._algorithm = len(trace.ranks), trace.groups, algorithm
@@ -46,45 +46,45 @@ class Matching:
 
     def _matched(self, name: str | None, by_rank: Mapping[int, list[Node]]) -> list[Shared]:
         members = self._groups[name] if name is not None else tuple(range(self._ranks))
-        words = "all ranks" if name is None else f"group {name!r}"
+        group = "all ranks" if name is None else f"group {name!r}"
         outside = next((rank for rank in by_rank if rank not in members), None)
         if outside is not None:
-            raise SpecError(f"rank {outside} has a collective of {words}, to which it does not belong")
+            raise SpecError(f"rank {outside} has a collective of {group}, to which it does not belong")
         counts = {rank: len(by_rank.get(rank, ())) for rank in members}
         if len(set(counts.values())) > 1:
             few, many = min(counts, key=lambda rank: counts[rank]), max(counts, key=lambda rank: counts[rank])
-            raise SpecError(f"collectives of {words}: rank {few} has {counts[few]}, rank {many} has {counts[many]}")
+            raise SpecError(f"collectives of {group}: rank {few} has {counts[few]}, rank {many} has {counts[many]}")
         return [
-            self._shared(words, members, {rank: by_rank[rank][number] for rank in members})
+            self._shared(group, members, {rank: by_rank[rank][number] for rank in members})
             for number in range(counts[members[0]])
         ]
 
-    def _shared(self, words: str, members: tuple[int, ...], nodes: dict[int, Node]) -> Shared:
+    def _shared(self, group: str, members: tuple[int, ...], nodes: dict[int, Node]) -> Shared:
         first = nodes[members[0]]
         for rank, node in nodes.items():
             if (node.operation, node.nbytes) != (first.operation, first.nbytes):
-                said = [
-                    f"{one.operation.name} of {one.nbytes} bytes (rank {at})"
-                    for at, one in ((members[0], first), (rank, node))
-                    if one.operation is not None
+                calls = [
+                    f"{member_node.operation.name} of {member_node.nbytes} bytes (rank {member})"
+                    for member, member_node in ((members[0], first), (rank, node))
+                    if member_node.operation is not None
                 ]
-                raise SpecError(f"a collective of {words} is {' and '.join(said)} at once")
+                raise SpecError(f"a collective of {group} is {' and '.join(calls)} at once")
         assert first.operation is not None
         if first.operation is Collective.BARRIER:
             return Shared(nodes, self._pattern("all_reduce", members), BARRIER_BYTES)
         if first.operation not in OPERATIONS:
-            known = ", ".join(operation.name for operation in OPERATIONS)
+            supported = ", ".join(operation.name for operation in OPERATIONS)
             raise SpecError(
-                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER "
-                "are"
+                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; "
+                f"{supported} and BARRIER are"
             )
         parts = len(members) if first.operation is Collective.ALL_GATHER else 1
         return Shared(nodes, self._pattern(OPERATIONS[first.operation], members), float(first.nbytes * parts))
 
     def _pattern(self, operation: str, members: tuple[int, ...]) -> Pattern:
         if (operation, members) not in self._patterns:
-            whole = pattern_of(self._algorithm, operation, len(members))  # type: ignore[arg-type]
+            pattern = pattern_of(self._algorithm, operation, len(members))  # type: ignore[arg-type]
             self._patterns[operation, members] = (
-                whole if len(members) == self._ranks else grouped(whole, (members,), self._ranks)
+                pattern if len(members) == self._ranks else grouped(pattern, (members,), self._ranks)
             )
         return self._patterns[operation, members]

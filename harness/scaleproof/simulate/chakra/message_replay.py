@@ -1,4 +1,4 @@
-"""Replays a trace with sends and receives, event by event: messages and collectives of all ranks share the links."""
+"""Replays a trace with sends and receives event by event. Messages and collectives of all ranks share the links."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from scaleproof.simulate.link_network import Network
 from scaleproof.spec.errors import SpecError
 
 Key = tuple[int, int, int]
-"""Of a message: from, to, tag."""
+"""Of a message: source, destination, tag."""
 
 
 def replay_messages(trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> np.ndarray:
-    """When each rank is done, in s. A message starts when both its ends have come to it."""
+    """When each rank has finished, in s. A message starts when both the send and the receive are ready."""
     return _Replay(trace, network, costs, matching).run()
 
 
 class _Replay:
-    """`_missing`: what each node still waits for; `_behind`: who waits for it; `_stream`: computing in order; `_sends`,
-    `_receives`: in the order of a key."""
+    """`_missing`: number of nodes that each node still waits for; `_behind`: nodes that wait for it; `_stream`:
+    computing in order; `_matches`: key and number of the message of each send and receive."""
 
     def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> None:
         self._ranks, self._matching = len(trace.ranks), matching
@@ -41,26 +41,26 @@ class _Replay:
                     behind.setdefault(other, []).append(node)
         self._stream = [deque(node for node in nodes if node.computes) for nodes in self._orders]
         self._busy = [False] * self._ranks
-        self._end, self._left = np.zeros(self._ranks), sum(map(len, self._orders))
-        self._there: dict[tuple[int, int], tuple[Key, int]] = {}
+        self._end, self._unfinished = np.zeros(self._ranks), sum(map(len, self._orders))
+        self._matches: dict[tuple[int, int], tuple[Key, int]] = {}
         self._waits: dict[tuple[Key, int], list[tuple[int, Node]]] = {}
         self._runs: dict[int, _Run] = {}
         self._match()
 
     def _match(self) -> None:
-        """The n-th send of a key meets the n-th receive."""
+        """Matches the n-th send of a key with its n-th receive."""
         counts: dict[NodeType, Counter[Key]] = {NodeType.COMM_SEND: Counter(), NodeType.COMM_RECV: Counter()}
         for rank, nodes in enumerate(self._orders):
             for node in nodes:
                 if node.type in counts:
                     if not 0 <= node.peer < self._ranks:
                         raise SpecError(
-                            f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} "
-                            "ranks"
+                            f"node {node.id} of rank {rank} names rank {node.peer} as its peer; the trace has "
+                            f"{self._ranks} ranks"
                         )
                     ends = (rank, node.peer) if node.type is NodeType.COMM_SEND else (node.peer, rank)
                     key: Key = (*ends, node.tag)
-                    self._there[rank, node.id] = key, counts[node.type][key]
+                    self._matches[rank, node.id] = key, counts[node.type][key]
                     counts[node.type][key] += 1
         sends, receives = counts[NodeType.COMM_SEND], counts[NodeType.COMM_RECV]
         for key in sorted(sends.keys() | receives.keys()):
@@ -71,18 +71,18 @@ class _Replay:
                 )
 
     def run(self) -> np.ndarray:
-        """When each rank is done."""
+        """When each rank has finished, in s."""
         for rank, nodes in enumerate(self._orders):
             for node in nodes:
                 if not node.after:
-                    self._fluid.flows.at(0.0, partial(self._come, rank, node))
+                    self._fluid.flows.at(0.0, partial(self._start, rank, node))
         self._fluid.flows.run()
-        if self._left:
-            raise SpecError(f"{self._left} nodes never start: ranks wait for each other's messages in a circle")
+        if self._unfinished:
+            raise SpecError(f"{self._unfinished} nodes never start: ranks wait for each other's messages in a circle")
         return self._end
 
-    def _come(self, rank: int, node: Node) -> None:
-        """All that the node waits for is done."""
+    def _start(self, rank: int, node: Node) -> None:
+        """Everything that the node waits for has finished."""
         if node.computes:
             self._missing[rank][node.id] = 0
             self._next(rank)
@@ -92,7 +92,7 @@ class _Replay:
             self._meet(rank, node)
 
     def _next(self, rank: int) -> None:
-        """The stream takes its next piece, when that is ready."""
+        """The stream starts its next piece if that is ready."""
         stream = self._stream[rank]
         if not self._busy[rank] and stream and not self._missing[rank][stream[0].id]:
             node, self._busy[rank] = stream.popleft(), True
@@ -100,31 +100,31 @@ class _Replay:
 
     def _computed(self, rank: int, node: Node) -> None:
         self._busy[rank] = False
-        self._over(rank, node)
+        self._finish(rank, node)
         self._next(rank)
 
     def _enter(self, rank: int, node: Node, shared: Shared) -> None:
         if id(shared) not in self._runs:
             self._runs[id(shared)] = self._fluid.opened(Call(shared.pattern, shared.nbytes, np.zeros(self._ranks)))
-        self._runs[id(shared)].enter(rank, partial(self._over, rank, node))
+        self._runs[id(shared)].enter(rank, partial(self._finish, rank, node))
 
     def _meet(self, rank: int, node: Node) -> None:
-        here = self._waits.setdefault(self._there[rank, node.id], [])
-        here.append((rank, node))
-        if len(here) == 2:
-            (source, destination, _), _ = self._there[rank, node.id]
+        ends = self._waits.setdefault(self._matches[rank, node.id], [])
+        ends.append((rank, node))
+        if len(ends) == 2:
+            (source, destination, _), _ = self._matches[rank, node.id]
             self._fluid.message(
-                source, destination, float(max(one.nbytes for _, one in here)), partial(self._arrived, here)
+                source, destination, float(max(end.nbytes for _, end in ends)), partial(self._arrived, ends)
             )
 
     def _arrived(self, ends: list[tuple[int, Node]]) -> None:
         for rank, node in ends:
-            self._over(rank, node)
+            self._finish(rank, node)
 
-    def _over(self, rank: int, node: Node) -> None:
-        self._left -= 1
+    def _finish(self, rank: int, node: Node) -> None:
+        self._unfinished -= 1
         self._end[rank] = max(self._end[rank], self._fluid.flows.now)
         for other in self._behind[rank].get(node.id, ()):
             self._missing[rank][other.id] -= 1
             if not self._missing[rank][other.id]:
-                self._come(rank, other)
+                self._start(rank, other)
