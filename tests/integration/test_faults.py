@@ -74,7 +74,7 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(
     assert [record.failure for record in records if record.case.arm == "healthy"] == [None] * (
         len(records) - len(failed)
     )
-    assert (outcome.failed, outcome.done) == (len(failed), len(records) - len(failed))
+    assert (outcome.failed, outcome.completed) == (len(failed), len(records) - len(failed))
 
 
 def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:

@@ -73,7 +73,7 @@ def wait_gone(launch: str) -> None:
 
 def test_a_launch_leaves_its_whole_record_and_nothing_else(tmp_path: Path) -> None:
     outcome = run_plan(launches([small_case()], 2), tmp_path, size="ci", deadline_s=30)
-    assert (outcome.done, outcome.complete) == (2, True)
+    assert (outcome.completed, outcome.complete) == (2, True)
     assert_nothing_left(tmp_path, outcome.launches)
     record, folder = Store(tmp_path).load(outcome.launches[0])
     assert {path.name for path in folder.iterdir()} == {
@@ -138,7 +138,7 @@ def test_after_a_killed_supervisor_the_next_one_cleans_up_and_resumes(tmp_path: 
     before, notes = finished(tmp_path), Timekeeper()
     assert ids <= set(before)
     outcome = run_plan(launches([small_case()], 5), tmp_path, size="ci", deadline_s=30, progress=notes)
-    assert (outcome.skipped, outcome.done) == (len(before), 5 - len(before))
+    assert (outcome.skipped, outcome.completed) == (len(before), 5 - len(before))
     assert before.items() <= finished(tmp_path).items()
     assert any(orphan in note for note in notes.notes) or orphan in before
     assert_nothing_left(tmp_path, [orphan, *outcome.launches])

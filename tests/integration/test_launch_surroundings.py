@@ -193,7 +193,7 @@ def test_show_has_the_wire_and_the_preflight(capsys: pytest.CaptureFixture[str],
 def test_a_port_that_is_taken_is_nobody_elses_problem(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)):
         outcome = run_plan(launches([small_case(transport="tcp")], 2), tmp_path, size="ci", deadline_s=30)
-    assert outcome.done == 2
+    assert outcome.completed == 2
 
 
 def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

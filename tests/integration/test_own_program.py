@@ -108,6 +108,6 @@ def test_a_temporary_file_that_a_rank_leaves_goes_with_its_launch(suite_folder: 
         plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30
     )
     names = [Path((tmp_path / f"name-{rank}").read_text()) for rank in range(2)]
-    assert outcome.done == 1 and len(set(names)) == 2
+    assert outcome.completed == 1 and len(set(names)) == 2
     assert not any(name.exists() for name in names)
     assert all(outcome.launches[0] in name.parent.name and not name.parent.exists() for name in names)

@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
         deadline_s=design.DEADLINE_S,
         progress=progress_on_terminal("calibration study"),
     )
-    print(f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed. {outcome.stopped}")
+    print(f"{outcome.skipped} finished before, {outcome.completed} done, {outcome.failed} failed. {outcome.stopped}")
     return 0 if outcome.complete else 1
 
 

@@ -122,15 +122,16 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Na
 
 
 def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], allocated: AllocatedNodes | None) -> None:
-    """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is
-    recorded as not runnable."""
+    """A case that a person names by its id and that cannot run here is a mistake; in a whole experiment it is recorded
+    as not runnable."""
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.errors import SpecError
 
-    found = [obstacle(launch.case, launch.programs, allocated) for launches in plans.values() for launch in launches]
-    if found and found[0] is not None and all(found):
-        why, advice = found[0]
-        raise SpecError(f"not runnable here: {why}; {advice}")
+    obstacles = [
+        obstacle(launch.case, launch.programs, allocated) for launches in plans.values() for launch in launches
+    ]
+    if obstacles and obstacles[0] is not None and all(obstacles):
+        raise SpecError(f"not runnable here: {obstacles[0].reason}; {obstacles[0].advice}")
 
 
 def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
@@ -239,7 +240,7 @@ def _refusal(results: Path) -> Callable[[AnyCase], Obstacle | None]:
 
     def refuse(case: AnyCase) -> Obstacle | None:
         reason = too_much(case, capacity, results / "machines" / machine_id())
-        return Obstacle(*reason) if reason else None
+        return Obstacle(*reason, requirement="capacity of the machine") if reason else None
 
     return refuse
 
@@ -283,7 +284,7 @@ def _run(
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), allocated))
     counts = (
-        f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} "
+        f"{outcome.skipped} finished before, {outcome.completed} done, {outcome.failed} failed, {outcome.not_runnable} "
         "not runnable here"
     )
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)

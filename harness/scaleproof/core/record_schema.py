@@ -16,7 +16,7 @@ from scaleproof.spec.errors import SpecError
 SCHEMA_VERSION = 3
 """Rises when a record of the version before can no longer be read. Version 3: options nested in the case, new case ids.
 Fields that came later have a default, so that records without them stay readable: Failure.node and .peer,
-PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack."""
+Failure.requirement, PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack."""
 EARLIER_SCHEMA_VERSION = 2
 """Of Scaleproof 0.1; `scaleproof results migrate` converts such records."""
 Status = Literal["ok", "failed", "not_runnable"]
@@ -84,6 +84,10 @@ class Failure(_Part):
     advice: str = Field(description="what to do about it, for people")
     node: str = Field("", description="the node of an allocation that failed, by its name; empty: none in particular")
     peer: int = Field(-1, description="the rank that the failed rank could not reach any more; -1: none, or not known")
+    requirement: str = Field(
+        "",
+        description="of a launch that is not runnable here: the requirement that is not met, such as `launcher mpich`",
+    )
 
 
 class RankStatus(_Part):

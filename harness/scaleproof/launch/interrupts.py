@@ -13,8 +13,8 @@ from scaleproof.rank.process_lifetime import adopt_orphans
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; orphans of a launch become this process's children, so that none
-    stays a zombie."""
+    """SIGTERM and SIGHUP end a run as Ctrl-C does. Meanwhile this process adopts orphans of its launches and reaps
+    them."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -9,14 +9,16 @@ from scaleproof.spec.errors import SpecError
 
 
 class Obstacle(NamedTuple):
-    """Both are sentences for people."""
+    """`reason` and `advice` are sentences for people. `requirement` names what is not met, for code: two obstacles with
+    the same requirement are the same one (see Failure.requirement)."""
 
     reason: str
     advice: str
+    requirement: str = ""
 
 
-def obstacle_of(error: SpecError, advice: str) -> Obstacle:
-    """The obstacle that an error tells; `advice` where the error has none of its own."""
+def obstacle_of(error: SpecError, advice: str, requirement: str) -> Obstacle:
+    """The obstacle that an error describes; `advice` is used where the error has none."""
     if isinstance(error, MissingInput):
-        return Obstacle(error.reason, error.advice)
-    return Obstacle(str(error), advice)
+        return Obstacle(error.reason, error.advice, requirement)
+    return Obstacle(str(error), advice, requirement)

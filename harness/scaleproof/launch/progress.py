@@ -1,5 +1,4 @@
-"""What a person sees while launches run: a bar with counts and time left, or plain lines where nobody watches a
-terminal."""
+"""Progress of a run on stderr: a bar with counts and time left on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -19,17 +18,17 @@ class Progress(Protocol):
     """Called by the supervisor when something happens."""
 
     def begin(self, planned: int, finished: int) -> None:
-        """`planned` launches, of which `finished` have a record already; called again when more are planned, with those
-        that ended since counted."""
+        """`planned` launches, of which `finished` have a record already. Called again when more are planned; `finished`
+        then includes those that ended since."""
 
     def note(self, text: str) -> None:
         """One line for the user: a warning, what was cleaned up."""
 
     def ended(self, record: Record) -> None:
-        """One more launch has its record."""
+        """A launch has its record."""
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """The run is over."""
 
 
 def failure_line(record: Record) -> str:
@@ -38,17 +37,16 @@ def failure_line(record: Record) -> str:
     name = f"{case.arm} ({case.ranks} ranks, repetition {record.plan_index})"
     if failure is None:
         return f"{name}: {record.status}"
-    where = (
-        ""
-        if failure.rank < 0
-        else f" rank {failure.rank}" + (f" step {failure.step} in {failure.operation!r}" if failure.operation else "")
-    )
+    position = ""
+    if failure.rank >= 0:
+        position = f" rank {failure.rank}"
+        position += f" step {failure.step} in {failure.operation!r}" if failure.operation else ""
     advice = f"; {failure.advice}" if failure.advice else ""
-    return f"{name}: {failure.code}{where}: {failure.message}{advice} [{record.launch}]"
+    return f"{name}: {failure.code}{position}: {failure.message}{advice} [{record.launch}]"
 
 
 class Silent:
-    """Nobody watches."""
+    """Shows nothing."""
 
     def begin(self, planned: int, finished: int) -> None:
         """See Progress."""
@@ -64,19 +62,19 @@ class Silent:
 
 
 class Lines:
-    """Plain lines on stderr, at most one every `every_s` for launches that went well."""
+    """Plain lines on stderr. Launches that went well are only counted, in one line every `every_s` seconds."""
 
     def __init__(self, title: str, every_s: float = 5.0) -> None:
         self.title, self.every_s = title, every_s
-        self._planned = self._done = self._failed = 0
-        self._began = self._spoke = 0.0
+        self._planned = self._ended = self._failed = 0
+        self._began_at = self._counted_at = 0.0
 
     def begin(self, planned: int, finished: int) -> None:
         """See Progress."""
-        self._planned, self._done = planned, finished
-        if self._began:
+        self._planned, self._ended = planned, finished
+        if self._began_at:
             return
-        self._began = self._spoke = time.monotonic()
+        self._began_at = self._counted_at = time.monotonic()
         self.note(f"{planned} launches, {finished} finished before")
 
     def note(self, text: str) -> None:
@@ -85,25 +83,25 @@ class Lines:
 
     def ended(self, record: Record) -> None:
         """See Progress."""
-        self._done += 1
+        self._ended += 1
         if record.status != "ok":
             self._failed += 1
             self.note(failure_line(record))
-        if time.monotonic() - self._spoke > self.every_s:
-            self._count()
+        if time.monotonic() - self._counted_at > self.every_s:
+            self._print_counts()
 
     def finish(self) -> None:
         """See Progress."""
-        self._count()
+        self._print_counts()
 
-    def _count(self) -> None:
-        self._spoke = time.monotonic()
-        elapsed = format_seconds(self._spoke - self._began)
-        self.note(f"{self._done}/{self._planned} launches after {elapsed}, {self._failed} without a result")
+    def _print_counts(self) -> None:
+        self._counted_at = time.monotonic()
+        elapsed = format_seconds(self._counted_at - self._began_at)
+        self.note(f"{self._ended}/{self._planned} launches after {elapsed}, {self._failed} without a result")
 
 
 class Bar:
-    """One line that moves, with failures printed above it."""
+    """A progress bar, with failures printed above it."""
 
     def __init__(self, title: str, console: Console) -> None:
         columns = (
@@ -114,7 +112,7 @@ class Bar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[failed]}"),
         )
-        # Redrawn twice a second: the bar runs beside what is measured.
+        # Redrawn only twice a second: drawing takes processor time from the launches that are measured.
         self._bar = RichProgress(*columns, console=console, refresh_per_second=2)
         self._title, self._failed, self._task = title, 0, self._bar.add_task(title, total=None, failed="")
 

@@ -25,7 +25,7 @@ def locked(results: Path) -> Iterator[None]:
             raise SpecError(f"another scaleproof (pid {file.read().strip() or 'unknown'}) is using {results}") from None
         except OSError as error:
             raise SpecError(
-                f"{results}: its file system locks no files ({error.strerror}); name a folder elsewhere with --results"
+                f"{results}: its file system cannot lock files ({error.strerror}); name another folder with --results"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()} on {socket.gethostname()}")

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from scaleproof.stats.stopping_rule import Stop as State
 
 ValueOf = Callable[[Record, Store], float | None]
-"""A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
+"""A launch's value of the metric that decides; passed in, since metrics belong to a package above this one."""
 
 
 def fixed_number(
     suite: Suite, experiment: str, size: str, store: Store, allocated: AllocatedNodes | None = None
 ) -> Stops:
-    """What is recorded of a size without `stop`."""
+    """The stops file of a size without `stop`: every case has the same number of launches."""
     chosen = suite.experiment(experiment).size(size)
     cases = tuple(
         CaseStop(
@@ -50,8 +50,8 @@ def fixed_number(
 
 
 class Sequential:
-    """Decides block by block, from the records alone: a resumed run decides the same again. Called by the supervisor
-    when a block has ended."""
+    """Plans further blocks of launches from the records alone, so that a resumed run decides the same again. The
+    supervisor calls `more` when a block has ended."""
 
     def __init__(
         self, suite: Suite, experiment: str, size: str, value_of: ValueOf, companions: Mapping[str, set[str]]
@@ -70,23 +70,23 @@ class Sequential:
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
         self._next = chosen.launches
         self.allocated: AllocatedNodes | None = None
-        """Nodes that the run was given."""
+        """Nodes that the run has; None: this machine."""
 
     def more(self, store: Store) -> list[PlannedLaunch]:
-        """The next block: cases whose interval is still too wide and those they are compared with; empty when all is
-        decided. Writes what was decided."""
-        values = {case.case_id: self._of_case(case.case_id, store) for case in self.cases}
-        for case_id, of_case in values.items():
+        """The next block: cases whose interval is still too wide and those they are compared with; empty when all
+        cases are decided. Writes the decisions so far."""
+        values = {case.case_id: self._case_values(case.case_id, store) for case in self.cases}
+        for case_id, case_values in values.items():
             if case_id not in self._decided:
-                self._decide(case_id, of_case)
+                self._decide(case_id, case_values)
         undecided = {case_id for case_id in values if case_id not in self._decided}
-        going = undecided | {
+        continuing = undecided | {
             companion
             for case_id in undecided
             for companion in self.companions.get(case_id, ())
             if values.get(companion)
         }
-        block = [launch for launch in self._blocks.get(self._next, []) if launch.case.case_id in going]
+        block = [launch for launch in self._blocks.get(self._next, []) if launch.case.case_id in continuing]
         for launch in block:
             self._repetitions[launch.case.case_id] = self._next + 1
         self._next += 1
@@ -103,12 +103,10 @@ class Sequential:
         elif self._next >= self.stop.budget:  # some launches of the budget gave no value
             self._decided[case_id] = "budget spent"
 
-    def _of_case(self, case_id: str, store: Store) -> list[float]:
-        found = [
-            self._value(record, store)
-            for record in finished_launches(case_id, self._repetitions[case_id], store, self.allocated)
-        ]
-        return [value for value in found if value is not None]
+    def _case_values(self, case_id: str, store: Store) -> list[float]:
+        """The metric of the case's finished launches that have one."""
+        records = finished_launches(case_id, self._repetitions[case_id], store, self.allocated)
+        return [value for record in records if (value := self._value(record, store)) is not None]
 
     def _value(self, record: Record, store: Store) -> float | None:
         key = (record.case_id, record.plan_index)
@@ -146,8 +144,8 @@ class Sequential:
 def finished_launches(
     case_id: str, repetitions: int, store: Store, allocated: AllocatedNodes | None = None
 ) -> list[Record]:
-    """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made
-    twice."""
+    """Finished launches of this code on this machine or these nodes, by repetition; of a repetition that ran twice, the
+    later launch."""
     good = [record for record in store.records(case_id) if record.status == "ok"]
     good = [
         record

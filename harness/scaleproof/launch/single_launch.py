@@ -1,4 +1,4 @@
-"""One planned launch, from the question whether it can run here to its record, whatever happens to it."""
+"""One planned launch: whether it can run here, its start, its end, and its record."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
 
-Refusal = Callable[["AnyCase"], "tuple[str, str] | None"]
-"""Reason and advice where a case is too much for this machine."""
+Refusal = Callable[["AnyCase"], Obstacle | None]
+"""The obstacle where a case needs more than this machine can carry."""
 Verification = Callable[[Record, "pa.Table"], "Failure | None"]
 """Why a good record and its samples cannot be true."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRules:
-    """What holds for all launches of a plan. `size` of the suite; limits in s; the rest see run_plan."""
+    """Settings of all launches of a plan: `size` of the suite, limits in s; for the rest see run_plan."""
 
     size: str
     deadline_s: float
@@ -67,7 +67,7 @@ class LaunchRules:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLaunch:
-    """A launch that may start: nothing stands against it."""
+    """A launch whose checks have passed, with everything that its start needs."""
 
     planned: PlannedLaunch
     launch_spec: LaunchSpec
@@ -85,27 +85,27 @@ class SingleLaunch:
 
     @property
     def allocated(self) -> AllocatedNodes | None:
-        """The nodes of the run, as the preflight knows them."""
+        """The nodes of the run; the preflight keeps them up to date."""
         return self.preflight.allocated
 
     def has_finished(self, planned: PlannedLaunch) -> bool:
-        """Whether there is a good record of this launch by this code, on this machine, with this profile."""
+        """Whether there is an ok record of this launch by this code, on this machine, with this profile."""
         if planned.case.plugin("fabric").predicted:
             return finished(planned, self.rules.simulator, self.store)
 
-        def counts(record: Record) -> bool:
+        def replays_same_profile(record: Record) -> bool:
             return same_profile(record, self.store.results)
 
-        known = self.store.find(planned.case.case_id, planned.plan_index, code_digest(), self._machine(planned), counts)
-        return known is not None
+        case_id, machine = planned.case.case_id, self._machine(planned)
+        record = self.store.find(case_id, planned.plan_index, code_digest(), machine, replays_same_profile)
+        return record is not None
 
     def run(self, planned: PlannedLaunch) -> Record:
-        """The record of one launch. KeyboardInterrupt once an interrupted launch is recorded."""
-        simulated = planned.case.plugin("fabric").predicted
+        """Run one launch and return its record. KeyboardInterrupt once an interrupted launch is recorded."""
         hindrance = self._hindrance(planned)
         if hindrance is not None:
             return self._not_runnable(planned, hindrance)
-        if simulated:
+        if planned.case.plugin("fabric").predicted:
             return self._predicted(planned)
         profile = profile_for(planned.case, self.store.results)
         if isinstance(profile, Obstacle):
@@ -131,9 +131,10 @@ class SingleLaunch:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _hindrance(self, planned: PlannedLaunch) -> Obstacle | None:
-        hindrance = obstacle(planned.case, planned.programs, self.allocated) or self.rules.refuse(planned.case)
-        if hindrance is not None:
-            return Obstacle(*hindrance)
+        if (hindrance := obstacle(planned.case, planned.programs, self.allocated)) is not None:
+            return hindrance
+        if (refusal := self.rules.refuse(planned.case)) is not None:
+            return refusal
         return not_predictable(planned, self.rules.simulator) if planned.case.plugin("fabric").predicted else None
 
     def _launch(self, prepared: PreparedLaunch, folder: Path) -> Record:
@@ -144,15 +145,15 @@ class SingleLaunch:
         launcher = launcher_for(planned.case.fabric, planned.case.launcher, prepared.placement)
         variables = launch_environment(launch_spec, launcher, folder)
         watch = new_watch(folder, launch_spec)
-        around = self._surroundings(prepared, variables)
+        surroundings = self._surroundings(prepared, variables)
         interrupted = False
         try:
-            ended = execute(folder, launch_spec, launcher, variables, watch)
+            launch_end = execute(folder, launch_spec, launcher, variables, watch)
         except KeyboardInterrupt:
-            ended, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
-        around.load["after"], around.counters_after = load(), read_counters()
+            launch_end, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
+        surroundings.load["after"], surroundings.counters_after = load(), read_counters()
         events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
-        record = compose(planned.case, launch_spec, ended, watch, events, around, prepared.evidence)
+        record = compose(planned.case, launch_spec, launch_end, watch, events, surroundings, prepared.evidence)
         watch.board.close()
         samples = samples_table(events)
         record = self._verified(record, samples)
@@ -181,11 +182,11 @@ class SingleLaunch:
     def _verified(self, record: Record, samples: pa.Table) -> Record:
         if self.rules.verify is None or record.status != "ok":
             return record
-        untrue = self.rules.verify(record, samples)
-        return record if untrue is None else record.model_copy(update={"status": "failed", "failure": untrue})
+        failure = self.rules.verify(record, samples)
+        return record if failure is None else record.model_copy(update={"status": "failed", "failure": failure})
 
     def _predicted(self, planned: PlannedLaunch) -> Record:
-        """A launch for which nothing is started."""
+        """A launch of fabric `simulated`: its record comes from the simulator, no process starts."""
         assert self.rules.simulator is not None
         launch_spec = self._launch_spec(planned, "")
         record, samples = predicted_record(
@@ -194,24 +195,26 @@ class SingleLaunch:
         return self._commit(record, samples)
 
     def _refused(self, planned: PlannedLaunch, checks: list[PreflightCheck]) -> Record:
-        """A launch that a check before it forbids: recorded as failed, nothing of it starts."""
-        around = Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned))
-        return self._commit(refused(planned.case, self._launch_spec(planned, ""), around), samples_table({}))
+        """A launch that a preflight check forbids: recorded as failed, no process starts."""
+        surroundings = Surroundings(
+            environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)
+        )
+        return self._commit(refused(planned.case, self._launch_spec(planned, ""), surroundings), samples_table({}))
 
-    def _not_runnable(self, planned: PlannedLaunch, why: Obstacle) -> Record:
-        """Recorded once per code and machine, not at every start."""
+    def _not_runnable(self, planned: PlannedLaunch, hindrance: Obstacle) -> Record:
+        """The record of a launch that cannot run here: one per code, machine and requirement, not one per start."""
         machine = self._machine(planned)
-        wanted = (planned.plan_index, "not_runnable", code_digest(planned.case.fabric), machine, why.reason)
-        for known in self.store.records(planned.case.case_id):
-            reason = known.failure.message if known.failure is not None else ""
-            if (known.plan_index, known.status, known.code.digest, known.machine, reason) == wanted:
-                return known
-        around = Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
+        key = (planned.plan_index, "not_runnable", code_digest(planned.case.fabric), machine, hindrance.requirement)
+        for record in self.store.records(planned.case.case_id):
+            requirement = record.failure.requirement if record.failure is not None else ""
+            if (record.plan_index, record.status, record.code.digest, record.machine, requirement) == key:
+                return record
+        surroundings = Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
         launch_spec = self._launch_spec(planned, "")
-        return self._commit(not_started(planned.case, launch_spec, why.reason, why.advice, around), samples_table({}))
+        return self._commit(not_started(planned.case, launch_spec, hindrance, surroundings), samples_table({}))
 
     def _commit(self, record: Record, samples: pa.Table) -> Record:
-        """The record of a launch of which nothing has started."""
+        """Store the record of a launch of which no process has started."""
         folder = self.store.staging / record.launch
         folder.mkdir(parents=True)
         self.store.commit(folder, record, samples)

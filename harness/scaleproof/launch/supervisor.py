@@ -1,4 +1,4 @@
-"""Runs a plan: one launch after the other, each recorded once, whatever happens to it."""
+"""Runs a plan: one launch after the other. Each gets one record, also when it fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AGAIN = "start again with all nodes, finished launches are kept"
 More = Callable[[Store], "list[PlannedLaunch]"]
-"""Further launches once all are done; empty when there are none."""
+"""Further launches once all planned ones have ended; empty when there are none."""
 
 
 def run_plan(
@@ -45,23 +45,23 @@ def run_plan(
     allocated: AllocatedNodes | None = None,
     on_node_loss: str = "continue",
 ) -> PlanOutcome:
-    """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is called for further
-    launches when all are done, until it has none. `verify` checks a good record and its samples before they are kept,
-    and may say why they cannot be true. `simulator` predicts the launches of fabric `simulated`. `refuse` may say why
-    a case is too much for this machine. `allocated`: nodes on which cases of fabric `host` run. `on_node_loss`:
-    `continue` with what the remaining nodes can hold, or `stop`.
+    """Run the launches of a plan in its order, skipping finished ones unless `again`. When all have ended, `more` is
+    called for further launches until it returns none. `verify` returns a failure where the values of an ok record
+    cannot be true. `simulator` predicts the launches of fabric `simulated`. `refuse` returns an obstacle where a case
+    needs more than this machine can carry. `allocated`: nodes on which cases of fabric `host` run. `on_node_loss`:
+    `continue` with the cases that fit the remaining nodes, or `stop`.
 
-    SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current
-    launch was torn down."""
+    SpecError when another supervisor uses the results folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the
+    current launch was torn down."""
     results = results.resolve()
-    watcher = progress if progress is not None else Silent()
+    progress = progress if progress is not None else Silent()
     with locked(results), interruptible():
-        store = Store(results, watcher.note)
+        store = Store(results, progress.note)
         for leftover in clean_leftovers(store.staging):
-            watcher.note(f"removed what a dead supervisor left: {leftover}")
+            progress.note(f"removed what a dead supervisor left: {leftover}")
         rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse)
-        preflight = Preflight(store.results, store.staging, allocated, watcher.note)
-        return _PlanRun(SingleLaunch(store, rules, preflight), watcher, on_node_loss).run(plan, again, more)
+        preflight = Preflight(store.results, store.staging, allocated, progress.note)
+        return _PlanRun(SingleLaunch(store, rules, preflight), progress, on_node_loss).run(plan, again, more)
 
 
 class _PlanRun:
@@ -73,7 +73,7 @@ class _PlanRun:
         self.outcome = PlanOutcome()
 
     def run(self, plan: list[PlannedLaunch], again: bool, more: More | None) -> PlanOutcome:
-        """Every launch in order; a full disk ends the run, since nothing could be recorded."""
+        """Every launch in order; a full disk ends the run, since no launch could be recorded."""
         try:
             self._run_block(plan, again)
             while more is not None and not self.outcome.stopped and (further := more(self.store)):
@@ -82,7 +82,8 @@ class _PlanRun:
             if not disk_full(error):
                 raise
             self.outcome.stopped = (
-                f"disk_full: no room in {self.store.results}; free some and start again, finished launches are kept"
+                f"disk_full: no room in {self.store.results}; free some space and start again, "
+                "finished launches are kept"
             )
         finally:
             self.progress.finish()
@@ -90,7 +91,7 @@ class _PlanRun:
         return self.outcome
 
     def _run_block(self, launches: list[PlannedLaunch], again: bool) -> None:
-        """Launches in their order; one whose node was lost is tried once more after all others."""
+        """Launches in their order; a launch during which a node was lost is tried again after all others."""
         in_order = sorted(launches, key=lambda launch: launch.order)
         pending = deque(launch for launch in in_order if again or not self.launches.has_finished(launch))
         self.preflight.expect([launch.case for launch in pending if not launch.case.plugin("fabric").predicted])
@@ -114,7 +115,7 @@ class _PlanRun:
         return allocated is not None and allocated.waits(launch.case)
 
     def _run_launch(self, launch: PlannedLaunch) -> bool:
-        """Returns whether the launch has to be tried again, since a node was lost during it."""
+        """Returns whether the launch has to be tried again because a node was lost during it."""
         record = self.launches.run(launch)
         if reason := taken_away(record, self.preflight.allocated):
             self._count(record)

@@ -208,8 +208,8 @@ def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
     ("link", "message"),
     [
         ({"rtt_ms": 10.4, "mbit": 95.0}, None),
-        ({"rtt_ms": 9.0, "mbit": 95.0}, "node 0 9 ms there and back, 10 set"),
-        ({"rtt_ms": 30.0, "mbit": 95.0}, "node 0 30 ms"),
+        ({"rtt_ms": 9.0, "mbit": 95.0}, "node 0 round trip 9 ms, 10 set"),
+        ({"rtt_ms": 30.0, "mbit": 95.0}, "node 0 round trip 30 ms"),
         ({"rtt_ms": 10.4, "mbit": 40.0}, "node 0 40 Mbit/s, 100 set"),
         ({"rtt_ms": 10.4, "mbit": 900.0}, "node 0 900 Mbit/s, 100 set"),
         ({}, None),

@@ -52,6 +52,6 @@ def test_memory_that_ends_at_the_node_has_its_ranks_on_one(transport, nodes, int
 
 
 def test_more_ranks_than_a_node_takes_are_not_spread():
-    why, advice = allocated(slots=2).placement_for(case("shm", 3))
-    assert why.startswith("3 ranks are 3 a node on 1 nodes, more than slots there are (1:2, 2:2, 3:2)")
+    obstacle = allocated(slots=2).placement_for(case("shm", 3))
+    assert obstacle.reason == "3 ranks on 1 nodes are 3 per node, more than the nodes have slots (1:2, 2:2, 3:2)"
     assert not isinstance(allocated(slots=2).placement_for(case("tcp", 3)), tuple)

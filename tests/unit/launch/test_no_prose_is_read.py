@@ -21,6 +21,7 @@ from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.node_state import LaunchNodes, NodeState
 from scaleproof.launch.nodes.received_files import ReceivedFiles
 from scaleproof.launch.nodes.requested_nodes import Allocation
+from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.plan_outcome import NODES_LOST, PlanOutcome
 from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.preflight.rank_preflight import no_answer
@@ -122,6 +123,23 @@ def test_the_disk_check_of_the_preflight_ends_the_run(
     full = PreflightCheck(code="disk", passed=False, message=reword("0 B free"), advice=reword("free some"))
     outcome, records = run(tmp_path, monkeypatch, reword, [], [full])
     assert [record.failure.code for record in records if record.failure] == ["disk_full"] and outcome.stopped
+
+
+def test_a_launch_that_cannot_run_has_one_record_per_requirement_however_its_reason_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obstacles = [
+        Obstacle("mpich is not installed", "install it", "launcher mpich"),
+        Obstacle("another sentence for the same", "other advice", "launcher mpich"),
+        Obstacle("mpich is not installed", "install it", "launcher mpirun"),
+    ]
+    launches = set()
+    for hindrance in obstacles:
+        monkeypatch.setattr(single_launch, "obstacle", lambda *_, hindrance=hindrance: hindrance)
+        outcome, _ = run(tmp_path, monkeypatch, as_it_is, [])
+        assert outcome.not_runnable == outcome.planned == 3
+        launches |= set(outcome.launches)
+    assert len(launches) == 6, "three launches for each of two requirements"
 
 
 @SENTENCES

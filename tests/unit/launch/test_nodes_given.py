@@ -275,7 +275,7 @@ def _ranks(placement: Any) -> list[tuple[str, tuple[int, ...]]]:
 
 def test_more_ranks_than_slots_and_an_interface_that_a_node_lacks_are_said():
     nodes = allocated(answer("n1"), answer("n2"))
-    assert "more than slots there are (n1:2, n2:2)" in nodes.placement_for(case(ranks=6))[0]
+    assert "more than the nodes have slots (n1:2, n2:2)" in nodes.placement_for(case(ranks=6))[0]
     assert "has no interface 'ib0'" in nodes.placement_for(case(interface="ib0"))[0]
 
 

@@ -16,7 +16,7 @@ import pytest
 from scaleproof.core.board import Board, Line
 from scaleproof.launch.watch import stacks
 from scaleproof.launch.watch.failure_signs import Sign, Watch
-from scaleproof.launch.watch.flight_recorder import Seen, first_silent, sentence, stall_of
+from scaleproof.launch.watch.flight_recorder import RankSnapshot, first_silent, sentence, stall_of
 from scaleproof.launch.watch.rank_processes import Here
 from scaleproof.record.process import process_state
 
@@ -24,11 +24,11 @@ FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None
 PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\nparked()"
 
 
-def ranks_waiting(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
+def ranks_waiting(*waits: int | None, behind: int = -1, ended: int = -1) -> list[RankSnapshot]:
     """Ranks that wait for these ranks (-1: inside a library; None: for nobody), all in call 9, but `behind` in call
     8."""
     lines = [replace(FREE, main=waits_for, calls=8 if rank == behind else 9) for rank, waits_for in enumerate(waits)]
-    return [Seen(rank, line, 5.0, rank == ended) for rank, line in enumerate(lines)]
+    return [RankSnapshot(rank, line, 5.0, rank == ended) for rank, line in enumerate(lines)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def ranks_waiting(*waits: int | None, behind: int = -1, ended: int = -1) -> list
         (ranks_waiting(None, ended=0), -1, "all ranks had ended"),
     ],
 )
-def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[Seen], rank: int, clause: str) -> None:
+def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[RankSnapshot], rank: int, clause: str) -> None:
     silence = first_silent(ranks)
     assert (silence.rank, clause in sentence(silence, ranks)) == (rank, True), sentence(silence, ranks)
 

@@ -19,7 +19,7 @@ from scaleproof.launch.finish.core_saturation import Crowding, crowding, saturat
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.progress import Lines
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.launch.watch.idle_time import IdleTrace, Look
+from scaleproof.launch.watch.idle_time import IdleTrace, Reading
 from scaleproof.record.pace import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.program import exchange_plan
@@ -291,7 +291,7 @@ def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() 
     # A step of 4 s computes, that is sleeps, for 3 s with all idle, and exchanges for 1 s with nothing idle: 75 % idle
     # in all.
     trace = IdleTrace(
-        [Look(at * second, at * 2 * HZ, idle * 2 * HZ) for at, idle in enumerate([0, 1, 2, 3, 3, 4, 5, 6, 6])]
+        [Reading(at * second, at * 2 * HZ, idle * 2 * HZ) for at, idle in enumerate([0, 1, 2, 3, 3, 4, 5, 6, 6])]
     )
     assert trace.full_share(0, 8 * second, 0.1) == pytest.approx(0.25)
     assert trace.full_share(0, 3 * second, 0.1) == 0 and trace.full_share(3 * second, 4 * second, 0.1) == 1
@@ -306,7 +306,7 @@ def test_waiting_for_a_quota_saturates_though_cores_are_idle() -> None:
     second = 10**9
 
     def looks(*waited: tuple[int, int] | None) -> IdleTrace:
-        return IdleTrace([Look(at * second, at * 2 * HZ, at * HZ, waited_ns) for at, waited_ns in enumerate(waited)])
+        return IdleTrace([Reading(at * second, at * 2 * HZ, at * HZ, waited_ns) for at, waited_ns in enumerate(waited)])
 
     trace = looks(*((us, us) for us in (0, 0, 100_000, 300_000, 900_000)))
     assert (

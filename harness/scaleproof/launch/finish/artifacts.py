@@ -1,4 +1,4 @@
-"""Which files of a launch's folder become part of its record beside samples and logs."""
+"""Files of a launch's folder that become part of its record besides samples and logs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scaleproof.record.write import RUN, SAMPLES_FILE
 from scaleproof.workloads.profile import FILE as PROFILE
 
 RESERVED = (RUN, SAMPLES_FILE, "record")
-"""Names that the record has for itself."""
+"""Names of the record's own files."""
 
 
 def collect_artifacts(watch: Watch) -> list[str]:
-    """Names of files in the launch's folder that ranks want to keep. Files that nodes sent are moved there; a name that
-    is taken is not overwritten, and a path elsewhere is left out."""
+    """Names of files in the launch's folder that ranks reported as artifacts. Files that nodes sent are moved there. An
+    existing file is not overwritten, and a path outside the folder is ignored."""
     folder = watch.folder.resolve()
     names = {name for name in (CAPTURED, PROFILE) if (folder / name).is_file()}
     for _, report in sorted(watch.reports.items()):

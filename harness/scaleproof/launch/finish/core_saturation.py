@@ -1,5 +1,5 @@
-"""Did the machine have cores enough for a launch? Ranks that only sleep and communicate may be more than the cores, but
-then nobody must wait for one."""
+"""Whether the machine had enough cores for a launch with replayed compute. There may be more ranks than cores, since
+ranks mostly sleep, but then no rank may have to wait for a core."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.record.pace import HZ
 
 IDLE = 0.10
-"""Share of all cores' time that must stay idle in the timed region of a launch that is replayed."""
+"""Share of all cores' time that must stay idle in the timed region of a replayed launch."""
 LATE = 0.05
-"""By so much of their length passes may end late."""
+"""Share of their length by which passes may end late."""
 FULL = 0.05
-"""Share of the timed region that may lie in quarters of a second without IDLE: what a full machine delays meanwhile is
-at most that, the error that replay may have."""
+"""Share of the timed region that may lie in windows (WINDOW_S) with less idle time than IDLE. It bounds the delay by
+full cores, and equals the error that replay may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowding:
-    """Over the timed region, of the rank where it was worst; None where it was not readable, or too short for the
-    kernel's ticks."""
+    """Figures over the timed region, of the rank where they were worst; None where they could not be read, or the
+    region was too short for the kernel's ticks."""
 
     idle: float | None = None
     """Share of all cores' time that was idle."""
     queued: float | None = None
-    """Time for which a rank's threads waited for a core, over the timed region: shown only. A thread that is woken for
-    every packet waits often, and when it waits it finds more packets at once, so that no byte is later for it."""
+    """Time for which a rank's threads waited for a core, as a share of the timed region. Shown only: a thread that is
+    woken for every packet waits often, but then reads several packets at once, so that no byte arrives later."""
     late: float | None = None
-    """Lateness of replayed passes over their length."""
+    """Lateness of replayed passes as a share of their length."""
     full: float | None = None
-    """Share of the time in which less than IDLE was idle, by the supervisor's quarters of a second."""
+    """Share of the timed region in windows with less idle time than IDLE, as the supervisor saw it."""
     quota: float | None = None
-    """Time for which the supervisor's control group waited for its quota of processor time, over the timed region: idle
-    cores may be barred to a container."""
+    """Time for which the supervisor's control group waited for its quota of processor time, as a share of the timed
+    region: a container may not use cores that are idle."""
 
 
 def crowding(
     paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None], trace: IdleTrace
 ) -> Crowding:
-    """From what each rank saw at the start and the end of its timed region, how late its sleeps ended, and what the
-    supervisor saw meanwhile."""
+    """`paces`: each rank's readings at the start and the end of its timed region; `lates`: how late its sleeps ended;
+    `trace`: the supervisor's readings meanwhile."""
     idle, queued = [], []
     for pace in paces:
         start, end = (pace or {}).get("start") or {}, (pace or {}).get("end") or {}
@@ -75,8 +75,8 @@ def _between(start: Mapping[str, Any], end: Mapping[str, Any], name: str) -> int
 
 
 def saturation(crowded: Crowding) -> list[Warning]:
-    """One warning with all reasons, for a launch whose compute was replayed; none of its times counts then
-    (core/record_schema.py: EXCLUDING)."""
+    """One warning with all reasons, for a launch whose compute was replayed. With it none of the launch's times counts
+    (EXCLUDING in core/record_schema.py)."""
     reasons = []
     if crowded.idle is not None and crowded.idle < IDLE:
         reasons.append(f"{crowded.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")

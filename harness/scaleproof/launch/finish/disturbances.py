@@ -1,5 +1,5 @@
-"""What disturbed a launch: other work, a hypervisor, heat, a quota, a lower clock, foreign traffic. Each is a warning;
-the numbers stay, marked."""
+"""Warnings about what disturbed a launch: other work, a hypervisor, heat, a quota, a lower clock frequency, foreign
+traffic. Its numbers are kept, with the warning beside them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FOREIGN = 0.10
 SLOWER = 0.90
 """Share of its clock at the start of the timed region that a core must still have at the end."""
 FURTHER, NEAR_MS = 1.25, 1.0
-"""A link of guests may add so much to the delay that was set: a factor, and ms for the way through two kernels."""
+"""What a link of guests may add to its configured delay: a factor, and ms for the way through two kernels."""
 RATE_HELD = 0.8
-"""Share of the set rate that a link of guests must give."""
+"""Share of its configured rate that a link of guests must reach."""
 SHORT_S = 0.3
 """Below this the kernel's ticks are too coarse for shares."""
 
 
-def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below: bool = True) -> list[Warning]:
-    """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the
-    reader's, so that others' can be told."""
+def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], ranks_are_here: bool = True) -> list[Warning]:
+    """From readings of `record.pace.load` before and after the launch. `ranks_are_here`: whether the ranks are
+    processes of this machine, so that all other work on it is foreign."""
     warnings = list[Warning]()
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
@@ -42,7 +42,7 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below:
             - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
         )
         foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
-        if below and foreign > FOREIGN:
+        if ranks_are_here and foreign > FOREIGN:
             warnings.append(
                 _warning(
                     "contended",
@@ -59,7 +59,7 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below:
 
 
 def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
-    """From what each rank saw at the start and the end of its timed region."""
+    """From each rank's readings at the start and the end of its timed region."""
     slower, waited = [], []
     for rank, pace in sorted(paces.items()):
         start, end = pace.get("start") or {}, pace.get("end") or {}
@@ -82,8 +82,8 @@ def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
 def network_warnings(
     case: AnyCase, network: Sequence[RankNetwork], path: str, messages: int, idle: Mapping[str, float], seconds: float
 ) -> list[Warning]:
-    """Traffic that is not the launch's, and traffic of the launch that nobody saw. `path`: the transport's; `idle`:
-    bytes a second before the experiment."""
+    """Foreign traffic, and traffic of the launch that no interface counted. `path`: the transport's; `idle`: bytes per
+    second of each interface before the experiment; `seconds`: length of the timed region."""
     return [
         warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)
     ]
@@ -105,44 +105,43 @@ def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: 
 
 
 def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
-    """Links of guests that do not give what was set. `network`: the coordinator's report; None when it left none."""
-    wrong = []
+    """Links of guests that miss their configured rate or delay. `network`: the coordinator's report; None: there is
+    none."""
+    misses = []
     network = network or {}
     for node, measured in enumerate(network.get("found", [])):
-        set_here = (
+        common = (
             {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]}
             if "link_delay_ms" in network
             else {}
         )
-        figures = set_here | (measured or {})
-        wanted_ms, wanted_mbit, rtt_ms, mbit = (
-            figures.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit")
-        )
+        figures = common | (measured or {})
+        set_ms, set_mbit, rtt_ms, mbit = (figures.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
         if "rtt_ms" in figures and rtt_ms is None:
-            wrong.append(f"node {node} no answer from the next node")
-        if rtt_ms is not None and wanted_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
-            wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
-        if wanted_mbit and "mbit" in figures and mbit is None:
-            wrong.append(f"node {node} no rate at all, {wanted_mbit:g} Mbit/s set")
-        if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
-            wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
-    advice = "end what else runs here, set a lower rate, or take what was found for the link's: it is in the record"
-    return [_warning(LINK, f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
+            misses.append(f"node {node} no answer from the next node")
+        if rtt_ms is not None and set_ms is not None and not set_ms <= rtt_ms <= set_ms * FURTHER + NEAR_MS:
+            misses.append(f"node {node} round trip {rtt_ms:g} ms, {set_ms:g} set")
+        if set_mbit and "mbit" in figures and mbit is None:
+            misses.append(f"node {node} no rate at all, {set_mbit:g} Mbit/s set")
+        if set_mbit and mbit is not None and not RATE_HELD <= mbit / set_mbit <= 1 / RATE_HELD:
+            misses.append(f"node {node} {mbit:g} Mbit/s, {set_mbit:g} set")
+    advice = "end what else runs here, set a lower rate, or use the measured values of the record as the link's"
+    return [_warning(LINK, f"before the ranks started links gave: {'; '.join(misses)}", advice)] if misses else []
 
 
 def _of_namespace(
     case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float
 ) -> list[Warning]:
-    asked = format_bytes(part.asked_bytes)
+    asked_text = format_bytes(part.asked_bytes)
     if path == "shared memory":
         leak = background(part, None, idle, seconds) if part.asked_bytes else {}
-        message = f"interfaces sent {_listed(leak)} above idle while ranks asked shared memory for {asked}"
-        advice = "find out what else uses the network here; more than 1 % of the bytes asked is not noise"
+        message = f"interfaces sent {_listed(leak)} above idle while ranks asked shared memory for {asked_text}"
+        advice = "find out what else uses the network; more than 1 % of the bytes asked is not noise"
         return [_warning("interfaces_moved", message, advice)] if leak else []
     warnings = list[Warning]()
     if path == "socket" and unseen(part, case.interface):
         sent = format_bytes(part.sent_bytes.get(case.interface, 0))
-        message = f"no interface carried the {asked} asked; {case.interface!r} sent {sent}"
+        message = f"no interface carried the {asked_text} asked; {case.interface!r} sent {sent}"
         warnings.append(
             _warning(
                 "unseen_traffic",
@@ -152,10 +151,10 @@ def _of_namespace(
         )
     others = background(part, case.interface, idle, seconds)
     fabric = case.plugin("fabric")
-    if fabric.makes_nodes:  # whatever stays on a node goes through its loopback, and all else are its links
+    if fabric.makes_nodes:  # bytes that stay on a node go through its loopback; its other interfaces are its links
         others = {name: count for name, count in others.items() if name != "lo"} if fabric.own_kernels else {}
     elif case.nodes > 1:
-        others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
+        others.pop("lo", None)  # ranks of one node reach each other through it, whatever address they bind
     if others:
         message = f"meanwhile other interfaces sent {_listed(others)} above idle"
         warnings.append(

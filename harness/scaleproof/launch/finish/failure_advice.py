@@ -11,11 +11,11 @@ ADVICE = {
     "rank_raised": "the rank's log has the traceback",
     "rank_exited": "a library ended the process without an exception; read the end of the rank's log",
     "rank_silent": (
-        "the process is there but not even its heartbeat runs; look for a swapping machine or a library "
+        "the process exists but its heartbeat has stopped; look for a swapping machine or a library "
         "that holds the interpreter's lock"
     ),
     "peer_lost": "a rank lost its peer although no rank was seen to die; read both ranks' logs",
-    "transport_error": "the transport could not do what it was asked; the rank's log has the traceback",
+    "transport_error": "an operation of the transport failed; the rank's log has the traceback",
     "rendezvous_timeout": "a rank waited for another one before any transport existed; read the other rank's log",
     "deadline": (
         "raise `deadline_s` of the experiment if the launch was only slow; the stacks of all ranks are in their logs"
@@ -38,7 +38,7 @@ ADVICE = {
         "the record's stall names the rank that was silent first and what each other rank waited for; "
         "read that rank's stack"
     ),
-    "preflight": "the record's preflight checks say what is wrong and what to do; its times count for nothing",
+    "preflight": "the record's preflight checks say what is wrong and what to do; its times do not count",
     "bad_input": (
         "the data are not what the case says; fetch or make them anew, or correct the expected checksum, rows or labels"
     ),
@@ -47,7 +47,8 @@ ADVICE = {
         "raise the limit on locked memory: `ulimit -l unlimited`, or LimitMEMLOCK of the service that starts the ranks"
     ),
     "remote_access": (
-        "the peer's region has another key or is smaller: both sides must use what they exchanged in this launch"
+        "the peer's region has another key or is smaller: both sides must use the keys that they exchanged in this "
+        "launch"
     ),
     "region_exhausted": "fewer or smaller tensors, or a larger registered region",
     "message_too_large": "split the message, raise the transport's limit where it has one, or use a transport without",

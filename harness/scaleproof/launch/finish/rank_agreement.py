@@ -1,5 +1,5 @@
-"""What all ranks of a launch must have in common, or must not: libraries, machines, seeds. Looked at when they have
-reported."""
+"""Checks of what all ranks of a launch must have in common or must not share: libraries, machines, seeds. Made from the
+ranks' reports after the launch."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def agreement(facts: Facts) -> list[PreflightCheck]:
 
 
 def same_libraries(facts: Facts) -> PreflightCheck:
-    """A library or package on several ranks is the same build on each. One that only some ranks loaded is told, and no
-    failure: roles differ."""
+    """A library or package that several ranks loaded has the same version on each. One that only some ranks loaded is
+    listed, and is no failure: roles differ."""
     versions: dict[str, dict[int, str]] = {}
-    for rank, found in facts.items():
-        for name, version in {**found.get("packages", {}), **found.get("libraries", {})}.items():
+    for rank, of_rank in facts.items():
+        for name, version in {**of_rank.get("packages", {}), **of_rank.get("libraries", {})}.items():
             versions.setdefault(name, {})[rank] = version
     different = {name: by_rank for name, by_rank in versions.items() if len(set(by_rank.values())) > 1}
     if different:
@@ -50,27 +50,28 @@ def same_libraries(facts: Facts) -> PreflightCheck:
 
 def unequal_hosts(facts: Facts) -> list[Warning]:
     """Kernel, processor, its features, Python, clock source or governor differ between ranks: no failure, but a step
-    takes as long as the slowest node."""
-    found = []
+    takes as long as on the slowest node."""
+    warnings = []
     for name in _SAME_HOST:
-        values = {rank: str(found.get("host", {}).get(name)) for rank, found in facts.items()}
+        values = {rank: str(of_rank.get("host", {}).get(name)) for rank, of_rank in facts.items()}
         if len(set(values.values())) > 1:
             message = f"{name} differs: " + "; ".join(f"rank {rank} {value}" for rank, value in _first_of_each(values))
-            found.append(
+            warnings.append(
                 Warning(
                     code="unequal_hosts",
                     message=message,
-                    advice="choose nodes that are alike: a step takes as long as the slowest node",
+                    advice="choose nodes that are alike: a step takes as long as on the slowest node",
                 )
             )
-    return found
+    return warnings
 
 
 def seeds(facts: Facts) -> PreflightCheck:
-    """The launch's seed and the hash seed are equal on all ranks; what says which data a rank draws is distinct."""
-    logged = {rank: found.get("seeds", {}) for rank, found in facts.items()}
+    """The launch's seed and the hash seed are equal on all ranks; the seeds of the data that a rank draws are
+    distinct."""
+    logged = {rank: of_rank.get("seeds", {}) for rank, of_rank in facts.items()}
     for name in _EQUAL_SEEDS:
-        values = {rank: str(found.get(name)) for rank, found in logged.items()}
+        values = {rank: str(of_rank.get(name)) for rank, of_rank in logged.items()}
         if len(set(values.values())) > 1:
             message = f"seed {name!r} must be equal and is " + "; ".join(
                 f"{value} on rank {rank}" for rank, value in _first_of_each(values)
@@ -78,7 +79,7 @@ def seeds(facts: Facts) -> PreflightCheck:
             return _check("seeds", False, message, "start all ranks of a launch with one seed")
     distinct = []
     for name in _DISTINCT_SEEDS:
-        values = {rank: str(found[name]) for rank, found in logged.items() if name in found}
+        values = {rank: str(of_rank[name]) for rank, of_rank in logged.items() if name in of_rank}
         twice = [rank for rank, value in values.items() if list(values.values()).count(value) > 1]
         if twice:
             message = f"ranks {', '.join(map(str, twice))} draw the same {name}, so they learn from the same data"
@@ -89,8 +90,8 @@ def seeds(facts: Facts) -> PreflightCheck:
 
 
 def common(facts: Facts, name: str) -> dict[str, Any]:
-    """The entries of a mapping among the facts that all ranks have alike."""
-    mappings = [found.get(name, {}) for found in facts.values()]
+    """The entries of one mapping of the facts that are equal on all ranks."""
+    mappings = [of_rank.get(name, {}) for of_rank in facts.values()]
     return (
         {
             key: value
@@ -102,16 +103,19 @@ def common(facts: Facts, name: str) -> dict[str, Any]:
     )
 
 
-def own(found: Mapping[str, Any], name: str, shared: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a rank's mapping is not shared."""
-    return {key: value for key, value in found.get(name, {}).items() if key not in shared or shared[key] != value}
+def own(facts_of_rank: Mapping[str, Any], name: str, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a rank's mapping that are not shared."""
+    return {
+        key: value for key, value in facts_of_rank.get(name, {}).items() if key not in shared or shared[key] != value
+    }
 
 
 def _first_of_each(values: Mapping[int, str]) -> list[tuple[int, str]]:
-    seen: dict[str, int] = {}
+    """Each distinct value with the first rank that has it."""
+    first_rank: dict[str, int] = {}
     for rank, value in sorted(values.items()):
-        seen.setdefault(value, rank)
-    return [(rank, value) for value, rank in seen.items()]
+        first_rank.setdefault(value, rank)
+    return [(rank, value) for value, rank in first_rank.items()]
 
 
 def _check(code: str, passed: bool | None, message: str, advice: str = "") -> PreflightCheck:

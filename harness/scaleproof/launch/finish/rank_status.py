@@ -13,8 +13,8 @@ from scaleproof.record.private_paths import without_private_paths
 
 
 def rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]]) -> RankStatus:
-    """`shared`: facts that all ranks have alike and that the record keeps once. A rank that has not ended was ended by
-    the supervisor."""
+    """`shared`: facts that are equal on all ranks and that the record keeps once. A rank without an exit file was ended
+    by the supervisor."""
     end, report, line = watch.ends.get(rank), watch.reports.get(rank), watch.board.read(rank)
     facts = report["facts"] if report else {}
     facts = {key: value for key, value in facts.items() if key not in ("traffic", "transport")}
@@ -34,9 +34,9 @@ def rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]]
 
 
 def known_code(code: str) -> FailureCode:
-    """An exception's own code counts only when it is one of the record's."""
-    known: FailureCode = code if code in get_args(FailureCode) else "rank_raised"  # type: ignore[assignment]
-    return known
+    """A code that a rank reported, `rank_raised` where it is none of the record's."""
+    failure_code: FailureCode = code if code in get_args(FailureCode) else "rank_raised"  # type: ignore[assignment]
+    return failure_code
 
 
 def _status(end: Mapping[str, Any] | None, report: Mapping[str, Any] | None) -> Literal["ok", "failed", "killed"]:
@@ -54,7 +54,7 @@ def _message(end: Mapping[str, Any] | None, report: Mapping[str, Any] | None) ->
 
 
 def rank_clocks(watch: Watch) -> list[Clock]:
-    """Each rank's comparison with rank 0's clock, where there was one."""
+    """Each rank's clock against rank 0's, where they were compared."""
     return [
         Clock(rank=rank, offset_ns=clock["offset_ns"], uncertainty_ns=clock["uncertainty_ns"])
         for rank, clock in enumerate(per_rank(watch, "clock"))

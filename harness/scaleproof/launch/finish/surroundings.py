@@ -1,4 +1,5 @@
-"""What a record says of a launch besides its ranks: the machine around it, and how to run it again."""
+"""The parts of a record that are not about ranks: the machine around a launch, its identity, and how to run it
+again."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from scaleproof.spec.case import AnyCase
 
 @dataclass(slots=True)
 class Surroundings:
-    """The machine around a launch: `fixed` stays, load and interface counters are read before and after."""
+    """The machine around a launch. `fixed`: facts that do not change during a launch; load and interface counters are
+    read before and after it."""
 
     fixed: dict[str, Any]
     started_at: str
@@ -24,31 +26,32 @@ class Surroundings:
     counters_before: Counters = field(default_factory=dict)
     counters_after: Counters = field(default_factory=dict)
     preflight: list[PreflightCheck] = field(default_factory=list)
-    """What was found before the experiment, for this launch's case."""
+    """Checks before the experiment that concern this launch's case."""
     sniff: Sniff | None = None
     idle: dict[str, float] = field(default_factory=dict)
-    """Bytes per second that each interface sent before the experiment, when nothing of ours ran."""
+    """Bytes per second that each interface sent before the experiment, while no launch ran."""
     placement: NodePlacement | None = None
-    """Nodes of an allocation; None: this machine, or nodes that the fabric made."""
+    """Nodes of an allocation; None: this machine, or nodes that the fabric makes."""
     machine: str = field(default_factory=machine_id)
 
 
-def command(case: AnyCase, launch_spec: LaunchSpec, placement: NodePlacement | None = None) -> list[str]:
+def launch_fields(case: AnyCase, launch_spec: LaunchSpec, surroundings: Surroundings) -> dict[str, Any]:
+    """The fields of a record that say which launch it is of, and where and when it ran."""
+    return {
+        "launch": launch_spec.launch,
+        "case_id": launch_spec.case_id,
+        "case": case,
+        "size": launch_spec.size,
+        "plan_index": launch_spec.plan_index,
+        "seed": launch_spec.seed,
+        "machine": surroundings.machine,
+        "started_at": surroundings.started_at,
+        "command": _command(case, launch_spec, surroundings.placement),
+    }
+
+
+def _command(case: AnyCase, launch_spec: LaunchSpec, placement: NodePlacement | None) -> list[str]:
     """What a person types to run this launch again."""
-    chosen = [
-        "--size",
-        launch_spec.size,
-        "--case",
-        launch_spec.case_id,
-        "--launch",
-        str(launch_spec.plan_index),
-        "--again",
-    ]
-    return [
-        "scaleproof",
-        "run",
-        case.suite,
-        case.experiment,
-        *chosen,
-        *(options(placement.allocation) if placement else []),
-    ]
+    of_launch = ["--size", launch_spec.size, "--case", launch_spec.case_id, "--launch", str(launch_spec.plan_index)]
+    of_nodes = options(placement.allocation) if placement else []
+    return ["scaleproof", "run", case.suite, case.experiment, *of_launch, "--again", *of_nodes]

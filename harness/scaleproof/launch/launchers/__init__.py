@@ -1,1 +1,1 @@
-"""launchers."""
+"""One file per launcher: the command that starts a launch's ranks."""

@@ -161,6 +161,7 @@ class AllocatedNodes:
                 f"{case.ranks} ranks need {count} nodes, and of {len(self.nodes)} "
                 f"{', '.join(sorted(self.lost))} {'is' if len(self.lost) == 1 else 'are'} lost",
                 "start again with all nodes",
+                "nodes",
             )
         ranks = [ranks_of(node, count, case.ranks) for node in range(count)]
         most = max(map(len, ranks))
@@ -168,14 +169,16 @@ class AllocatedNodes:
         if len(able) < count:
             slots = ", ".join(f"{node.name}:{node.slots}" for node in living)
             return Obstacle(
-                f"{case.ranks} ranks are {most} a node on {count} nodes, more than slots there are ({slots})",
-                "ask for more nodes, or more tasks a node",
+                f"{case.ranks} ranks on {count} nodes are {most} per node, more than the nodes have slots ({slots})",
+                "request more nodes, or more tasks per node",
+                "slots",
             )
         interface = self.interface if case.interface == LOOPBACK and count > 1 else case.interface
         if without := [node.name for node in able[:count] if netdev(interface) not in node.answer.interfaces]:
             return Obstacle(
                 f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address",
                 "name another one with `interface:` or --interface",
+                "interface",
             )
         return NodePlacement(self.allocation, tuple(able[:count]), tuple(map(tuple, ranks)), interface, self.machine)
 

@@ -12,25 +12,29 @@ from scaleproof.spec.case import AnyCase, OwnCase
 
 
 def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None = None) -> Obstacle | None:
-    """Why the case cannot run on this machine, or on these nodes; None when nothing is known that prevents it."""
-    if case.plugin("fabric").predicted:  # takes nothing of this machine; what a prediction lacks the simulator says
-        return None
+    """Why the case cannot run on this machine, or on these nodes; None when no obstacle is known."""
     fabric = case.plugin("fabric")
+    if fabric.predicted:  # a prediction needs nothing of this machine; the simulator reports what it lacks
+        return None
     for kind, name in case.named():
         available = registry.availability(kind, name, elsewhere=fabric.own_kernels)
         if not available.available:
-            return Obstacle(f"{kind} {name}: {available.why}", available.advice)
+            return Obstacle(f"{kind} {name}: {available.why}", available.advice, f"{kind} {name}")
     launcher = case.plugin("launcher")
     if launcher.check_installation is not None and (why := launcher.check_installation()):
-        return Obstacle(f"launcher {launcher.name}: {why}", launcher.advice)
+        return Obstacle(f"launcher {launcher.name}: {why}", launcher.advice, f"launcher {launcher.name}")
     if allocated is not None and not fabric.makes_nodes:
         placement = allocated.placement_for(case)
-        hindrance: tuple[str, str] | None = placement if isinstance(placement, Obstacle) else None
+        hindrance = placement if isinstance(placement, Obstacle) else None
     else:
-        hindrance = fabric.load()(case.interface).obstacle(case)
+        hindrance = _of_plugin(fabric.load()(case.interface).obstacle(case), f"fabric {fabric.name}")
     if hindrance is not None:
-        return Obstacle(*hindrance)
+        return hindrance
     if isinstance(case, OwnCase) and hasattr(program := load_entry(Path(programs), case.entry), "obstacle"):
-        of_program: tuple[str, str] | None = program.obstacle(case)
-        return Obstacle(*of_program) if of_program is not None else None
+        return _of_plugin(program.obstacle(case), f"program {case.entry}")
     return None
+
+
+def _of_plugin(reason_and_advice: tuple[str, str] | None, requirement: str) -> Obstacle | None:
+    """What a plugin's own `obstacle` returned."""
+    return Obstacle(*reason_and_advice[:2], requirement) if reason_and_advice is not None else None

@@ -1,4 +1,4 @@
-"""One launch in its folder: start the launcher, watch the ranks, end everything."""
+"""Executes one launch in its folder: starts the launcher, watches the ranks, ends all processes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,31 @@ from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 from scaleproof.launch.teardown import clean, end_processes, reap_session
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause, signal_name
-from scaleproof.launch.watch.flight_recorder import Seen, Silence, first_silent, look, look_again, sentence, stall_of
+from scaleproof.launch.watch.flight_recorder import (
+    RankSnapshot,
+    Silence,
+    first_silent,
+    look_again,
+    sentence,
+    stall_of,
+    take_snapshots,
+)
 from scaleproof.launch.watch.rank_processes import Here, OnNodes
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.environment import PADDING
 
 POLL_S = 0.1
-"""How often the supervisor looks, which takes a core from the ranks; the end of the launcher wakes it at once."""
+"""How often the supervisor polls, which takes a core from the ranks; the end of the launcher wakes it at once."""
 CAUSE_S = 0.5
-"""After the first sign: time for the sign of the rank that failed first to arrive."""
+"""Time after the first sign for the sign of the rank that failed first to arrive."""
 BLAME_S = 5.0
-"""The same when all signs so far may be consequences: a rank that raised can need seconds to leave its library."""
+"""The same while all signs may be consequences: a rank that raised an error can need seconds to leave its library."""
 LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
-"""After the last rank: time for the launcher to end by itself; that of guests still counts what it captured."""
+"""Time after the last rank for the launcher to end by itself; that of guests still has to count captured packets."""
 TERM_S = 0.3
+"""Time between SIGTERM and SIGKILL."""
 PADDING_MAX = 4096
-"""Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
+"""Bytes, one page: the environment grows by a random length below this, which moves the stacks of the processes."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -49,8 +58,8 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchEnd:
-    """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and
-    what all ranks did when it failed."""
+    """How a launch ended: the sign of the rank that failed first (None: it went well), what its processes left behind,
+    its length, and what all ranks did when it failed."""
 
     cause: Sign | None
     leftovers: list[str]
@@ -68,21 +77,20 @@ def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path
         "PYTHONPATH": os.pathsep.join(paths),
         PADDING: padding(launch_spec.seed),
     }
-    own["TMPDIR"] = str(
-        scratch(launch_spec.launch)
-    )  # a rank ends without the exit handlers that would remove its libraries' files
+    # A rank ends without the exit handlers that would remove its libraries' temporary files: they lie in the scratch.
+    own["TMPDIR"] = str(scratch(launch_spec.launch))
     return {**os.environ, **threads, **own, **launcher.environment(folder, launch_spec)}
 
 
 def padding(seed: int) -> str:
-    """A text of random length that follows from the launch's seed."""
+    """A text whose random length follows from the launch's seed."""
     return "x" * random.Random(f"padding/{seed}").randrange(PADDING_MAX)
 
 
 def execute(
     folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: dict[str, str], watch: Watch
 ) -> LaunchEnd:
-    """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
+    """Run the launch to its end. None of its processes survives this call, also not when it raises."""
     started = time.monotonic()
     process: subprocess.Popen[bytes] | None = None
     with (folder / "launcher.log").open("wb") as log:
@@ -94,36 +102,37 @@ def execute(
             )
             ending = _until_end(watch, process, started + launch_spec.deadline_s, launch_spec.stall_s)
             cause = ending.cause
+            stall = None
             if cause and any(watch.board.pid(rank) for rank in watch.ranks):
-                stall = stall_of(look_again(watch, ending.seen), cause, ending.silence)
-            else:
-                stall = None
-            leftovers = (
-                []
-                if cause
-                else _leave(
-                    process,
-                    LEAVE_NODES_S
-                    if launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
-                    else LEAVE_S,
-                )
-            )
+                stall = stall_of(look_again(watch, ending.snapshots), cause, ending.silence)
+            surviving_launcher = [] if cause else _wait_for_launcher(process, _leave_s(launch_spec))
         finally:
             with _uninterrupted():
-                if launch_spec.nodes and process is not None:
-                    process.terminate()  # the coordinator has the agents end what runs on their nodes
-                    _leave(process, LEAVE_NODES_S)
-                end_processes(launch_spec.launch, TERM_S)
-                if process is not None:
-                    process.kill()
-                    process.wait()
-                    reap_session(process.pid)
-                left = [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
-    return LaunchEnd(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
+                leftovers = _tear_down(process, folder, launch_spec)
+    return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], time.monotonic() - started, stall)
+
+
+def _leave_s(launch_spec: LaunchSpec) -> float:
+    """Time for the launcher to end after the last rank."""
+    on_nodes = launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
+    return LEAVE_NODES_S if on_nodes else LEAVE_S
+
+
+def _tear_down(process: subprocess.Popen[bytes] | None, folder: Path, launch_spec: LaunchSpec) -> list[str]:
+    """End all processes of the launch and remove its files outside of the folder; returns what it had left behind."""
+    if launch_spec.nodes and process is not None:
+        process.terminate()  # the coordinator then makes the agents end all processes on their nodes
+        _wait_for_launcher(process, LEAVE_NODES_S)
+    end_processes(launch_spec.launch, TERM_S)
+    if process is not None:
+        process.kill()
+        process.wait()
+        reap_session(process.pid)
+    return [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
 
 
 def prepare(folder: Path, launch_spec: LaunchSpec) -> None:
-    """Make the launch's folder; it is private, since it holds the launch's token."""
+    """Make the launch's folder, readable only by this user since it holds the launch's token."""
     folder.mkdir(parents=True, mode=0o700)
     (folder / "rendezvous").mkdir()
     Board(folder / "board", int(launch_spec.case["ranks"])).close()
@@ -133,14 +142,14 @@ def prepare(folder: Path, launch_spec: LaunchSpec) -> None:
 def new_watch(folder: Path, launch_spec: LaunchSpec) -> Watch:
     """The watch over a folder that `prepare` made."""
     ranks, nodes = int(launch_spec.case["ranks"]), launch_spec.nodes or int(launch_spec.case["nodes"])
-    apart = launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
-    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if apart else Here()
+    on_nodes = launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
+    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if on_nodes else Here()
     return Watch(folder, Board(folder / "board", ranks), processes)
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C waits until everything is torn down."""
+    """A second Ctrl-C takes effect only after the teardown."""
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
@@ -151,32 +160,32 @@ def _uninterrupted() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """The cause of failure (None: all ranks ended well), what the ranks did at the first sign of it, and the first
+    """The cause of failure (None: all ranks ended well), snapshots of the ranks at the first sign of it, and the first
     silent rank where no rank failed by itself."""
 
     cause: Sign | None
-    seen: list[Seen]
+    snapshots: list[RankSnapshot]
     silence: Silence | None = None
 
 
 def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> _Ending:
     """Watch until all ranks have ended, one has failed, or nothing moves any more."""
-    first_sign, seen = 0.0, list[Seen]()
+    first_sign_at, snapshots = 0.0, list[RankSnapshot]()
     with os.fdopen(os.pidfd_open(process.pid)) as ending:
         while True:
-            # In this order: a parent has written how its ranks ended before it is gone.
-            gone = process.poll()
+            # The launcher first: a parent process writes how its ranks ended before it ends itself.
+            launcher_code = process.poll()
             signs, now = watch.poll(), time.monotonic()
-            if signs and not seen:
-                first_sign, seen = now, look(watch)
+            if signs and not snapshots:
+                first_sign_at, snapshots = now, take_snapshots(watch)
             if signs:
                 grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
-                if watch.all_ended() or gone is not None or now - first_sign > grace:
-                    return _Ending(root_cause(watch.poll()), seen)
+                if watch.all_ended() or launcher_code is not None or now - first_sign_at > grace:
+                    return _Ending(root_cause(watch.poll()), snapshots)
             elif watch.all_ended():
-                return _Ending(None, seen)
-            elif gone is not None:
-                return _Ending(_launcher_gone(watch, gone), look(watch))
+                return _Ending(None, snapshots)
+            elif launcher_code is not None:
+                return _Ending(_launcher_ended(watch, launcher_code), take_snapshots(watch))
             elif now > deadline:
                 return _nobody_failed(watch, "deadline", "deadline passed")
             elif (idle_s := watch.idle_s()) > stall_s:
@@ -184,28 +193,29 @@ def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, 
             select.select([ending], [], [], POLL_S)
 
 
-def _launcher_gone(watch: Watch, code: int) -> Sign:
+def _launcher_ended(watch: Watch, code: int) -> Sign:
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
     started = any(watch.board.pid(rank) for rank in watch.ranks)
-    # The ranks died with it, by the kernel's hand; none of them is to blame.
+    # The kernel kills the ranks together with a launcher that was killed; no rank is the cause.
     return watch.sign(
         "rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended"
     )
 
 
 def _nobody_failed(watch: Watch, code: str, message: str) -> _Ending:
-    """All ranks live but the launch does not come to its end: the rank to which the others' waiting leads is named."""
-    seen = look(watch)
-    silence = first_silent(seen)
-    sign = Sign(code, silence.rank, time.monotonic_ns(), f"{message}; {sentence(silence, seen)}")
+    """All ranks live but the launch does not end: the sign names the rank at the end of the chain of waiting ranks."""
+    snapshots = take_snapshots(watch)
+    silence = first_silent(snapshots)
+    sign = Sign(code, silence.rank, time.monotonic_ns(), f"{message}; {sentence(silence, snapshots)}")
     if silence.rank >= 0:
-        # As it was seen: the request for its stacks may have woken the rank.
-        line = seen[silence.rank].line
+        # From the snapshot: the request for its stacks may have woken the rank.
+        line = snapshots[silence.rank].line
         sign = replace(sign, step=line.step, operation=line.operation)
-    return _Ending(sign, seen, silence)
+    return _Ending(sign, snapshots, silence)
 
 
-def _leave(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
+def _wait_for_launcher(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
+    """What survived: the launcher, or nothing."""
     try:
         process.wait(within_s)
     except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
-"""What a launch whose compute is replayed needs of its supervisor: the profile, found before it starts, handed to its
-ranks, and told in its record."""
+"""The profile of a launch whose compute is replayed: read before the start, passed to the ranks, described in the
+record."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scaleproof.workloads.profile import FILE, Profile, profile_of
 
 
 def replays(case: AnyCase) -> bool:
-    """Whether its ranks sleep instead of computing; the simulator, which reckons with profiles too, has no ranks."""
+    """Whether its ranks sleep instead of computing. The simulator uses profiles too, but has no ranks."""
     return isinstance(case, TrainCase) and case.compute == "replay" and not case.plugin("fabric").predicted
 
 
 def sleeps(case: AnyCase) -> bool:
-    """Whether its ranks mostly wait, so that they may be more than the cores: replayed compute, or a suite's own
-    program whose option `slept` says so."""
+    """Whether its ranks mostly wait, so that there may be more ranks than cores: compute is replayed, or the option
+    `slept` of a suite's own program says so."""
     return replays(case) or (isinstance(case, OwnCase) and bool(case.options.get("slept")))
 
 
@@ -33,24 +33,23 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
     assert isinstance(case, TrainCase)
     try:
         return profile_of(case, results / "machines" / machine_id())
-    except SpecError as why:
-        return obstacle_of(why, "see docs/replay.md")
+    except SpecError as error:
+        return obstacle_of(error, "see docs/replay.md", "profile")
 
 
 def stall_limit_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
-    """`stall_s`, at least twice a whole step where ranks sleep instead of computing: they move no more than ranks that
-    hang."""
+    """`stall_s`; where ranks sleep instead of computing at least twice the length of a step, since a sleeping rank
+    looks like one that hangs."""
     return stall_s if profile is None else max(stall_s, 2 * profile.step_s * case.dilation)
 
 
 def write_profile(profile: Profile, folder: Path) -> None:
-    """To the ranks, through the launch's folder; compose keeps the file in the record."""
+    """Write the profile for the ranks into the launch's folder; the file becomes part of the record."""
     (folder / FILE).write_text(profile.model_dump_json())
 
 
 def described(profile: Profile) -> dict[str, Any]:
-    """For the record, beside the file: whose times they are, how they were found, and what tells this profile from
-    another one."""
+    """For the record, beside the file: where the times were measured, how, and the digest of the profile."""
     return {
         "sha256": digest(profile),
         "node": profile.node,
@@ -70,7 +69,7 @@ def digest(profile: Profile) -> str:
 
 
 def same_profile(record: Record, results: Path) -> bool:
-    """Whether a launch replayed what it would replay now: with another profile a finished launch is none."""
+    """Whether a launch replayed the profile that it would replay now; else it does not count as finished."""
     profile = profile_for(record.case, results)
     return profile is None or (
         isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile)

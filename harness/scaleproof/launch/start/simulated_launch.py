@@ -1,5 +1,5 @@
-"""Launches of fabric `simulated`: nothing starts, the prediction of a simulator becomes the record. The simulator is an
-upper room and passed in by the caller."""
+"""Launches of fabric `simulated`: no process starts, a simulator's prediction becomes the record. The caller passes the
+simulator in, since it belongs to a package above this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.finish.surroundings import Surroundings, command
+from scaleproof.launch.finish.surroundings import Surroundings, launch_fields
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import code_digest, code_version, machine_id
 from scaleproof.record.store import Store
@@ -25,17 +25,18 @@ FABRIC = "simulated"
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Samples in the record's form, and what they follow from."""
+    """Samples in the record's form, and the facts that they follow from."""
 
     samples: pa.Table
     facts: dict[str, Any]
 
 
 class Simulator(Protocol):
-    """What the supervisor needs of it. Both raise SpecError, one line with what to type, where an input is missing."""
+    """What the supervisor needs of a simulator. Where an input is missing both methods raise SpecError, one line with
+    the command that makes it."""
 
     def inputs(self, case: AnyCase) -> str:
-        """Digest of all that the case's prediction follows from besides the code."""
+        """Digest of the inputs of the case's prediction, without the code."""
 
     def predict(self, launch: PlannedLaunch) -> Predicted:
         """The prediction of one planned launch."""
@@ -44,11 +45,11 @@ class Simulator(Protocol):
 def not_predictable(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle | None:
     """Why the launch cannot be predicted here, and what to do."""
     if simulator is None:
-        return Obstacle("nothing here simulates", "use `scaleproof run`")
+        return Obstacle("nothing here simulates", "use `scaleproof run`", "simulator")
     try:
         simulator.inputs(launch.case)
     except SpecError as error:
-        return obstacle_of(error, "see docs/simulator.md")
+        return obstacle_of(error, "see docs/simulator.md", "inputs of the simulator")
     return None
 
 
@@ -56,28 +57,23 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     """Whether there is a record of this launch by this code from the same costs, profile and cluster."""
     if not_predictable(launch, simulator) is not None or simulator is None:
         return False
-    wanted = simulator.inputs(launch.case)
+    inputs = simulator.inputs(launch.case)
     version = (launch.plan_index, "ok", code_digest(FABRIC), machine_id())
     return any(
         (record.plan_index, record.status, record.code.digest, record.machine) == version
-        and record.transport.get("prediction", {}).get("inputs") == wanted
+        and record.transport.get("prediction", {}).get("inputs") == inputs
         for record in store.records(launch.case.case_id)
     )
 
 
 def predicted_record(
-    launch: PlannedLaunch, launch_spec: LaunchSpec, simulator: Simulator, around: Surroundings
+    launch: PlannedLaunch, launch_spec: LaunchSpec, simulator: Simulator, surroundings: Surroundings
 ) -> tuple[Record, pa.Table]:
-    """The record of a prediction, with its samples."""
-    started, case = time.monotonic(), launch.case
-    found = simulator.predict(launch)
+    """The record of a prediction, and its samples."""
+    started = time.monotonic()
+    prediction = simulator.predict(launch)
     record = Record(
-        launch=launch_spec.launch,
-        case_id=launch_spec.case_id,
-        case=case,
-        size=launch_spec.size,
-        plan_index=launch_spec.plan_index,
-        seed=launch_spec.seed,
+        **launch_fields(launch.case, launch_spec, surroundings),
         evidence="simulated",
         oversubscribed=False,
         status="ok",
@@ -86,11 +82,8 @@ def predicted_record(
         checks=[],
         warnings=[],
         code=code_version(FABRIC),
-        machine=machine_id(),
-        environment=around.fixed,
-        transport={"prediction": found.facts},
-        started_at=around.started_at,
+        environment=surroundings.fixed,
+        transport={"prediction": prediction.facts},
         wall_s=round(time.monotonic() - started, 4),
-        command=command(case, launch_spec),
     )
-    return record, found.samples
+    return record, prediction.samples

@@ -1,1 +1,1 @@
-"""watch."""
+"""Watching the processes of a running launch: signs of failure, stacks, idle time."""

@@ -1,4 +1,4 @@
-"""Watches the ranks of one launch from outside, and says which of them failed first and how."""
+"""Watches the ranks of one launch from outside, and decides which of them failed first and how."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.launch.watch.rank_processes import Here, Processes
 
 LOOK_S = 0.25
+"""How often the processes of ranks are looked at."""
 STOPPED_S = 1.5
+"""A process that has been stopped (SIGSTOP) for longer is a failure."""
 SILENT_S = 12.0
-"""A library may wait for a slow peer with the interpreter's lock held, while that one still imports: seconds on a
-machine with cold caches."""
+"""A rank without heartbeat and without processor time for longer is a failure. A library may hold the interpreter's
+lock while it waits for a peer that still imports: seconds on a machine with cold caches."""
 BUSY = 0.05
-"""Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less.
-"""
+"""Share of a core above which a process computes; threads that poll for the interpreter's lock use less."""
 FAMILY_S = 4.0
-"""A rank that has been idle for so long may let another program work for it."""
+"""After so much idle time of a rank, its child processes are looked at: one of them may work for it."""
 _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
 """Signals by which a library ends its own process, often because a peer is gone."""
 BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
@@ -30,8 +31,8 @@ BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), a message for
-    people, the signal that ended the rank, what the rank was doing, which peer it lost, and which node failed."""
+    """A sign of failure of a rank: failure code, when it happened or was noticed (monotonic ns), a message for people,
+    the signal that ended the rank, what the rank was doing, which peer it lost, and which node failed."""
 
     code: str
     rank: int
@@ -45,24 +46,24 @@ class Sign:
 
     @property
     def is_first_hand(self) -> bool:
-        """Whether to wait only shortly for a better sign: no other rank's failure explains this one, or it came late
-        already."""
+        """Whether to wait only shortly for other signs: no other rank's failure explains this one, or it came late
+        already (rank_silent)."""
         return self.weight()[0] < 3 or self.code == "rank_silent"
 
     def weight(self) -> tuple[int, int]:
-        """Signs that cannot be the consequence of another rank's failure come first, then the earliest."""
+        """Sort key: signs that cannot be the consequence of another rank's failure come first, then the earliest."""
         if self.code == "rank_killed":
             return (3 if self.signal in _ABORTS else 0), self.at_ns
-        # A node that is gone is no rank's doing, and what started the ranks of all nodes may end the others before
-        # anyone tells of it.
+        # No rank causes the loss of a node, and the program that started the ranks of all nodes may end the other
+        # ranks before the loss is reported.
         order = {"node_lost": -1, "rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
         return (5 if self.code in BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
 
 
 @dataclass(slots=True)
 class Life:
-    """When a rank last did something, by the monotonic clock in s: its line changed (`moved_at`); it computed or read
-    from disk (`worked_at`)."""
+    """When a rank last did something, monotonic clock in s. `moved_at`: its line on the board changed; `worked_at`: it
+    computed or read from disk."""
 
     mark: bytes = b""
     moved_at: float = 0.0
@@ -71,7 +72,7 @@ class Life:
     read_bytes: int = 0
     family_s: float = 0.0
     family_at: float = float("inf")
-    """When its child processes are looked at: every second, from FAMILY_S after it was last seen to work."""
+    """When its child processes are looked at next: every second, from FAMILY_S after it last worked."""
 
     def look_at_line(self, mark: bytes, now: float) -> None:
         """The board's line without its beat."""
@@ -79,7 +80,7 @@ class Life:
             self.mark, self.moved_at = mark, now
 
     def look_at_work(self, processes: Processes, rank: int, pid: int, used_s: float, now: float) -> None:
-        """Processor time so far in s; what it read is asked for here."""
+        """`used_s`: processor time of the rank so far, in s."""
         if now > self.family_at:
             self.family_s, self.family_at = processes.family_s(rank, pid), now + 1.0
         used_s, read = used_s + self.family_s, processes.disk_bytes(rank, pid)
@@ -90,7 +91,8 @@ class Life:
 
 @dataclass(slots=True)
 class Watch:
-    """Polls exit files, reports, the board and /proc. `ends` and `reports` hold what has come so far, by rank."""
+    """Polls exit files, reports, the board and /proc. `ends` and `reports`: contents of the exit files and reports that
+    exist so far, by rank."""
 
     folder: Path
     board: Board
@@ -128,14 +130,14 @@ class Watch:
         return {rank: pid for rank in self.ranks if rank not in self.ends and (pid := self.board.pid(rank))}
 
     def still_s(self, rank: int) -> float:
-        """How long a rank's line has stayed as it is, as closely as it was looked at."""
+        """How long a rank's line on the board has not changed, as precisely as it was polled."""
         life, now = self._life(rank), time.monotonic()
         life.look_at_line(self.board.mark(rank), now)
         return max(now - max(life.moved_at, self.board.read(rank).moved_ns / 1e9), 0.0)
 
     def idle_s(self) -> float:
-        """For how long no rank has moved: every line has stayed as it is and no rank computed or read from disk, those
-        apart that compute only to wait."""
+        """For how long no rank has moved: no line has changed and no rank has computed or read from disk. A rank that
+        waits may compute, since some libraries poll."""
         living = self.living()
         if len(living) + len(self.ends) < self.board.world_size:
             return 0.0
@@ -165,7 +167,7 @@ class Watch:
                 self.reports[rank] = report
             sign = ended_badly(rank, end, report)
             if sign is not None and rank not in self._signs:
-                # A rank that was stopped stays so, however it ended once it was continued for its stacks.
+                # The sign of a stopped rank is kept, however it ended after it was continued for its stacks.
                 self._signs[rank] = self._with_position(sign)
 
     def _look_at_process(self, rank: int, pid: int) -> None:
@@ -194,7 +196,7 @@ class Watch:
 
 
 def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:
-    """What an ended rank's exit and report say; None when it ended well."""
+    """The sign of a rank that has ended, from its exit file and report; None when it ended well."""
     at = int(end["at_ns"])
     if "code" in end:  # written by the coordinator for a rank of a lost node
         return Sign(end["code"], rank, at, end["message"], end["signal"], node=end.get("node", ""))

@@ -1,5 +1,5 @@
-"""The flight recorder of a launch that failed: what every rank did at the first sign, whom it waited for, and which
-rank the others' waiting leads to."""
+"""The flight recorder of a launch that failed: what every rank did at the first sign of failure, which rank it waited
+for, and the rank at the end of the chain of waiting ranks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ENDED = Stack(missing="the process had ended")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One rank as the supervisor saw it: its line on the board, s since that changed, whether its process had ended,
+class RankSnapshot:
+    """One rank at one moment: its line on the board, seconds since that line changed, whether its process had ended,
     and its stacks."""
 
     rank: int
@@ -27,88 +27,91 @@ class Seen:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How far it is: step, then collective calls."""
+        """How far the rank is: step, then collective calls."""
         return self.line.step, self.line.calls
 
     @property
     def order(self) -> tuple[int, int, float]:
-        """Furthest behind first, among equals the one that has stood still for longest."""
+        """Sort key: the rank that is furthest behind first, among equals the one that has stood still for longest."""
         return *self.progress, -self.still_s
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The rank that was silent first (-1: none), how that was decided, and the ranks of which each waited for the next
-    one, to that rank."""
+    """The rank that was silent first (-1: none), how that was decided, and the path to it: ranks of which each waited
+    for the next."""
 
     rank: int
     reason: SilenceReason
     path: tuple[int, ...] = ()
 
 
-def look(watch: Watch) -> list[Seen]:
-    """All ranks, with the stacks of those whose process lives. Call before anything is killed."""
-    seen = [Seen(rank, watch.board.read(rank), watch.still_s(rank), rank in watch.ends) for rank in watch.ranks]
+def take_snapshots(watch: Watch) -> list[RankSnapshot]:
+    """All ranks, with the stacks of those whose process lives. Call it before any process is killed."""
+    snapshots = [
+        RankSnapshot(rank, watch.board.read(rank), watch.still_s(rank), rank in watch.ends) for rank in watch.ranks
+    ]
     stacks = read_stacks(watch.folder, watch.living(), watch.processes)
-    return [replace(each, stack=stacks.get(each.rank, NO_STACK)) for each in seen]
+    return [replace(snapshot, stack=stacks.get(snapshot.rank, NO_STACK)) for snapshot in snapshots]
 
 
-def look_again(watch: Watch, seen: Sequence[Seen]) -> list[Seen]:
-    """What came later than the first sign: a rank may have come to wait since, or may have found that its peer was gone
-    and have ended."""
-    return [_later(watch, each) for each in seen]
+def look_again(watch: Watch, snapshots: Sequence[RankSnapshot]) -> list[RankSnapshot]:
+    """The snapshots with what happened since: a rank may have begun to wait, or may have ended since its peer was
+    gone."""
+    return [_updated(watch, snapshot) for snapshot in snapshots]
 
 
-def _later(watch: Watch, seen: Seen) -> Seen:
-    line = watch.board.read(seen.rank)
-    if seen.line.waits_for is None and line.waits_for is not None:
-        seen = replace(seen, line=line)
-    if seen.rank not in watch.ends:
-        return seen
-    # An exception that ended a rank is not in the stacks of before: the traceback in its log is.
-    ended_well = watch.reports.get(seen.rank, {}).get("status") == "ok"
-    lines = () if ended_well else traceback_in(watch.folder / f"rank-{seen.rank}.log")
+def _updated(watch: Watch, snapshot: RankSnapshot) -> RankSnapshot:
+    line = watch.board.read(snapshot.rank)
+    if snapshot.line.waits_for is None and line.waits_for is not None:
+        snapshot = replace(snapshot, line=line)
+    if snapshot.rank not in watch.ends:
+        return snapshot
+    # The earlier stacks do not show an exception that ended a rank; the traceback in its log does.
+    ended_well = watch.reports.get(snapshot.rank, {}).get("status") == "ok"
+    lines = () if ended_well else traceback_in(watch.folder / f"rank-{snapshot.rank}.log")
     if lines:
-        return replace(seen, stack=Stack(lines))
-    return seen if seen.stack.lines or seen.stack.missing else replace(seen, stack=ENDED)
+        return replace(snapshot, stack=Stack(lines))
+    return snapshot if snapshot.stack.lines or snapshot.stack.missing else replace(snapshot, stack=ENDED)
 
 
-def stall_of(seen: Sequence[Seen], cause: Sign | None, silence: Silence | None = None) -> Stall:
-    """The flight record. A rank that failed by itself is the first silent one; else the waiting leads to it.
-    `silence`: what was decided already at the first look, and is told in the cause's message."""
+def stall_of(snapshots: Sequence[RankSnapshot], cause: Sign | None, silence: Silence | None = None) -> Stall:
+    """The flight record. A rank that failed by itself is the first silent one; else the chain of waiting ranks leads to
+    it. `silence`: the decision made with the first snapshots, which the cause's message describes."""
     if silence is not None and cause is not None:
         why = cause.message
     elif cause is not None and cause.rank >= 0 and cause.code not in BLAMES_OTHERS:
         silence, why = Silence(cause.rank, "failed"), f"rank {cause.rank}: {cause.message}"
     else:
-        silence = first_silent(seen, cause.rank if cause else -1)
-        why = sentence(silence, seen)
+        silence = first_silent(snapshots, cause.rank if cause else -1)
+        why = sentence(silence, snapshots)
     return Stall(
         first_silent=silence.rank,
-        why=why + _others(silence, seen),
-        ranks=[_doing(each) for each in seen],
+        why=why + _others(silence, snapshots),
+        ranks=[_doing(snapshot) for snapshot in snapshots],
         reason=silence.reason,
         path=list(silence.path),
     )
 
 
-def _doing(seen: Seen) -> RankDoing:
-    line = seen.line
+def _doing(snapshot: RankSnapshot) -> RankDoing:
+    line = snapshot.line
     return RankDoing(
-        rank=seen.rank,
+        rank=snapshot.rank,
         step=line.step,
         operation=f"{line.doing}, inside the library" if line.waits_for == -1 else line.doing,
         waits_for=-1 if line.waits_for is None else line.waits_for,
-        still_s=round(seen.still_s, 3),
-        stack=list(seen.stack.lines),
-        no_stack=seen.stack.missing,
+        still_s=round(snapshot.still_s, 3),
+        stack=list(snapshot.stack.lines),
+        no_stack=snapshot.stack.missing,
     )
 
 
-def first_silent(seen: Sequence[Seen], start: int = -1) -> Silence:
-    """From `start`, else from the waiting rank that is furthest behind, follow who waits for whom to the end."""
-    by_rank = {each.rank: each for each in seen}
-    living = [each for each in seen if not each.ended]
+def first_silent(snapshots: Sequence[RankSnapshot], start: int = -1) -> Silence:
+    """The end of the chain of waiting ranks that begins at `start`, else at the waiting rank that is furthest
+    behind."""
+    by_rank = {snapshot.rank: snapshot for snapshot in snapshots}
+    living = [each for each in snapshots if not each.ended]
     waiting = [each for each in living if each.line.waits_for is not None]
     if start >= 0 and by_rank[start].line.waits_for is not None:
         path = [by_rank[start]]
@@ -127,16 +130,16 @@ def first_silent(seen: Sequence[Seen], start: int = -1) -> Silence:
     return Silence(path[-1].rank, "waited_for", tuple(each.rank for each in path))
 
 
-def _waited_for(seen: Seen, by_rank: dict[int, Seen]) -> Seen | None:
-    """The rank that this one's waiting leads to. A library does not say whom it waits for: a rank that is behind, else
-    one that does not wait."""
-    peer = seen.line.waits_for
+def _waited_for(snapshot: RankSnapshot, by_rank: dict[int, RankSnapshot]) -> RankSnapshot | None:
+    """The rank that this rank waits for. A library does not say which one it is: then a rank that is behind, else one
+    that does not wait."""
+    peer = snapshot.line.waits_for
     if peer is None:
         return None
     if peer >= 0:
         return by_rank.get(peer)
-    others = [other for other in by_rank.values() if other.rank != seen.rank and not other.ended]
-    behind = [other for other in others if other.progress < seen.progress]
+    others = [other for other in by_rank.values() if other.rank != snapshot.rank and not other.ended]
+    behind = [other for other in others if other.progress < snapshot.progress]
     free = [other for other in others if other.line.waits_for is None]
     return min(
         behind or free,
@@ -145,9 +148,9 @@ def _waited_for(seen: Seen, by_rank: dict[int, Seen]) -> Seen | None:
     )
 
 
-def sentence(silence: Silence, seen: Sequence[Seen]) -> str:
+def sentence(silence: Silence, snapshots: Sequence[RankSnapshot]) -> str:
     """A silence for people."""
-    by_rank = {each.rank: each for each in seen}
+    by_rank = {snapshot.rank: snapshot for snapshot in snapshots}
     if silence.reason == "all_ended":
         return "all ranks had ended"
     last = by_rank[silence.rank]
@@ -168,7 +171,7 @@ def sentence(silence: Silence, seen: Sequence[Seen]) -> str:
     return ", ".join([*links, _end_of_path(last)])
 
 
-def _end_of_path(last: Seen) -> str:
+def _end_of_path(last: RankSnapshot) -> str:
     if last.ended:
         return f"rank {last.rank} had ended; its last line: {_state(last)}"
     if last.line.waits_for is None:
@@ -179,20 +182,20 @@ def _end_of_path(last: Seen) -> str:
     )
 
 
-def _others(silence: Silence, seen: Sequence[Seen]) -> str:
-    """Who waited for the first silent rank, where the sentence about it names no waiting yet."""
+def _others(silence: Silence, snapshots: Sequence[RankSnapshot]) -> str:
+    """Which ranks waited for the first silent rank, where the sentence about that rank does not say so already."""
     if silence.reason not in ("failed", "waited_for") or len(silence.path) > 1:
         return ""
-    others = [each for each in seen if each.rank != silence.rank]
+    others = [each for each in snapshots if each.rank != silence.rank]
     waiting = [each.rank for each in others if each.line.waits_for == silence.rank]
     inside = [each.rank for each in others if each.line.waits_for == -1]
-    words = f"; {_ranks(waiting)} waited for it" if waiting else ""
-    return words + (f"; {_ranks(inside)} waited inside a library" if inside else "")
+    by_name = f"; {_ranks(waiting)} waited for it" if waiting else ""
+    return by_name + (f"; {_ranks(inside)} waited inside a library" if inside else "")
 
 
-def _state(seen: Seen) -> str:
-    where = f"in {seen.line.doing!r}" if seen.line.doing else "before its first operation"
-    return f"step {seen.line.step}, {where} for {seen.still_s:.1f} s"
+def _state(snapshot: RankSnapshot) -> str:
+    operation = f"in {snapshot.line.doing!r}" if snapshot.line.doing else "before its first operation"
+    return f"step {snapshot.line.step}, {operation} for {snapshot.still_s:.1f} s"
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -1,5 +1,5 @@
-"""Idle time of all cores, and waiting for a quota, as they went while a launch ran, by quarters of a second: an average
-over whole steps hides an exchange that filled every core."""
+"""Idle time of all cores and waiting for a quota during a launch, in windows of a quarter of a second: an average over
+whole steps would hide an exchange that filled every core."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scaleproof.record.cgroups import throttled
 from scaleproof.record.pace import ticks
 
 WINDOW_S = 0.25
-"""25 of the kernel's ticks a core."""
+"""25 ticks of the kernel per core."""
 
 
-class Look(NamedTuple):
-    """A moment of the monotonic clock; what /proc/stat said then of all cores; for how many microseconds this process's
-    control group had waited for its quota: the sum over cores, and the most it can be by the clock (None: the kernel
-    does not tell)."""
+class Reading(NamedTuple):
+    """`at_ns`: monotonic clock; `ticks`, `idle_ticks`: of all cores, from /proc/stat; `waited_us`: microseconds for
+    which this process's control group had waited for its quota, the sum over cores and the most it can be by the clock
+    (None: the kernel does not report it)."""
 
     at_ns: int
     ticks: int
@@ -29,18 +29,17 @@ class Look(NamedTuple):
 
 @dataclass(slots=True)
 class IdleTrace:
-    """Looks in their order."""
+    """Readings in the order of time."""
 
-    seen: list[Look] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
 
     def look(self) -> None:
-        """Call at least every WINDOW_S."""
+        """Take a reading; call it at least every WINDOW_S."""
         cpu_time, waited = ticks(), throttled()
         total, idle = cpu_time["ticks"], cpu_time["idle_ticks"]
         if total is not None and idle is not None:
-            self.seen.append(
-                Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None)
-            )
+            waited_us = (waited["us"], waited["most_us"]) if waited else None
+            self.readings.append(Reading(time.monotonic_ns(), total, idle, waited_us))
 
     def full_share(self, start_ns: int, end_ns: int, least_idle: float) -> float | None:
         """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle;
@@ -53,8 +52,8 @@ class IdleTrace:
         return full / inside if inside else None
 
     def quota_share(self, start_ns: int, end_ns: int) -> float | None:
-        """Share of a region's time for which the control group waited for its quota, at most, by windows that lie in it
-        in whole or part; None where the kernel does not tell."""
+        """Upper bound of the share of a region's time for which the control group waited for its quota, from the
+        windows that overlap it; None where the kernel does not report it."""
         inside, waited = 0.0, 0.0
         for first, last, overlap in self._windows(start_ns, end_ns):
             if first.waited_us is not None and last.waited_us is not None:
@@ -63,8 +62,8 @@ class IdleTrace:
                 waited += overlap * min(1e3 * least / (last.at_ns - first.at_ns), 1.0)
         return waited / inside if inside else None
 
-    def _windows(self, start_ns: int, end_ns: int) -> Iterator[tuple[Look, Look, int]]:
-        """Neighbouring looks between which a part of a region lies, and how many ns of it."""
-        for first, last in pairwise(self.seen):
+    def _windows(self, start_ns: int, end_ns: int) -> Iterator[tuple[Reading, Reading, int]]:
+        """The readings at both ends of each window that overlaps a region, and the overlap in ns."""
+        for first, last in pairwise(self.readings):
             if (overlap := min(last.at_ns, end_ns) - max(first.at_ns, start_ns)) > 0:
                 yield first, last, overlap

@@ -1,4 +1,5 @@
-"""The state of ranks' processes, from outside: on this machine by /proc, on other nodes by files that they publish."""
+"""The state of ranks' processes from outside: on this machine from /proc, on other nodes from files that they
+publish."""
 
 from __future__ import annotations
 
@@ -13,20 +14,20 @@ from scaleproof.record.process import disk_bytes, family_s, process_state
 
 
 class Processes(Protocol):
-    """Requested by rank, since a number of a process means nothing outside its kernel."""
+    """Methods take the rank besides the pid, since a pid means nothing outside its kernel."""
 
     def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
-        """Letter of its state, and processor time in s, that of its polling threads left out; ('', 0) when it is gone
-        or not known."""
+        """The letter of its state, and its processor time in s without its polling threads; ('', 0) when it has ended
+        or is not known."""
 
     def family_s(self, rank: int, pid: int) -> float:
-        """Processor time in s of its descendants, where `state` has not counted them already."""
+        """Processor time in s of its descendants, where `state` does not include them."""
 
     def disk_bytes(self, rank: int, pid: int) -> int:
-        """What it read from storage."""
+        """Bytes that it has read from storage."""
 
     def request_stacks(self, folder: Path) -> bool:
-        """Make every living rank write its stacks; False: the caller has to send each a signal."""
+        """Request the stacks of every living rank; False: the caller has to send a signal to each."""
 
 
 class Here:
@@ -51,8 +52,8 @@ class Here:
 
 
 class OnNodes:
-    """Processes on other nodes, each of which writes what it sees (rank/status_publisher.py). `nodes`: the number of
-    each rank's node."""
+    """Processes on other nodes, which publish their states (rank/status_publisher.py). `nodes`: the number of each
+    rank's node."""
 
     def __init__(self, folder: Path, nodes: Sequence[int]) -> None:
         self.folder, self.nodes = folder, nodes
@@ -63,7 +64,7 @@ class OnNodes:
         return str(status.get("state", "")), float(status.get("used_s", 0.0))
 
     def family_s(self, rank: int, pid: int) -> float:
-        """Part of `state`."""
+        """0: `state` includes it."""
         return 0.0
 
     def disk_bytes(self, rank: int, pid: int) -> int:
@@ -71,7 +72,7 @@ class OnNodes:
         return int(self._status(rank).get("read_bytes", 0))
 
     def request_stacks(self, folder: Path) -> bool:
-        """By a file, which every node looks for."""
+        """By a file that every node polls."""
         (folder / STACKS).write_text(str(time.monotonic_ns()))
         return True
 

@@ -1,5 +1,5 @@
-"""Python stacks of ranks from outside: each writes its own with faulthandler; for one that cannot (stopped, signals
-blocked), py-spy reads its memory."""
+"""Python stacks of ranks: each rank writes its own with faulthandler; where it cannot (stopped, signals blocked),
+py-spy reads them from its memory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from scaleproof.launch.watch.rank_processes import Processes
 
 ANSWER_S, ANSWER_NODES_S = 0.3, 1.0
-"""Time for faulthandler to write all threads; it needs microseconds once the process runs. On nodes the request travels
-first."""
+"""Time for faulthandler to write all threads, which takes microseconds once the process runs. On nodes the request has
+to travel first."""
 SETTLED_S = 0.03
-"""A log that has not grown for so long holds the whole answer."""
+"""A log that has not grown for so long holds the complete stacks."""
 SPY_S = 1.5
 """Time for py-spy over all ranks together; it starts in 0.03 s on an idle machine."""
 LINES = 400
-"""Lines that are kept of one rank's stacks."""
+"""At most so many lines of one rank's stacks are kept."""
 TAIL = 256 << 10
 """Bytes at the end of a log in which a traceback is searched."""
 TRACEBACK, FATAL = "Traceback (most recent call last):", "Fatal Python error:"
@@ -46,8 +46,8 @@ NO_STACK = Stack()
 
 
 def read_stacks(folder: Path, pids: dict[int, int], processes: Processes) -> dict[int, Stack]:
-    """Stacks of living ranks, by the ids of their processes; the stacks are also added to the ranks' logs. Takes 2 s at
-    most."""
+    """Stacks of living ranks; `pids`: rank to process id. Stacks that py-spy reads are added to the ranks' logs. Takes
+    2 s at most."""
     stopped = {rank for rank, pid in pids.items() if processes.state(rank, pid, ())[0] in ("T", "t")}
     on_nodes = processes.request_stacks(folder)
     written = _from_themselves(folder, {rank: pid for rank, pid in pids.items() if rank not in stopped}, on_nodes)
@@ -76,15 +76,15 @@ def traceback_in(log: Path) -> tuple[str, ...]:
 
 
 def parse_faulthandler(text: str) -> list[str]:
-    """The threads and frames in a piece of a log, without what else was printed meanwhile."""
-    kept: list[str] = []
+    """The lines of threads and frames in a piece of a log, without other output between them."""
+    stack_lines: list[str] = []
     inside = False
     for line in text.splitlines():
         head = bool(_HEAD.match(line))
         inside = head or (inside and bool(_FRAME.match(line)))
         if inside:
-            kept.append(line)
-    return kept[:LINES]
+            stack_lines.append(line)
+    return stack_lines[:LINES]
 
 
 def parse_spy(text: str, main: int) -> list[str]:
