@@ -35,12 +35,12 @@ def recording() -> dict[str, Any]:
 def measured(request: pytest.FixtureRequest, recording: dict[str, Any]) -> Iterator[Measured]:
     """All launches of all arms."""
     terminal = request.config.get_terminal_writer()
-    found = measure(
+    launches = measure(
         request.config.getoption("--launches"),
         request.config.getoption("--seed"),
         lambda text: terminal.line(f"\n{text}"),
     )
-    yield found
-    result = summary(found, recording)
+    yield launches
+    result = summary(launches, recording)
     write(result, request.config.getoption("--into"))
     terminal.line("\n\n" + markdown(result))

@@ -106,7 +106,7 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
     moments = [(time.monotonic(), sent_bytes())]
     time.sleep(seconds * 0.9)
     moments.append((time.monotonic(), sent_bytes()))
-    found = {
+    payload = {
         name: json.loads(client.communicate()[0])["end"]["sum_received"]["bits_per_second"] / 1e6
         for name, client in clients.items()
     }
@@ -114,7 +114,7 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
     for server in servers:
         server.kill()
         server.wait()
-    return {"payload": found, "wire": _wire(moments) if clients else None, "came": {}}
+    return {"payload": payload, "wire": _wire(moments) if clients else None, "came": {}}
 
 
 def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, sha
     errors = run_some_ranks(case, [node], shared, address(node), body, MEET_S + 4 * seconds)
     if any(errors):
         raise RuntimeError(errors[0])
-    found: dict[str, Any] = read_json(shared / f"ours-{node}.json")
-    return found
+    rates: dict[str, Any] = read_json(shared / f"ours-{node}.json")
+    return rates
 
 
 def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, into: Path) -> None:

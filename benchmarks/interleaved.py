@@ -46,7 +46,7 @@ class Measured:
         return [sample[size] for sample in self.samples.get(arm, [])]
 
 
-def measure(launches: int, seed: int, say: Callable[[str], None]) -> Measured:
+def measure(launches: int, seed: int, report: Callable[[str], None]) -> Measured:
     """Run all blocks; records of the launches live in a temporary folder."""
     measured, shuffler = Measured(launches, seed), random.Random(seed)
     arms = transport_arms()
@@ -55,7 +55,7 @@ def measure(launches: int, seed: int, say: Callable[[str], None]) -> Measured:
             tasks = [partial(_launch, measured, arm, case, block, Path(folder)) for arm, case in arms.items()]
             tasks += [partial(_bound, measured), partial(_tensorflow, measured)]
             shuffler.shuffle(tasks)
-            say(f"block {block + 1} of {launches}: {len(tasks)} launches")
+            report(f"block {block + 1} of {launches}: {len(tasks)} launches")
             for task in tasks:
                 task()
     return measured
@@ -64,9 +64,9 @@ def measure(launches: int, seed: int, say: Callable[[str], None]) -> Measured:
 def _launch(measured: Measured, arm: Arm, case: CollectiveCase | TransferCase, block: int, results: Path) -> None:
     transport = case.transport
     assert transport is not None
-    known = registry.availability("transport", transport)
-    if not known.available:
-        measured.missing[arm].append(known.why)
+    availability = registry.availability("transport", transport)
+    if not availability.available:
+        measured.missing[arm].append(availability.why)
         return
     outcome = run_plan(
         [PlannedLaunch(case, block, measured.seed + block, 0)], results, size="full", deadline_s=DEADLINE_S
@@ -91,27 +91,27 @@ def launch_medians(samples: pa.Table, operation: str) -> Sizes:
 
 
 def _bound(measured: Measured) -> None:
-    found = _peer("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
-    measured.samples[Arm(BOUND, 2, "all_reduce")].append(_sizes(found["all_reduce"]))
-    measured.samples[Arm(BOUND, 1, "copy")].append(_sizes(found["copy"]))
+    seconds_by_operation = _peer("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
+    measured.samples[Arm(BOUND, 2, "all_reduce")].append(_sizes(seconds_by_operation["all_reduce"]))
+    measured.samples[Arm(BOUND, 1, "copy")].append(_sizes(seconds_by_operation["copy"]))
 
 
 def _tensorflow(measured: Measured) -> None:
     arms = {"all_reduce": Arm(RING_OVER_GRPC, 2, "all_reduce"), "transfer": Arm(TENSORFLOW_GRPC, 2, "transfer")}
     try:
-        found = _peer("benchmarks.tensorflow_peer")
+        seconds_by_operation = _peer("benchmarks.tensorflow_peer")
     except subprocess.SubprocessError as error:
         reason = str(getattr(error, "stderr", "") or error).strip().rpartition("\n")[2]
         for arm in arms.values():
             measured.missing[arm].append(reason)
         return
     for operation, arm in arms.items():
-        measured.samples[arm].append(_sizes(found[operation]))
+        measured.samples[arm].append(_sizes(seconds_by_operation[operation]))
 
 
 def _peer(module: str, *arguments: str) -> Any:
     root = Path(__file__).parents[1]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=root,
         capture_output=True,
@@ -119,11 +119,11 @@ def _peer(module: str, *arguments: str) -> Any:
         timeout=PEER_TIMEOUT_S,
         check=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
-def _sizes(found: dict[str, float]) -> Sizes:
-    return {int(size): seconds for size, seconds in found.items()}
+def _sizes(seconds_by_size: dict[str, float]) -> Sizes:
+    return {int(size): seconds for size, seconds in seconds_by_size.items()}
 
 
 def median_rate(seconds: list[float], nbytes: int) -> float:

@@ -43,28 +43,32 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=6)
     parser.add_argument("--nodes", type=int, default=64, help="of the cluster whose set-up is timed")
     parser.add_argument("--into", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     tools = [tool for tool in TOOLS if tool != "iperf3" or shutil.which(tool)]
     if len(tools) < len(TOOLS):
         print(ADVICE, file=sys.stderr)
-    found: dict[str, Any] = {"machine": machine_id(), "set_up": set_up(given.nodes, given.repetitions), "links": []}
+    result: dict[str, Any] = {
+        "machine": machine_id(),
+        "set_up": set_up(options.nodes, options.repetitions),
+        "links": [],
+    }
     print(
-        f"set-up of {given.nodes} nodes: {statistics.median(found['set_up']['stand_s']):.2f} s until all stand, "
-        f"{statistics.median(found['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)"
+        f"set-up of {options.nodes} nodes: {statistics.median(result['set_up']['stand_s']):.2f} s until all stand, "
+        f"{statistics.median(result['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)"
     )
-    for mbit in given.rates:
-        for pattern in given.patterns:
-            rows = links(tools, pattern, mbit, given.repetitions)
-            found["links"] += rows
+    for mbit in options.rates:
+        for pattern in options.patterns:
+            rows = links(tools, pattern, mbit, options.repetitions)
+            result["links"] += rows
             print(*map(line, rows), sep="\n", flush=True)
-    if given.into:
-        given.into.write_text(json.dumps(found, indent=1) + "\n")
+    if options.into:
+        options.into.write_text(json.dumps(result, indent=1) + "\n")
     return 0
 
 
 def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
     """Seconds until every node of a star can run its command, its links looked at, and until all is gone again."""
-    found: dict[str, Any] = {"nodes": nodes, "stand_s": [], "whole_s": []}
+    seconds: dict[str, Any] = {"nodes": nodes, "stand_s": [], "whole_s": []}
     for _ in range(repetitions):
         started = time.time()
         ran = run_in_namespaces(
@@ -72,9 +76,9 @@ def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
         )
         if ran.code:
             raise SystemExit(f"the cluster did not stand: {ran.log}")
-        found["stand_s"].append(max(map(float, ran.output)) - started)
-        found["whole_s"].append(time.time() - started)
-    return found
+        seconds["stand_s"].append(max(map(float, ran.output)) - started)
+        seconds["whole_s"].append(time.time() - started)
+    return seconds
 
 
 def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list[dict[str, Any]]:
@@ -105,13 +109,17 @@ def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
         after = psutil.cpu_times()
         if ran.code:
             raise SystemExit(f"{tool}, {pattern}, {mbit:g} Mbit/s: {ran.output} {ran.log}")
-        told = [read_json(Path(name) / f"rate-{node}.json") for node in range(nodes)]
-    rates = {stream: rate for each in told for stream, rate in each["payload"].items()}
+        rates_of_nodes = [read_json(Path(name) / f"rate-{node}.json") for node in range(nodes)]
+    rates = {stream: rate for each in rates_of_nodes for stream, rate in each["payload"].items()}
     into = {target: [source for source, other in streams if other == target] for _, target in streams}
     goodput = min(sum(rates[f"{source}-{target}"] for source in sources) for target, sources in into.items())
     several = any(len(sources) > 1 for sources in into.values())
-    came = {stream: rate for each in told for stream, rate in each["came"].items()} or rates
-    wire = sum(came.values()) * FRAME / PAYLOAD if several else min(each["wire"] for each in told if each["wire"])
+    came = {stream: rate for each in rates_of_nodes for stream, rate in each["came"].items()} or rates
+    wire = (
+        sum(came.values()) * FRAME / PAYLOAD
+        if several
+        else min(each["wire"] for each in rates_of_nodes if each["wire"])
+    )
     return {"goodput_mbit": goodput, "wire_mbit": wire, "idle": (after.idle - before.idle) / (sum(after) - sum(before))}
 
 

@@ -43,18 +43,18 @@ def main() -> int:
     parser.add_argument("--into", type=Path)
     parser.add_argument("--interface", help="a verbs port of this machine; else a guest is booted")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.inside or given.interface:
-        kept = Path(os.environ["SCALEPROOF_SHARED"]) / RESULT if given.inside else None
-        found = measure(given.interface or INTERFACE, given.repetitions, kept)
-        if given.inside:
+    options = parser.parse_args()
+    if options.inside or options.interface:
+        path = Path(os.environ["SCALEPROOF_SHARED"]) / RESULT if options.inside else None
+        rates = measure(options.interface or INTERFACE, options.repetitions, path)
+        if options.inside:
             return 0
     else:
-        found = in_guest(given.repetitions)
+        rates = in_guest(options.repetitions)
     for operation, tool in TOOLS.items():
-        print(line(operation, tool, found[operation]))
-    if given.into:
-        given.into.write_text(json.dumps(found, indent=2) + "\n")
+        print(line(operation, tool, rates[operation]))
+    if options.into:
+        options.into.write_text(json.dumps(rates, indent=2) + "\n")
     return 0
 
 
@@ -63,39 +63,39 @@ def in_guest(repetitions: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:
         command = [sys.executable, "-m", "benchmarks.perftest", "--inside", "--repetitions", str(repetitions)]
         ran = run_in_guests(command, kind="qemu", cpus=2, timeout_s=LIMIT_S * repetitions, keep=Path(name))
-        kept = Path(name) / RESULT
+        path = Path(name) / RESULT
         if ran.code:
             print(*ran.output, ran.log, "what was measured before follows", sep="\n", file=sys.stderr)
-        if not kept.exists():
+        if not path.exists():
             raise SystemExit("no repetition was finished")
-        found: dict[str, Any] = json.loads(kept.read_text())
-        return found
+        rates: dict[str, Any] = json.loads(path.read_text())
+        return rates
 
 
-def measure(interface: str, repetitions: int, kept: Path | None = None) -> dict[str, Any]:
+def measure(interface: str, repetitions: int, path: Path | None = None) -> dict[str, Any]:
     """MB/s of each, by operation; theirs and ours in turns, who begins alternates. `kept` holds what is there after
     each repetition."""
-    found: dict[str, Any] = {operation: {"theirs": [], "ours": []} for operation in TOOLS}
+    rates: dict[str, Any] = {operation: {"theirs": [], "ours": []} for operation in TOOLS}
     for repetition in range(repetitions):
         for operation, tool in TOOLS.items():
             turns = [("theirs", partial(theirs, tool, interface)), ("ours", partial(ours, operation, interface))]
             for who, run in turns if repetition % 2 else reversed(turns):
-                found[operation][who].append(run())
-        if kept:
-            kept.write_text(json.dumps(found))
-    return found
+                rates[operation][who].append(run())
+        if path:
+            path.write_text(json.dumps(rates))
+    return rates
 
 
 def theirs(tool: str, interface: str) -> float:
     """MB/s (10^6) of one run of perftest, its average over all messages."""
-    place = choose(interface)
-    gid = ["-x", str(place.gid.index)] if place.gid else []
+    address = choose(interface)
+    gid = ["-x", str(address.gid.index)] if address.gid else []
     command = [
         tool,
         "-d",
-        place.port.device,
+        address.port.device,
         "-i",
-        str(place.port.number),
+        str(address.port.number),
         *gid,
         "-F",
         "-s",
@@ -107,10 +107,10 @@ def theirs(tool: str, interface: str) -> float:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(SERVER_S)
-        done = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        match = PEAK_AND_AVERAGE.search(done.stdout)
+        process = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        match = PEAK_AND_AVERAGE.search(process.stdout)
         if match is None:
-            raise RuntimeError(f"{tool} told no rate: {done.stdout[-300:]}{done.stderr[-300:]}")
+            raise RuntimeError(f"{tool} told no rate: {process.stdout[-300:]}{process.stderr[-300:]}")
         return float(match[2]) * 1e3 / 8
     finally:
         server.kill()
@@ -145,7 +145,7 @@ def ours(operation: str, interface: str) -> float:
 def _move(context: RankContext, operation: str, into: Path) -> None:
     transport = Rdma.connect(context)
     region = transport.register(SIZE)
-    buffer, there = transport.allocate(SIZE), transport.remote(region, 1 - context.rank)
+    buffer, remote_region = transport.allocate(SIZE), transport.remote(region, 1 - context.rank)
     buffer[:] = 1
     assert region.local is not None
     region.local[:] = 1
@@ -153,7 +153,7 @@ def _move(context: RankContext, operation: str, into: Path) -> None:
     if context.rank == 0:
         start = time.perf_counter()
         handles = [
-            transport.write(buffer, there) if operation == "write" else transport.read(there, buffer)
+            transport.write(buffer, remote_region) if operation == "write" else transport.read(remote_region, buffer)
             for _ in range(MESSAGES)
         ]
         for handle in handles:
@@ -163,15 +163,15 @@ def _move(context: RankContext, operation: str, into: Path) -> None:
     transport.close()
 
 
-def line(operation: str, tool: str, found: dict[str, list[float]]) -> str:
+def line(operation: str, tool: str, rates: dict[str, list[float]]) -> str:
     """Medians and the ratio of them, with its bootstrap interval over runs."""
-    own, other = statistics.median(found["ours"]), statistics.median(found["theirs"])
-    interval = ratio_interval(found["ours"], found["theirs"], paired=True)
+    own, other = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
+    interval = ratio_interval(rates["ours"], rates["theirs"], paired=True)
     spread = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
-    quotient = ratio(found["ours"], found["theirs"])
+    quotient = ratio(rates["ours"], rates["theirs"])
     return (
         f"{operation}: ours {own:.1f} MB/s, {tool} {other:.1f} MB/s, "
-        f"ratio {quotient:.2f}{spread} (n = {len(found['ours'])} each)"
+        f"ratio {quotient:.2f}{spread} (n = {len(rates['ours'])} each)"
     )
 
 

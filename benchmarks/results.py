@@ -78,15 +78,15 @@ def main() -> None:
         "--folder", type=Path, help="where the records go, or already are (default: a temporary folder)"
     )
     parser.add_argument("--turns", type=int, default=3, help="how often each command is timed")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (given.folder or Path(temporary)).absolute()
-        suite = _suite(folder, given.launches)
+        folder = (options.folder or Path(temporary)).absolute()
+        suite = _suite(folder, options.launches)
         if not (folder / "results" / "runs").exists():
             make(folder / "results", suite)
-        found = timed(folder, given.turns)
-        (folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
-        print(markdown(found))
+        measured = timed(folder, options.turns)
+        (folder / "results.json").write_text(json.dumps(measured, indent=1) + "\n")
+        print(markdown(measured))
 
 
 def _suite(folder: Path, launches: int) -> Suite:
@@ -148,28 +148,28 @@ def timed(folder: Path, turns: int) -> dict[str, Any]:
     ]
     query = ["results", "query", "--results", str(results)]
     judge = ["judge", suite, "--size", "full", "--results", str(results)]
-    one = ["results", "list", f"@launch:{next(results.glob('runs/*/*')).name}", "--results", str(results)]
+    list_one = ["results", "list", f"@launch:{next(results.glob('runs/*/*')).name}", "--results", str(results)]
     steps: dict[str, list[list[str]]] = {
         "collect three experiments, first time": collect,
         "collect them again": collect,
         "judge": [judge],
-        "list one launch": [one],
+        "list one launch": [list_one],
         "query: launches by case": [[*query, PER_CASE]],
         "query: medians over all samples, by case and event": [[*query, PER_STEP]],
     }
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for _ in range(turns):
         subprocess.run(["rm", "-rf", str(results / "index")], check=True)
         for name, commands in steps.items():
             began = time.perf_counter(), _processor_s()
             for command in commands:
                 subprocess.run([sys.executable, "-m", "scaleproof", *command], check=True, stdout=subprocess.DEVNULL)
-            found[name].append((time.perf_counter() - began[0], _processor_s() - began[1]))
-            print(f"{name}: {found[name][-1][0]:.2f} s, {found[name][-1][1]:.2f} s of processor time", file=sys.stderr)
+            times[name].append((time.perf_counter() - began[0], _processor_s() - began[1]))
+            print(f"{name}: {times[name][-1][0]:.2f} s, {times[name][-1][1]:.2f} s of processor time", file=sys.stderr)
     launches = pq.ParquetDataset(
         [results / "tables" / f"many.{name}.full.parquet" for name in ("training", "collective", "transfer")]
     ).read()
-    return {"launches": len(launches), "times": found}
+    return {"launches": len(launches), "times": times}
 
 
 def _processor_s() -> float:
@@ -178,16 +178,16 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(measured: dict[str, Any]) -> str:
     """The table of docs/results.md."""
     rows = []
-    for name, times in found["times"].items():
-        wall, processor = ([one[place] for one in times] for place in (0, 1))
+    for name, times in measured["times"].items():
+        wall, processor = ([pair[index] for pair in times] for index in (0, 1))
         rows.append(
             f"| {name} | {np.median(wall):.2f} | {min(wall):.2f} to {max(wall):.2f} | {np.median(processor):.2f} |"
         )
     return "\n".join(
-        [f"| {found['launches']} launches | median, s | range | processor, s |", "|---|---|---|---|", *rows]
+        [f"| {measured['launches']} launches | median, s | range | processor, s |", "|---|---|---|---|", *rows]
     )
 
 

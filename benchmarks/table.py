@@ -78,32 +78,32 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write(found: dict[str, Any], folder: Path) -> None:
+def write(result: dict[str, Any], folder: Path) -> None:
     """bench.json and bench.md."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "bench.md").write_text(markdown(found))
+    (folder / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / "bench.md").write_text(markdown(result))
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(result: dict[str, Any]) -> str:
     """The tables of docs and README."""
-    machine = found["machine"]
+    machine = result["machine"]
     lines = [
-        f"Measured on {found['date']}: {machine['cpu']}, {machine['cores']} cores, "
+        f"Measured on {result['date']}: {machine['cpu']}, {machine['cores']} cores, "
         f"{machine['memory_mib'] / 1024:.0f} GiB, Linux {machine['kernel']}, "
-        f"Python {machine['python']}. Medians over {found['launches']} launches of an arm, "
+        f"Python {machine['python']}. Medians over {result['launches']} launches of an arm, "
         "all arms in one interleaved run; GB/s.",
         "",
-        *(line for operation, title in TITLES.items() for line in _table(found, operation, title)),
+        *(line for operation, title in TITLES.items() for line in _table(result, operation, title)),
         "| target | ratio | 95 % interval | wanted | |",
         "|---|---|---|---|---|",
-        *(_target_line(target) for target in found["targets"]),
+        *(_target_line(target) for target in result["targets"]),
         "",
         *(
             f"Not measured: {name}: {why}."
-            for name, why in dict.fromkeys((row["arm"], row["why"]) for row in found["missing"])
+            for name, why in dict.fromkeys((row["arm"], row["why"]) for row in result["missing"])
         ),
-        *_recording_lines(found["recording"]),
+        *_recording_lines(result["recording"]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -136,7 +136,7 @@ def _rates(measured: Measured, arm: Arm) -> Iterator[dict[str, Any]]:
 
 def _target(measured: Measured, target: Target) -> dict[str, Any]:
     ours, theirs = measured.seconds(target.arm, target.size), measured.seconds(target.against, target.size)
-    found = {
+    row = {
         "arm": target.arm.name,
         "against": target.against.name,
         "nbytes": target.size,
@@ -144,10 +144,10 @@ def _target(measured: Measured, target: Target) -> dict[str, Any]:
         "wanted": target.factor,
     }
     if not ours or not theirs:
-        return {**found, "ratio": None, "low": None, "high": None, "met": None}
+        return {**row, "ratio": None, "low": None, "high": None, "met": None}
     interval, reached = ratio_interval(theirs, ours), ratio(theirs, ours)
     return {
-        **found,
+        **row,
         "ratio": reached,
         "low": interval and interval.low,
         "high": interval and interval.high,
@@ -155,8 +155,8 @@ def _target(measured: Measured, target: Target) -> dict[str, Any]:
     }
 
 
-def _table(found: dict[str, Any], operation: str, title: str) -> Iterator[str]:
-    rows = [row for row in found["rates"] if row["operation"] == operation]
+def _table(result: dict[str, Any], operation: str, title: str) -> Iterator[str]:
+    rows = [row for row in result["rates"] if row["operation"] == operation]
     if not rows:
         return
     yield f"| {title} | ranks | " + " | ".join(format_bytes(size) for size in SIZES) + " | times Gloo at the largest |"
@@ -170,12 +170,14 @@ def _table(found: dict[str, Any], operation: str, title: str) -> Iterator[str]:
 
 
 def _target_line(target: dict[str, Any]) -> str:
-    what = f"{target['arm']} against {target['against']}, {format_bytes(target['nbytes'])}, {target['ranks']} ranks"
+    description = (
+        f"{target['arm']} against {target['against']}, {format_bytes(target['nbytes'])}, {target['ranks']} ranks"
+    )
     if target["ratio"] is None:
-        return f"| {what} | not measured | | {target['wanted']:g} | |"
+        return f"| {description} | not measured | | {target['wanted']:g} | |"
     interval = "needs 6 launches" if target["low"] is None else f"{target['low']:.2f} to {target['high']:.2f}"
     outcome = "met" if target["met"] else "missed"
-    return f"| {what} | {target['ratio']:.2f} | {interval} | {target['wanted']:g} | {outcome} |"
+    return f"| {description} | {target['ratio']:.2f} | {interval} | {target['wanted']:g} | {outcome} |"
 
 
 def _recording_lines(recording: dict[str, Any]) -> list[str]:

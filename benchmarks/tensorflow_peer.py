@@ -40,12 +40,12 @@ def main() -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result"
-        found = {}
+        seconds = {}
         for operation, ranks in (("all_reduce", (ring, ring)), ("transfer", (move, serve))):
             children = [fork(lambda rank=rank, body=body: body(rank, result)) for rank, body in enumerate(ranks)]  # type: ignore[misc]
             wait(children[: 2 if operation == "all_reduce" else 1], children)
-            found[operation] = json.loads(result.read_text())
-    json.dump(found, sys.stdout)
+            seconds[operation] = json.loads(result.read_text())
+    json.dump(seconds, sys.stdout)
 
 
 def ring(rank: int, result: Path) -> None:
@@ -91,17 +91,17 @@ def move(rank: int, result: Path) -> None:
     times = {}
     for size in SIZES:
         with tf.device("/job:worker/task:1/cpu:0"):
-            there = tf.Variable(tf.ones(size // 4))
+            source = tf.Variable(tf.ones(size // 4))
         with tf.device("/job:worker/task:0/cpu:0"):
-            here = tf.Variable(tf.zeros(size // 4))
+            destination = tf.Variable(tf.zeros(size // 4))
 
         @tf.function
-        def pull(there: Any = there, here: Any = here) -> Any:
+        def pull(source: Any = source, destination: Any = destination) -> Any:
             with tf.device("/job:worker/task:1/cpu:0"):
-                value = there.read_value()
+                value = source.read_value()
             with tf.device("/job:worker/task:0/cpu:0"):
-                here.assign(value)
-                return here[0]
+                destination.assign(value)
+                return destination[0]
 
         times[size] = median_seconds(lambda pull=pull: float(pull()))  # type: ignore[misc]
     result.write_text(json.dumps(times))
@@ -151,12 +151,12 @@ def fork(body: Callable[[], None]) -> int:
 
 def wait(needed: list[int], children: list[int]) -> None:
     """Until the needed ones have ended; then, or at the deadline, the others are killed."""
-    deadline, left = time.monotonic() + TIMEOUT_S, set(needed)
+    deadline, pending = time.monotonic() + TIMEOUT_S, set(needed)
     alive = set(children)
-    while left and time.monotonic() < deadline:
+    while pending and time.monotonic() < deadline:
         ended = {child for child in alive if os.waitpid(child, os.WNOHANG)[0]}
         alive -= ended
-        left -= ended
+        pending -= ended
         time.sleep(0.01)
     for child in alive:
         os.kill(child, signal.SIGKILL)

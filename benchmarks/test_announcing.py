@@ -42,16 +42,16 @@ def test_a_told_all_reduce_beside_an_untold_one(transport: str, benchmark: Bench
     with TemporaryDirectory() as folder:
         assert run_ranks(case, partial(turns, out=Path(folder) / "times.json")) == ["", ""]
         times: dict[str, list[float]] = json.loads((Path(folder) / "times.json").read_text())
-    told, noise = (
+    interval, noise = (
         ratio_interval(times["told"], times["untold"], paired=True),
         ratio_interval(times["again"], times["untold"], paired=True),
     )
-    assert told is not None and noise is not None
+    assert interval is not None and noise is not None
     benchmark.extra_info.update(
         call_us=1e6 * statistics.median(times["untold"]),
         ratio=ratio(times["told"], times["untold"]),
-        ratio_low=told.low,
-        ratio_high=told.high,
+        ratio_low=interval.low,
+        ratio_high=interval.high,
         noise_low=noise.low,
         noise_high=noise.high,
     )
@@ -82,17 +82,17 @@ def turns(context: RankContext, out: Path) -> None:
 
 def seconds_of(group: Group, buffer: np.ndarray, calls: int) -> float:
     """Median time of a call."""
-    found = []
+    seconds = []
     for _ in range(calls):
         start = time.perf_counter()
         group.all_reduce(buffer).wait()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
 
 
 @pytest.mark.parametrize("word", ["entered", "left", "round", "wait", "go_on"])
 def test_a_word_on_the_board(word: str, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """Cost of one announcement, the call of a Python method included."""
     post = Board(tmp_path / "board", 1).post(0)
-    given = {"entered": ("all_reduce",), "round": (2,), "wait": (0,)}.get(word, ())
-    benchmark(getattr(post, word), *given)
+    arguments = {"entered": ("all_reduce",), "round": (2,), "wait": (0,)}.get(word, ())
+    benchmark(getattr(post, word), *arguments)

@@ -63,23 +63,23 @@ def test_a_transfer_beside_the_memory_copy_bound(
             for arm, seconds in json.loads((Path(folder) / "times.json").read_text()).items():
                 times.setdefault(arm, []).append(seconds)
     for arm, bound in BOUNDS.items():
-        found, interval = ratio(times[bound], times[arm]), ratio_interval(times[bound], times[arm], paired=True)
+        share, interval = ratio(times[bound], times[arm]), ratio_interval(times[bound], times[arm], paired=True)
         assert interval is not None
         microseconds = 1e6 * statistics.median(times[arm])
         benchmark.extra_info[arm] = {
             "microseconds": microseconds,
             "bound": bound,
             "bound_microseconds": 1e6 * statistics.median(times[bound]),
-            "ratio": found,
+            "ratio": share,
             "low": interval.low,
             "high": interval.high,
-            "met": met(size, found, microseconds),
+            "met": met(size, share, microseconds),
         }
         with capfd.disabled():
             print(
                 f"\n{format_bytes(size)} {arm}: {microseconds:.1f} us, "
-                f"{found:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
-                f"{VERDICTS[met(size, found, microseconds)]}"
+                f"{share:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
+                f"{VERDICTS[met(size, share, microseconds)]}"
             )
     REPLAY.run(benchmark, times["placement"])
 
@@ -87,9 +87,9 @@ def test_a_transfer_beside_the_memory_copy_bound(
 VERDICTS = {None: "", True: ", met", False: ", missed"}
 
 
-def met(size: int, found: float, microseconds: float) -> bool | None:
+def met(size: int, share: float, microseconds: float) -> bool | None:
     """Whether a target holds at its point estimate; None where there is none for this size."""
-    return microseconds < SHORT_US if size == SHORT else found >= FACTOR if size >= FROM else None
+    return microseconds < SHORT_US if size == SHORT else share >= FACTOR if size >= FROM else None
 
 
 def turns(context: RankContext, size: int, seed: int, out: Path) -> None:

@@ -59,7 +59,7 @@ def curve(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
 
 def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
     """VGG-A, minibatch 256 or one sample a rank."""
-    found = parse_case(
+    case = parse_case(
         {
             "program": "train",
             "suite": "bench",
@@ -80,8 +80,8 @@ def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
             "strategy.channels": channels,
         }
     )
-    assert isinstance(found, TrainCase)
-    return found
+    assert isinstance(case, TrainCase)
+    return case
 
 
 @pytest.mark.parametrize("ranks", COUNTS)
