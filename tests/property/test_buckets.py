@@ -224,15 +224,15 @@ class Slow:
 
 def test_the_main_thread_moves_its_calls_when_it_looks_again_between_layers() -> None:
     sender, calls = MainThreadSender(polls=True), [Slow(2), Slow(1), Slow(3)]
-    numbers = [sender.submit(8 * place, lambda call=call: call) for place, call in enumerate(calls)]  # type: ignore[misc]
+    numbers = [sender.submit(8 * index, lambda call=call: call) for index, call in enumerate(calls)]  # type: ignore[misc]
     sender.poll()
     assert [call.looks for call in calls] == [1, 1, 3], "the second call is behind the first"
     sender.poll()
     assert [call.looks for call in calls] == [0, 0, 2]
     sender.wait(numbers[1])
     assert calls[2].looks == 2
-    done = sender.drain()
-    assert [exchange.nbytes for exchange in done] == [0, 8, 16] and calls[2].looks == 0
+    completed = sender.drain()
+    assert [exchange.nbytes for exchange in completed] == [0, 8, 16] and calls[2].looks == 0
     assert sender.submit(0, lambda: Slow(1)) == 0
 
 

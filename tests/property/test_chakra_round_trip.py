@@ -50,9 +50,9 @@ def case_of(
         "compute.efficiency": 0.5,
     }
     fields |= {"transport": None} if strategy == "local_only" else {"transport": "tcp", "collective": collective}
-    found = case_from({**fields, **workload, **more})
-    assert isinstance(found, TrainCase)
-    return found
+    case = case_from({**fields, **workload, **more})
+    assert isinstance(case, TrainCase)
+    return case
 
 
 def there_and_back(case: TrainCase, costs: MessageCosts) -> tuple[float, float]:
@@ -138,15 +138,15 @@ KINDS = st.sampled_from([NodeType.COMP, NodeType.COMM_COLL, NodeType.COMM_SEND, 
 @st.composite
 def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
     ids = draw(st.lists(st.integers(0, 2**40), unique=True, max_size=12))
-    found = []
-    for place, id in enumerate(ids):
+    made = []
+    for index, id in enumerate(ids):
         kind = draw(KINDS)
-        found.append(
+        made.append(
             Node(
                 id,
                 draw(st.text(max_size=5)),
                 kind,
-                tuple(draw(st.lists(st.sampled_from(ids[:place]), unique=True))) if place else (),
+                tuple(draw(st.lists(st.sampled_from(ids[:index]), unique=True))) if index else (),
                 seconds=draw(st.integers(0, 10**9)) * MICRO,
                 flop=draw(st.integers(0, 2**62)) if kind in (NodeType.COMP, NodeType.MEM_LOAD) else 0,
                 nbytes=draw(st.integers(0, 2**62)),
@@ -156,7 +156,7 @@ def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 tag=draw(st.integers(0, 2**31 - 1)) if kind in (NodeType.COMM_SEND, NodeType.COMM_RECV) else 0,
             )
         )
-    return tuple(found)
+    return tuple(made)
 
 
 @settings(deadline=None, max_examples=50)
@@ -168,9 +168,9 @@ def test_what_is_written_is_read(ranks: list[tuple[Node, ...]], about: dict[str,
     trace = Trace(tuple(ranks), {"1": tuple(range(len(ranks)))}, about)
     with tempfile.TemporaryDirectory() as folder:
         write_trace(Path(folder), "x", trace)
-        found = read_trace(Path(folder))
-    assert found.groups == trace.groups and found.about == about
-    for before, after in zip(trace.ranks, found.ranks, strict=True):
+        read_back = read_trace(Path(folder))
+    assert read_back.groups == trace.groups and read_back.about == about
+    for before, after in zip(trace.ranks, read_back.ranks, strict=True):
         assert [node.seconds for node in after] == pytest.approx([node.seconds for node in before], abs=2 * MICRO)
         bare = [
             Node(**{name: getattr(node, name) for name in Node.__dataclass_fields__} | {"seconds": 0.0})

@@ -30,39 +30,39 @@ def test_gamma_is_what_an_all_reduce_takes_beyond_its_messages(
 ) -> None:
     sent = (alpha + beta * SIZES)[None]
     line, rounds = fit_transfer("t", SIZES, sent), rounds_of(algorithm, "all_reduce", ranks)
-    whole = messages_s(line.segments, rounds, SIZES) + gamma * rounds.reduced * SIZES
-    found = fit_reduction("t", line, algorithm, ranks, SIZES, whole[None], (SIZES, sent))
-    assert found.gamma.value == pytest.approx(gamma, rel=1e-4, abs=1e-6 * beta)
-    assert (found.gamma.low, found.gamma.high) == (None, None)  # one launch
+    call_s = messages_s(line.segments, rounds, SIZES) + gamma * rounds.reduced * SIZES
+    fit = fit_reduction("t", line, algorithm, ranks, SIZES, call_s[None], (SIZES, sent))
+    assert fit.gamma.value == pytest.approx(gamma, rel=1e-4, abs=1e-6 * beta)
+    assert (fit.gamma.low, fit.gamma.high) == (None, None)  # one launch
 
 
 @given(st.sampled_from([2, 3, 4, 5, 8, 16]))
 def test_the_rings_rounds_are_those_of_the_formula(ranks: int) -> None:
     """2 (p - 1) a + 2 n (p - 1)/p b + n (p - 1)/p g: pairwise reduce-scatter and ring all-gather in the comments of
     MPICH's source."""
-    found = rounds_of("ring", "all_reduce", ranks)
-    assert found.messages == pytest.approx([1 / ranks] * 2 * (ranks - 1))
-    assert found.reduced == pytest.approx((ranks - 1) / ranks)
+    rounds = rounds_of("ring", "all_reduce", ranks)
+    assert rounds.messages == pytest.approx([1 / ranks] * 2 * (ranks - 1))
+    assert rounds.reduced == pytest.approx((ranks - 1) / ranks)
 
 
 @given(st.sampled_from([2, 4, 8, 16]))
 def test_halving_and_doublings_rounds_are_rabenseifners(ranks: int) -> None:
     """2 lg p a + 2 n (p - 1)/p b + n (p - 1)/p g for p = 2^k."""
-    found = rounds_of("halving_doubling", "all_reduce", ranks)
-    assert len(found.messages) == 2 * np.log2(ranks)
-    assert sum(found.messages) == pytest.approx(2 * (ranks - 1) / ranks)
-    assert found.reduced == pytest.approx((ranks - 1) / ranks)
+    rounds = rounds_of("halving_doubling", "all_reduce", ranks)
+    assert len(rounds.messages) == 2 * np.log2(ranks)
+    assert sum(rounds.messages) == pytest.approx(2 * (ranks - 1) / ranks)
+    assert rounds.reduced == pytest.approx((ranks - 1) / ranks)
 
 
 @given(st.sampled_from(["ring", "halving_doubling", "tree"]), st.integers(2, 9))
 def test_no_round_is_shorter_than_a_message_of_it(algorithm: str, ranks: int) -> None:
-    count, found = 1024 * ranks, rounds_of(algorithm, "all_reduce", ranks)
+    count, rounds = 1024 * ranks, rounds_of(algorithm, "all_reduce", ranks)
     every = list(messages(algorithm, "all_reduce", ranks, count))
-    assert len(found.messages) == len({message.round for message in every})
-    assert max(message.stop - message.start for message in every) / count == pytest.approx(max(found.messages))
+    assert len(rounds.messages) == len({message.round for message in every})
+    assert max(message.stop - message.start for message in every) / count == pytest.approx(max(rounds.messages))
     assert (
         sum(message.stop - message.start for message in every if message.action is Action.REDUCE) / count
-        <= found.reduced * ranks + 1e-9
+        <= rounds.reduced * ranks + 1e-9
     )
 
 
@@ -73,12 +73,12 @@ def test_intervals_hold_what_made_the_times_in_nine_of_ten_experiments() -> None
         alpha, beta, gamma = 10 ** generator.uniform((-6, -10, -10), (-3, -8, -9))
         sent = _noisy(generator, alpha + beta * SIZES)
         line = fit_transfer("t", SIZES, sent)
-        found = fit_reduction(
+        fit = fit_reduction(
             "t", line, "ring", 2, SIZES, _noisy(generator, 2 * alpha + SIZES * beta + SIZES / 2 * gamma), (SIZES, sent)
         )
-        for place, (value, true) in enumerate(((line.alphas[0], alpha), (line.betas[-1], beta), (found.gamma, gamma))):
+        for index, (value, true) in enumerate(((line.alphas[0], alpha), (line.betas[-1], beta), (fit.gamma, gamma))):
             assert value.low is not None and value.high is not None
-            held[place] += value.low <= true <= value.high
+            held[index] += value.low <= true <= value.high
         assert line.goodness.r_squared > 0.99
     assert (held >= 0.9 * trials).all(), held
 

@@ -52,21 +52,21 @@ COLLECTIVE: dict[str, Any] = {
 def rows(start: int, lengths: list[int], nbytes: int, events: tuple[str, ...]) -> pd.DataFrame:
     """Steps one after the other on two ranks, with events inside them; times in units that any dilation turns into
     whole ns."""
-    found, at = list[tuple[Any, ...]](), start
+    events_of_ranks, at = list[tuple[Any, ...]](), start
     for number, length in enumerate(lengths):
         for rank in range(2):
-            found += [(rank, "step", number, False, at, at + 8 * length, 0, np.nan)]
-            found += [
-                (rank, event, number, False, at + place * length, at + (place + 1) * length, nbytes, np.nan)
-                for place, event in enumerate(events)
+            events_of_ranks += [(rank, "step", number, False, at, at + 8 * length, 0, np.nan)]
+            events_of_ranks += [
+                (rank, event, number, False, at + slot * length, at + (slot + 1) * length, nbytes, np.nan)
+                for slot, event in enumerate(events)
             ]
         at += 8 * length
     for rank in range(2):
-        found += [
+        events_of_ranks += [
             (rank, "start", 0, False, start, start, 0, np.nan),
             (rank, "end", len(lengths) - 1, False, at, at, 0, np.nan),
         ]
-    return pd.DataFrame(found, columns=list(SAMPLES.names))
+    return pd.DataFrame(events_of_ranks, columns=list(SAMPLES.names))
 
 
 def as_table(frame: pd.DataFrame) -> pa.Table:
@@ -82,9 +82,9 @@ def slowed(frame: pd.DataFrame, dilation: float, shrink: float) -> pd.DataFrame:
     )
 
 
-def values(found: Record, frame: pd.DataFrame) -> dict[str, float]:
-    known = {name: metric(found, frame) for name, metric in PER_LAUNCH.items()}
-    return {name: value for name, value in known.items() if value is not None}
+def values(launch: Record, frame: pd.DataFrame) -> dict[str, float]:
+    metric_values = {name: metric(launch, frame) for name, metric in PER_LAUNCH.items()}
+    return {name: value for name, value in metric_values.items() if value is not None}
 
 
 @given(
@@ -149,9 +149,9 @@ def test_a_store_gives_emulated_time_and_keeps_the_launchs_own() -> None:
         staging = store.staging / launch.launch
         staging.mkdir(parents=True)
         target = store.commit(staging, launch, as_table(slowed(plain, 4, 2)))
-        read, kept = store.samples(launch).to_pandas(), pd.read_parquet(target / "samples.parquet")
+        read, stored = store.samples(launch).to_pandas(), pd.read_parquet(target / "samples.parquet")
     assert (read["end_ns"] == plain["end_ns"]).all() and (read["nbytes"] == plain["nbytes"]).all()
-    assert (kept["end_ns"] == 4 * plain["end_ns"]).all() and (kept["nbytes"] == plain["nbytes"] / 2).all()
+    assert (stored["end_ns"] == 4 * plain["end_ns"]).all() and (stored["nbytes"] == plain["nbytes"] / 2).all()
 
 
 def test_a_simulated_record_is_in_true_time_as_it_is() -> None:

@@ -33,8 +33,8 @@ def test_places_of_a_rank_do_not_overlap_and_keep_where_they_were(places: list[t
     plan, again = Plan(RANKS), Plan(RANKS)
     largest: dict[tuple[int, int], int] = {}
     for rank, name, nbytes in places:
-        for one in (plan, again):
-            one.reserve(rank, name, nbytes)
+        for drawn_plan in (plan, again):
+            drawn_plan.reserve(rank, name, nbytes)
         largest.setdefault((rank, name), nbytes)
     for rank in range(RANKS):
         spans = sorted(

@@ -76,9 +76,9 @@ def test_rounds_are_ordered_and_their_messages_independent(
     algorithm: str, operation: Operation, world_size: int, size: int, root: int
 ) -> None:
     count = elements(operation, world_size, size)
-    found = list(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root % world_size))
-    assert [message.round for message in found] == sorted(message.round for message in found)
-    for _, together in groupby(found, key=lambda message: message.round):
+    all_messages = list(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root % world_size))
+    assert [message.round for message in all_messages] == sorted(message.round for message in all_messages)
+    for _, together in groupby(all_messages, key=lambda message: message.round):
         sent, received = np.zeros((world_size, count), bool), np.zeros((world_size, count), bool)
         for message in together:
             assert message.source != message.destination
@@ -98,10 +98,10 @@ def test_the_plan_of_one_rank_is_the_part_of_the_whole_that_concerns_it(
         rank % world_size,
         laid_out(algorithm, world_size),
     )
-    whole = messages(algorithm, operation, world_size, count, root=root)
+    of_all_ranks = messages(algorithm, operation, world_size, count, root=root)
     own = messages(algorithm, operation, world_size, count, root=root, rank=rank)
     assert sorted(own, key=repr) == sorted(
-        (message for message in whole if rank in (message.source, message.destination)), key=repr
+        (message for message in of_all_ranks if rank in (message.source, message.destination)), key=repr
     )
 
 
@@ -123,14 +123,14 @@ def test_hierarchical_messages_between_nodes_are_those_of_a_ring_over_nodes(worl
     """2n(N-1)/N leave every node, each of its ranks sends an equal part of them, and one to the next node only."""
     count, size = 64 * world_size, world_size // nodes
     for rank in range(world_size):
-        found = [
-            one
-            for one in messages(f"hierarchical/{nodes}", "all_reduce", world_size, count, rank=rank)
-            if one.source == rank
+        sent = [
+            message
+            for message in messages(f"hierarchical/{nodes}", "all_reduce", world_size, count, rank=rank)
+            if message.source == rank
         ]
-        crossing = [one for one in found if one.destination // size != rank // size]
-        assert sum(one.stop - one.start for one in crossing) * size == 2 * count * (nodes - 1) // nodes
-        assert {one.destination for one in crossing} == {(rank + size) % world_size}
+        crossing = [message for message in sent if message.destination // size != rank // size]
+        assert sum(message.stop - message.start for message in crossing) * size == 2 * count * (nodes - 1) // nodes
+        assert {message.destination for message in crossing} == {(rank + size) % world_size}
 
 
 def test_ranks_that_do_not_fill_the_nodes_are_refused() -> None:
@@ -144,20 +144,22 @@ def test_accesses_never_race_and_every_wait_is_for_something_earlier(
 ) -> None:
     count, root = elements(operation, world_size, size), root % world_size
     blocks = world_size if count != size else 1
-    found = accesses(laid_out(algorithm, world_size), operation, world_size, count, root, blocks) if count else ()
+    accesses_of_all = (
+        accesses(laid_out(algorithm, world_size), operation, world_size, count, root, blocks) if count else ()
+    )
     before: list[set[int]] = []
-    for index, access in enumerate(found):
+    for index, access in enumerate(accesses_of_all):
         own = [
             number
             for number in range(index)
-            if found[number].rank == access.rank and found[number].depth <= access.depth
+            if accesses_of_all[number].rank == access.rank and accesses_of_all[number].depth <= access.depth
         ]
         for need in access.needs:
-            assert found[need].depth + (found[need].rank != access.rank) <= access.depth
+            assert accesses_of_all[need].depth + (accesses_of_all[need].rank != access.rank) <= access.depth
         before.append(set().union(*(before[number] | {number} for number in (*access.needs, *own))))
         touched = (access.source, access.peer if access.rank == access.source else access.rank)
         for number in set(range(index)) - before[index]:
-            other = found[number]
+            other = accesses_of_all[number]
             target = other.peer if other.rank == other.source else other.rank
             overlap = other.start < access.stop and access.start < other.stop
             assert not (overlap and (target in touched or other.source == touched[1])), (other, access)
@@ -206,11 +208,11 @@ class Ranks:
         if step.kind in ("stage_in", "stage_out"):
             slot = self.slots[rank][step.segment % len(self.slots[rank])]
             for at in range(shape.size(step.segment)):
-                place = shape.position(step.segment, at)
+                position = shape.position(step.segment, at)
                 if step.kind == "stage_in":
-                    slot[at] = self.buffers[rank, place]
+                    slot[at] = self.buffers[rank, position]
                 else:
-                    self.buffers[rank, place] = slot[at]
+                    self.buffers[rank, position] = slot[at]
             self.ready[rank] += step.kind == "stage_in"
             return
         own, other = self.view(rank, step), self.view(step.peer, step)

@@ -44,10 +44,10 @@ def ended(network: Network, costs: MessageCosts, pattern, nbytes: float, ready: 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(EXACT)), ranks, sizes, alphas, betas, gammas)
-def test_the_engine_follows_the_closed_form_where_it_is_exact(which, p, n, a, b, g):
-    assume(which in EVERY_P or p & (p - 1) == 0)
-    found = ended(links(p, b), plain(a, g), pattern_of(*which, p), n, np.zeros(p)).max()
-    assert found == pytest.approx(EXACT[which](p, n, a, b, g), rel=1e-6)
+def test_the_engine_follows_the_closed_form_where_it_is_exact(call, p, n, a, b, g):
+    assume(call in EVERY_P or p & (p - 1) == 0)
+    end = ended(links(p, b), plain(a, g), pattern_of(*call, p), n, np.zeros(p)).max()
+    assert end == pytest.approx(EXACT[call](p, n, a, b, g), rel=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
@@ -55,7 +55,7 @@ def test_the_engine_follows_the_closed_form_where_it_is_exact(which, p, n, a, b,
 def test_servers_follow_the_closed_form(p, data, n, a, b, g):
     k = data.draw(st.integers(1, p - 1))
     exchange = Exchange(links(p, b), range(p), plain(a, g))
-    found, end, _ = serve(
+    served, end, _ = serve(
         exchange,
         [Tensor(n / k, owner) for owner in range(k)],
         {index: np.zeros(p) for index in range(k)},
@@ -63,13 +63,13 @@ def test_servers_follow_the_closed_form(p, data, n, a, b, g):
         0.0,
     )
     assert end.max() == pytest.approx(parameter_servers(p, k, n, a, b, g), rel=1e-6)
-    assert all(times.max() <= end.max() for times in found.values())
+    assert all(times.max() <= end.max() for times in served.values())
 
 
 def test_a_server_waits_for_the_last_gradient_and_for_its_own_backward_pass():
     exchange, ready = Exchange(links(3, 1e-9), range(3), plain(0.0, 0.0)), np.array([0.0, 1.0, 5.0])
-    found, end, updates = serve(exchange, [Tensor(1e6, 0)], {0: ready}, ready, 2.0)
-    assert found[0] == pytest.approx([7.001, 7.003, 7.003]) and end == pytest.approx([7.003] * 3)
+    served, end, updates = serve(exchange, [Tensor(1e6, 0)], {0: ready}, ready, 2.0)
+    assert served[0] == pytest.approx([7.001, 7.003, 7.003]) and end == pytest.approx([7.003] * 3)
     assert updates[0][0][0] == pytest.approx(5.001) and updates[0][1][0] == pytest.approx(7.001)
     late, _, _ = serve(exchange, [Tensor(1e6, 0)], {0: np.zeros(3)}, np.array([9.0, 0.0, 0.0]), 0.0)
     assert late[0][0] == pytest.approx(9.0)
@@ -133,9 +133,9 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
 def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
     from scaleproof.collectives.message_schedule import Action, messages
 
-    count, found = 64 * p, {}
+    count, by_round = 64 * p, {}
     for message in messages(algorithm, operation, p, count):
-        found.setdefault(message.round, set()).add(
+        by_round.setdefault(message.round, set()).add(
             (
                 message.source,
                 message.destination,
@@ -143,10 +143,11 @@ def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p)
                 message.action is Action.REDUCE,
             )
         )
-    rounds = [one for one, times in pattern_of(algorithm, operation, p).rounds for _ in range(times)]
-    assert [set(zip(one.source, one.destination, one.share, one.reduces, strict=True)) for one in rounds] == [
-        found[number] for number in sorted(found)
-    ]
+    rounds = [rule_round for rule_round, times in pattern_of(algorithm, operation, p).rounds for _ in range(times)]
+    assert [
+        set(zip(rule_round.source, rule_round.destination, rule_round.share, rule_round.reduces, strict=True))
+        for rule_round in rounds
+    ] == [by_round[number] for number in sorted(by_round)]
 
 
 def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_the_other():
@@ -165,7 +166,7 @@ def test_groups_that_share_a_slow_link_between_switches_wait_for_it():
     round."""
     ends = [(f"node{n}", "left" if n < 2 else "right") for n in range(4)]
     cluster = Cluster(
-        "two", 4, ("left", "right"), (*(Link(one, 8000.0, 0.0) for one in ends), Link(("left", "right"), 800.0, 0.0))
+        "two", 4, ("left", "right"), (*(Link(pair, 8000.0, 0.0) for pair in ends), Link(("left", "right"), 800.0, 0.0))
     )
-    found = ended(Network(cluster), plain(0.0, 0.0), pattern_of("ring", "all_reduce", 4), 1e8, np.zeros(4)).max()
-    assert found == pytest.approx(2 * 3 / 4 * 1e8 / 1e8)
+    end = ended(Network(cluster), plain(0.0, 0.0), pattern_of("ring", "all_reduce", 4), 1e8, np.zeros(4)).max()
+    assert end == pytest.approx(2 * 3 / 4 * 1e8 / 1e8)

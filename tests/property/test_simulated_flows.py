@@ -15,10 +15,10 @@ INF = float("inf")
 
 
 def rows(routes: list[list[int]], links: int) -> np.ndarray:
-    found = np.full((len(routes), max(map(len, routes))), links)
-    for place, route in enumerate(routes):
-        found[place, : len(route)] = route
-    return found
+    links_of_routes = np.full((len(routes), max(map(len, routes))), links)
+    for index, route in enumerate(routes):
+        links_of_routes[index, : len(route)] = route
+    return links_of_routes
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def by_linear_programs(routes: list[list[int]], capacities: list[float]) -> np.n
 @given(networks)
 def test_shares_are_those_of_the_definition(network):
     capacities, routes = network
-    found = max_min_rates(rows(routes, len(capacities)), np.array(capacities), np.full(len(routes), INF))
-    assert found == pytest.approx(by_linear_programs(routes, capacities), rel=1e-5)
+    rates = max_min_rates(rows(routes, len(capacities)), np.array(capacities), np.full(len(routes), INF))
+    assert rates == pytest.approx(by_linear_programs(routes, capacities), rel=1e-5)
 
 
 @settings(max_examples=60, deadline=None)

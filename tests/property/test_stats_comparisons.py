@@ -35,7 +35,7 @@ def drift(generator: np.random.Generator, count: int) -> np.ndarray:
     return normal(generator, count) * np.exp(generator.normal(0, 0.1, count))
 
 
-def found(
+def findings(
     noise: Noise, count: int, paired: bool, slowdown: float, floor: float | None, comparisons: int, seed: int = 7
 ) -> list[str]:
     generator = np.random.default_rng(seed)
@@ -50,18 +50,18 @@ def found(
 )
 def test_equal_arms_are_told_apart_in_at_most_5_percent(noise: Noise, paired: bool, count: int) -> None:
     """Without a noise floor, so that the test alone has to hold its level; a floor only makes it stricter."""
-    alarms = sum(finding in ("higher", "lower") for finding in found(noise, count, paired, 0, None, COMPARISONS))
+    alarms = sum(finding in ("higher", "lower") for finding in findings(noise, count, paired, 0, None, COMPARISONS))
     assert binomtest(alarms, COMPARISONS, 0.05, alternative="greater").pvalue > 0.01, alarms
 
 
 @pytest.mark.parametrize(("noise", "paired"), [(normal, False), (normal, True), (drift, True)])
 def test_an_injected_slowdown_of_5_percent_is_found_with_the_default_budget(noise: Noise, paired: bool) -> None:
-    assert found(noise, BUDGET, paired, 0.05, 0.02, 100).count("higher") >= 95
+    assert findings(noise, BUDGET, paired, 0.05, 0.02, 100).count("higher") >= 95
 
 
 def test_a_slowdown_that_the_floor_hides_is_inconclusive() -> None:
-    assert found(normal, BUDGET, False, 0.05, 0.08, 100).count("inconclusive") > 80
-    noisy = found(heavy_tails, 6, False, 0.05, 0.03, 100)
+    assert findings(normal, BUDGET, False, 0.05, 0.08, 100).count("inconclusive") > 80
+    noisy = findings(heavy_tails, 6, False, 0.05, 0.03, 100)
     assert noisy.count("inconclusive") > 80
     assert noisy.count("no difference") == 0
 
@@ -69,7 +69,7 @@ def test_a_slowdown_that_the_floor_hides_is_inconclusive() -> None:
 @pytest.mark.parametrize(("count", "paired"), [(6, False), (8, True)])
 def test_what_is_called_detectable_is_found_in_95_percent(count: int, paired: bool) -> None:
     share = detectable(0.02, count, paired, floor=0.02)
-    hits = found(normal, count, paired, share, 0.02, COMPARISONS).count("higher")
+    hits = findings(normal, count, paired, share, 0.02, COMPARISONS).count("higher")
     assert abs(hits / COMPARISONS - 0.95) < 0.04
 
 
@@ -92,12 +92,15 @@ values = st.lists(st.floats(0.1, 10), min_size=6, max_size=9)
 def test_swapping_the_arms_swaps_the_answer(first: list[float], second: list[float], paired: bool) -> None:
     size = min(len(first), len(second))
     first, second = first[:size], second[:size]
-    one, other = compare(first, second, paired=paired, floor=0.01), compare(second, first, paired=paired, floor=0.01)
+    forward, other = (
+        compare(first, second, paired=paired, floor=0.01),
+        compare(second, first, paired=paired, floor=0.01),
+    )
     swapped = {"higher": "lower", "lower": "higher"}
-    assert other.finding == swapped.get(one.finding, one.finding)
-    assert one.p_value == pytest.approx(other.p_value)
-    assert one.ratio == pytest.approx(median(first) / median(second))
-    assert one.interval is not None and one.interval.low <= one.ratio <= one.interval.high
+    assert other.finding == swapped.get(forward.finding, forward.finding)
+    assert forward.p_value == pytest.approx(other.p_value)
+    assert forward.ratio == pytest.approx(median(first) / median(second))
+    assert forward.interval is not None and forward.interval.low <= forward.ratio <= forward.interval.high
 
 
 @given(values, values, st.booleans())
