@@ -22,11 +22,11 @@ def pages() -> dict[str, str]:
 
 def main() -> None:
     """Write what changed and remove pages of metrics that are gone."""
-    wanted = pages()
+    generated = pages()
     for path in PAGES.glob("*.md"):
-        if path.stem not in wanted:
+        if path.stem not in generated:
             path.unlink()
-    for name, text in wanted.items():
+    for name, text in generated.items():
         path = PAGES / f"{name}.md"
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

@@ -96,12 +96,12 @@ def _package() -> str:
 def _uncompress(image: Path, target: Path) -> None:
     """The ELF inside the image: QEMU starts it directly, sooner than the image would unpack itself in emulation."""
     data = image.read_bytes()
-    done = subprocess.run(
+    process = subprocess.run(
         ["xz", "-dc", "--single-stream"], input=data[data.find(_XZ) :], capture_output=True, check=False
     )
-    if done.stdout[:4] != b"\x7fELF":
+    if process.stdout[:4] != b"\x7fELF":
         raise SetupError(f"{image.name} has no kernel packed with xz inside")
-    target.write_bytes(done.stdout)
+    target.write_bytes(process.stdout)
 
 
 def archive(modules: Path) -> bytes:
@@ -138,8 +138,8 @@ def _with_dependencies(modules: Path) -> Iterator[Path]:
             return
         if name not in where:
             raise SetupError(f"the stock kernel has no module {name}")
-        found = re.search(rb"\0depends=([^\0]*)\0", where[name].read_bytes())
-        for other in (found.group(1).decode() if found else "").split(","):
+        match = re.search(rb"\0depends=([^\0]*)\0", where[name].read_bytes())
+        for other in (match.group(1).decode() if match else "").split(","):
             if other:
                 yield from follow(_name(other))
         yield where[name]

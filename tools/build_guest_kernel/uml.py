@@ -63,11 +63,11 @@ def build_uml(log: Path, steps: Steps) -> Path:
 
 def key() -> str:
     """Readable: digest of configuration and patch, version of the source, version of the compiler."""
-    source = _said("dpkg-query", "-W", "-f", "${Version}", PACKAGE) or "unpackaged"
-    return f"uml-{guest_kernels.digest()}-{source}-gcc{_said('gcc', '-dumpfullversion')}".replace(":", "_")
+    source = _output_of("dpkg-query", "-W", "-f", "${Version}", PACKAGE) or "unpackaged"
+    return f"uml-{guest_kernels.digest()}-{source}-gcc{_output_of('gcc', '-dumpfullversion')}".replace(":", "_")
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
@@ -119,14 +119,14 @@ def _check(config: Path) -> None:
         raise SetupError(f"this source does not take {', '.join(dropped)} of {guest_kernels.CONFIG}")
 
 
-def counted(tell: Callable[[str], None]) -> Callable[[str], None]:
+def counted(report: Callable[[str], None]) -> Callable[[str], None]:
     """A reader of make's output that tells how many files are compiled."""
     count = 0
 
     def read(line: str) -> None:
         nonlocal count
         count += line.lstrip().startswith("CC ")
-        tell(f"{count} of about {FILES} files")
+        report(f"{count} of about {FILES} files")
 
     return read
 

@@ -79,16 +79,16 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
 def end_leftovers(work: Path) -> None:
     """Kill compilers that a set-up which was itself killed left running in `work`."""
     mark = f"{MARK}={work}".encode()
-    found = [
+    pids = [
         int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in _environment(entry)
     ]
-    for pid in found:
+    for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
     deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in found) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
@@ -125,9 +125,9 @@ def _source(python: Path, work: Path, log: Path) -> Path:
             f"pip could not fetch the source of Horovod {VERSION} (offline?); its output is in {log}"
         ) from error
     archive = work / f"horovod-{VERSION}.tar.gz"
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if found != SOURCE_SHA256:
-        raise SetupError(f"the source of Horovod {VERSION} is not the released one: SHA-256 {found}")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if digest != SOURCE_SHA256:
+        raise SetupError(f"the source of Horovod {VERSION} is not the released one: SHA-256 {digest}")
     with tarfile.open(archive) as tar:
         tar.extractall(work)
     # outside any repository, so that git takes the patch's paths as they are
@@ -167,15 +167,15 @@ def _prove(python: Path, wheel: Path, log: Path) -> None:
     run([str(python), "-c", "import horovod.torch, horovod.tensorflow"], log)
 
 
-def percent_of(tell: Callable[[str], None]) -> Callable[[str], None]:
+def percent_of(report: Callable[[str], None]) -> Callable[[str], None]:
     """A reader of build output that tells how far cmake says it is."""
-    seen = "starting"
+    progress = "starting"
 
     def read(line: str) -> None:
-        nonlocal seen
-        found = PERCENT.search(line)
-        if found:
-            seen = f"{found.group(1)} %"
-        tell(seen)
+        nonlocal progress
+        match = PERCENT.search(line)
+        if match:
+            progress = f"{match.group(1)} %"
+        report(progress)
 
     return read

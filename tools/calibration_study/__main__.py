@@ -31,13 +31,13 @@ REFERENCE = ROOT / "results" / "reference"
 VALUES, OUTCOME = REFERENCE / "calibration.parquet", REFERENCE / "calibration.json"
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """All launches that are not finished yet."""
-    launches = design.planned(given.launches)
+    launches = design.planned(options.launches)
     print(f"{len(launches)} launches; at 0.25 s each about {format_seconds(0.25 * len(launches))}", flush=True)
     outcome = run_plan(
         launches,
-        given.results,
+        options.results,
         size=design.SIZE,
         deadline_s=design.DEADLINE_S,
         progress=progress_on_terminal("calibration study"),
@@ -46,11 +46,11 @@ def run(given: argparse.Namespace) -> int:
     return 0 if outcome.complete else 1
 
 
-def pack(given: argparse.Namespace) -> int:
+def pack(options: argparse.Namespace) -> int:
     """Values and outcome into results/reference/."""
     print("reading the launches, about a minute", flush=True)
-    values, store = design.values_from(given.results, given.launches), Store(given.results)
-    counts = design.repetitions(given.launches)
+    values, store = design.values_from(options.results, options.launches), Store(options.results)
+    counts = design.repetitions(options.launches)
     cases = design.suite().experiment(design.EXPERIMENT).size(design.SIZE).cases
     records = [record for case in cases for record in finished_launches(case.case_id, counts[case.arm], store)]
     REFERENCE.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def pack(given: argparse.Namespace) -> int:
     }
     values_file.write(VALUES, values.arms, digests)
     first = records[0]
-    kept = {
+    study = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": first.machine,
         "cpu": first.environment.get("cpu"),
@@ -70,34 +70,38 @@ def pack(given: argparse.Namespace) -> int:
         "median_launch_s": sorted(record.wall_s for record in records)[len(records) // 2],
         "outcome": design.outcome(values),
     }
-    OUTCOME.write_text(json.dumps(kept, indent=1) + "\n")
+    OUTCOME.write_text(json.dumps(study, indent=1) + "\n")
     print(f"{len(records)} launches: {VALUES}\n{OUTCOME}")
-    return judge(given)
+    return judge(options)
 
 
-def judge(given: argparse.Namespace) -> int:
+def judge(options: argparse.Namespace) -> int:
     """Print the outcome."""
-    kept = json.loads(OUTCOME.read_text())
-    values, _ = values_file.read(VALUES, kept["outcome"]["launches_per_arm"])
-    found = design.outcome(values)
+    study = json.loads(OUTCOME.read_text())
+    values, _ = values_file.read(VALUES, study["outcome"]["launches_per_arm"])
+    outcome = design.outcome(values)
     print(
-        f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, "
-        f"spread of a launch {found['spread']:.2%}; {values.launches} launches an arm"
+        f"{study['date']}, {study['cpu']}: noise floor {outcome['noise_floor']:.2%}, "
+        f"spread of a launch {outcome['spread']:.2%}; {values.launches} launches an arm"
     )
     print(
-        f"find slowdowns from {found['detectable']:.2%} on; "
-        f"the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}"
+        f"find slowdowns from {outcome['detectable']:.2%} on; "
+        f"the injected {design.SLOWDOWN:.0%} was measured as {outcome['slowdown_measured']:.2%}"
     )
     rows = [
-        _row(name.replace("_", " "), rate) for name, rate in found.items() if isinstance(rate, dict) and "rate" in rate
+        _row(name.replace("_", " "), rate)
+        for name, rate in outcome.items()
+        if isinstance(rate, dict) and "rate" in rate
     ]
     print_table(["", "count", "of", "rate", "95 % interval"], rows)
     for name in ("with_a_floor_above_the_slowdown", "with_too_few_launches"):
-        print(f"{name.replace('_', ' ')}: {', '.join(f'{finding} {count}' for finding, count in found[name].items())}")
-    shown = design.verdicts(found)
-    for what, holds in shown.items():
-        print(f"{'shown' if holds else 'NOT SHOWN'}: {what}")
-    return 0 if all(shown.values()) else 1
+        print(
+            f"{name.replace('_', ' ')}: {', '.join(f'{finding} {count}' for finding, count in outcome[name].items())}"
+        )
+    verdicts = design.verdicts(outcome)
+    for statement, holds in verdicts.items():
+        print(f"{'shown' if holds else 'NOT SHOWN'}: {statement}")
+    return 0 if all(verdicts.values()) else 1
 
 
 def _row(name: str, rate: dict[str, Any]) -> list[str]:
@@ -126,8 +130,8 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records"
     )
-    given = parser.parse_args()
-    return ACTIONS[given.action](given)
+    options = parser.parse_args()
+    return ACTIONS[options.action](options)
 
 
 if __name__ == "__main__":

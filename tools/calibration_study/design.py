@@ -72,12 +72,12 @@ def values_from(results: Path, launches: int) -> Values:
     """One value per launch. SystemExit with one line when launches are missing."""
     store, counts, arms = Store(results), repetitions(launches), dict[str, list[float]]()
     for case in suite().experiment(EXPERIMENT).size(SIZE).cases:
-        found = finished_launches(case.case_id, counts[case.arm], store)
-        if len(found) < counts[case.arm]:
+        finished = finished_launches(case.case_id, counts[case.arm], store)
+        if len(finished) < counts[case.arm]:
             raise SystemExit(
-                f"arm {case.arm} has {len(found)} of {counts[case.arm]} launches; start `run` again, it goes on"
+                f"arm {case.arm} has {len(finished)} of {counts[case.arm]} launches; start `run` again, it goes on"
             )
-        arms[case.arm] = [float(f"{digest_s(store.samples(record).to_pandas()):.6g}") for record in found]
+        arms[case.arm] = [float(f"{digest_s(store.samples(record).to_pandas()):.6g}") for record in finished]
     return Values(launches, arms)
 
 
@@ -106,61 +106,64 @@ def outcome(values: Values) -> dict[str, Any]:
     ]
     alone = [compare(*values.comparison("b", number), paired=True, floor=0.0) for number in range(SAME)]
     slowed = [compare(*values.comparison("slowed", number), paired=True, floor=floor) for number in range(SLOWED)]
-    seen = detectable(noise, values.launches, True, floor=floor)
+    smallest = detectable(noise, values.launches, True, floor=floor)
     return {
         "launches_per_arm": values.launches,
         "noise_floor": floor,
         "noise_floor_of_six": floor_of_fewest,
         "spread": noise,
-        "detectable": seen,
-        "floor_allows": bool(seen <= SLOWDOWN),
-        "false_alarms": _rate(found.finding in ("higher", "lower") for found in same),
+        "detectable": smallest,
+        "floor_allows": bool(smallest <= SLOWDOWN),
+        "false_alarms": _rate(comparison.finding in ("higher", "lower") for comparison in same),
         "false_alarms_of_the_test_alone": _rate(
-            found.p_value is not None and found.p_value <= STATED for found in alone
+            comparison.p_value is not None and comparison.p_value <= STATED for comparison in alone
         ),
-        "found": _rate(found.finding == "higher" for found in slowed),
+        "found": _rate(comparison.finding == "higher" for comparison in slowed),
         "findings_on_the_slowdown": _findings(values, floor=floor, launches=values.launches),
-        "slowdown_measured": float(np.median([found.ratio for found in slowed if found.ratio is not None])) - 1,
+        "slowdown_measured": float(
+            np.median([comparison.ratio for comparison in slowed if comparison.ratio is not None])
+        )
+        - 1,
         "with_a_floor_above_the_slowdown": _findings(values, floor=2 * SLOWDOWN, launches=values.launches),
         "with_too_few_launches": _findings(values, floor=floor, launches=5),
     }
 
 
-def verdicts(found: dict[str, Any]) -> dict[str, bool]:
+def verdicts(outcome_values: dict[str, Any]) -> dict[str, bool]:
     """What the study had to show."""
     return {
-        "false alarms within 5 %": found["false_alarms"]["low"] <= STATED
-        and found["false_alarms_of_the_test_alone"]["low"] <= STATED,
+        "false alarms within 5 %": outcome_values["false_alarms"]["low"] <= STATED
+        and outcome_values["false_alarms_of_the_test_alone"]["low"] <= STATED,
         "5 % slowdown found in at least 95 % of comparisons, or inconclusive": (
-            found["found"]["rate"] >= WANTED
-            if found["floor_allows"]
-            else "no difference" not in found["findings_on_the_slowdown"]
+            outcome_values["found"]["rate"] >= WANTED
+            if outcome_values["floor_allows"]
+            else "no difference" not in outcome_values["findings_on_the_slowdown"]
         ),
-        "inconclusive where the floor does not allow it": found["with_a_floor_above_the_slowdown"].get(
+        "inconclusive where the floor does not allow it": outcome_values["with_a_floor_above_the_slowdown"].get(
             "inconclusive", 0
         )
         >= WANTED * SLOWED,
-        "inconclusive with too few launches": found["with_too_few_launches"] == {"inconclusive": SLOWED},
+        "inconclusive with too few launches": outcome_values["with_too_few_launches"] == {"inconclusive": SLOWED},
     }
 
 
 def _findings(values: Values, floor: float, launches: int) -> dict[str, int]:
     """How often which finding comes out of comparing the slowed arm, with another floor or with fewer launches."""
-    said = [
+    findings = [
         compare(*(side[:launches] for side in values.comparison("slowed", number)), paired=True, floor=floor).finding
         for number in range(SLOWED)
     ]
-    return {finding: said.count(finding) for finding in sorted(set(said))}
+    return {finding: findings.count(finding) for finding in sorted(set(findings))}
 
 
 def _rate(hits: Iterable[bool]) -> dict[str, float]:
     """Share with its exact binomial 95 % interval (Clopper and Pearson)."""
-    said: Sequence[bool] = [bool(hit) for hit in hits]
-    interval = binomtest(sum(said), len(said)).proportion_ci(0.95, "exact")
+    outcomes: Sequence[bool] = [bool(hit) for hit in hits]
+    interval = binomtest(sum(outcomes), len(outcomes)).proportion_ci(0.95, "exact")
     return {
-        "count": sum(said),
-        "of": len(said),
-        "rate": sum(said) / len(said),
+        "count": sum(outcomes),
+        "of": len(outcomes),
+        "rate": sum(outcomes) / len(outcomes),
         "low": float(interval.low),
         "high": float(interval.high),
     }

@@ -53,7 +53,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 }
 
 
-def pilot(given: argparse.Namespace) -> int:
+def pilot(options: argparse.Namespace) -> int:
     """Print spread and time of each candidate."""
     common = {"suite": "calibration", "experiment": "pilot", "warmup": 10}
     cases = {name: parse_case({**common, "arm": name, **fields}) for name, fields in CANDIDATES.items()}
@@ -62,7 +62,7 @@ def pilot(given: argparse.Namespace) -> int:
     for index in range(BLOCKS):
         block = shuffler.sample(list(cases.values()), len(cases))
         launches += [
-            PlannedLaunch(case, index, index, len(launches) + place, programs) for place, case in enumerate(block)
+            PlannedLaunch(case, index, index, len(launches) + position, programs) for position, case in enumerate(block)
         ]
     with tempfile.TemporaryDirectory(prefix="scaleproof-pilot-") as folder:
         run_plan(launches, Path(folder), size="full", deadline_s=30, progress=progress_on_terminal("pilot"))

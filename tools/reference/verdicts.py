@@ -77,11 +77,11 @@ def verdict_of(claim: Mapping[str, Any]) -> Verdict:
 
 def read(reference: Path = REFERENCE) -> list[Verdict]:
     """The verdicts of all suites."""
-    found = []
+    verdicts = []
     for path in sorted(reference.glob("*.verdicts.csv")):
         with path.open(newline="") as source:
-            found += [_parsed(row) for row in csv.DictReader(source)]
-    return found
+            verdicts += [_parsed(row) for row in csv.DictReader(source)]
+    return verdicts
 
 
 def _parsed(row: dict[str, str]) -> Verdict:
@@ -91,8 +91,8 @@ def _parsed(row: dict[str, str]) -> Verdict:
     return Verdict(**values)
 
 
-def _path(suite: str, what: str) -> Path:
-    return REFERENCE / f"{suite}.{what}.csv"
+def _path(suite: str, table: str) -> Path:
+    return REFERENCE / f"{suite}.{table}.csv"
 
 
 def _text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

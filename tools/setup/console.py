@@ -142,7 +142,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
         chunk = os.read(process.stdout.fileno(), 65536)
         if not chunk:
             break
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (text.decode(errors="replace").rstrip() for text in whole)
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (text.decode(errors="replace").rstrip() for text in lines)
     if rest:
         yield rest.decode(errors="replace").rstrip()

@@ -23,21 +23,21 @@ def missing_kernel(with_tests: bool) -> bool:
 
 def kernel(with_tests: bool, log: Path, steps: Steps) -> str:
     """Build or fetch what is missing; says what was done. SetupError or CommandError when it cannot be."""
-    done = []
+    steps_done = []
     if guest_kernels.uml() is None:
         build_uml(log, steps)
-        done.append("built")
+        steps_done.append("built")
     if with_tests and guest_kernels.qemu() is None:
         make_stock(log, steps)
-        done.append("stock kernel for QEMU fetched")
-    return ", ".join(done) or "in the cache"
+        steps_done.append("stock kernel for QEMU fetched")
+    return ", ".join(steps_done) or "in the cache"
 
 
 def link_pyverbs(venv: Path) -> bool:
     """Link the package's folder into the environment; whether it is there."""
-    site = venv / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    link = site / "pyverbs"
-    if not PYVERBS.is_dir() or not site.is_dir():
+    site_packages = venv / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    link = site_packages / "pyverbs"
+    if not PYVERBS.is_dir() or not site_packages.is_dir():
         return False
     if not link.is_symlink():
         link.symlink_to(PYVERBS)

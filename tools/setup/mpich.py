@@ -58,7 +58,7 @@ def set_up() -> None:
     """Make `.venv`, which shares its wheels with this environment, then this one unless it is up to date."""
     run.set_up(False)
     locked = packages.read_lock(run.LOCK)
-    pins = wanted(locked)
+    pins = environment_pins(locked)
     stamp = "\n".join([str(VENV), *map(str, pins), ""])
     if STAMP.is_file() and STAMP.read_text() == stamp:
         return
@@ -84,7 +84,7 @@ def set_up() -> None:
         steps.end(str(VENV))
 
 
-def wanted(locked: list[packages.Pin]) -> list[packages.Pin]:
+def environment_pins(locked: list[packages.Pin]) -> list[packages.Pin]:
     """The pins of the small environment; SetupError when the lock lacks one."""
     pins = [pin for pin in locked if pin.name in FROM_LOCK]
     if missing := set(FROM_LOCK) - {pin.name for pin in pins}:

@@ -58,8 +58,8 @@ def cached_wheels(folder: Path) -> set[tuple[str, str]]:
 
 def missing_pins(pins: Sequence[Pin], folder: Path) -> list[Pin]:
     """Pins whose wheel is not in the cache yet; Horovod has a build of its own."""
-    there = cached_wheels(folder)
-    return [pin for pin in pins if (pin.name, pin.version) not in there and pin.name != FROM_SOURCE]
+    cached = cached_wheels(folder)
+    return [pin for pin in pins if (pin.name, pin.version) not in cached and pin.name != FROM_SOURCE]
 
 
 def torch_indexes(requested: str | None) -> list[str | None]:
@@ -82,12 +82,12 @@ class Wheels:
         torch = [pin for pin in missing if pin.name == "torch"]
         rest = [pin for pin in missing if pin.name != "torch"]
         chunks = ([torch] if torch else []) + [rest[at : at + CHUNK] for at in range(0, len(rest), CHUNK)]
-        done = 0
+        received = 0
         for chunk in chunks:
-            text = f"{done} of {len(missing)} packages"
+            text = f"{received} of {len(missing)} packages"
             indexes = torch_indexes(torch_index) if chunk is torch else [None]
             self._fetch_chunk(chunk, indexes, lambda _line, text=text: steps.progress(text))  # type: ignore[misc]
-            done += len(chunk)
+            received += len(chunk)
 
     def _fetch_chunk(self, chunk: Sequence[Pin], indexes: Sequence[str | None], line: Callable[[str], None]) -> None:
         part = self.folder / f".part-{os.getpid()}"
@@ -191,8 +191,8 @@ def install(
 def link_executors(root: Path, venv: Path) -> None:
     """Snakemake finds executors by the names of top-level packages: link those of this clone's profiles."""
     for folder in root.glob("profiles/*/snakemake_executor_plugin_*"):
-        for site in venv.glob("lib/python3.*/site-packages"):
-            link = site / folder.name
+        for site_packages in venv.glob("lib/python3.*/site-packages"):
+            link = site_packages / folder.name
             if not link.is_symlink() or not link.exists():
                 link.unlink(missing_ok=True)
                 link.symlink_to(folder)
@@ -209,13 +209,13 @@ def share_bytecode(source: Path, target: Path) -> int:
     for folder, _, files in os.walk(source):
         if not folder.endswith("__pycache__"):
             continue
-        there = target / os.path.relpath(folder, source)
-        if not there.parent.is_dir():
+        target_folder = target / os.path.relpath(folder, source)
+        if not target_folder.parent.is_dir():
             continue
-        there.mkdir(exist_ok=True)
+        target_folder.mkdir(exist_ok=True)
         for name in files:
             try:
-                os.link(os.path.join(folder, name), there / name)
+                os.link(os.path.join(folder, name), target_folder / name)
             except FileExistsError:
                 continue
             except OSError:  # another file system: Python compiles when it imports

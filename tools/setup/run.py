@@ -176,8 +176,8 @@ def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
 
 def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     steps.begin("unpack and compile modules")
-    done = cache.reference / "unpacked"
-    if not done.exists():
+    unpacked = cache.reference / "unpacked"
+    if not unpacked.exists():
         uv = next(pin for pin in pins if pin.name == "uv")
         steps.progress("uv")
         python = packages.make_venv(cache.reference, cache.log)
@@ -206,7 +206,7 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
             "--compile-bytecode",
             line=lambda _: steps.progress("working"),
         )
-        done.touch()
+        unpacked.touch()
         # Those of other locks: a compiled environment takes 0.5 GB and is cheap to make again.
         others = [folder for folder in cache.reference.parent.iterdir() if folder != cache.reference]
         for folder in others:
@@ -238,8 +238,8 @@ def _make_environment(pins: list[packages.Pin], cache: Cache, steps: Steps) -> N
     python = packages.make_venv(VENV, cache.log)
     uv = cache.python.parent / "uv"
     packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels, cache.horovod], cache.unpacked, cache.log)
-    site = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
-    packages.share_bytecode(cache.reference / site, VENV / site)
+    site_packages = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+    packages.share_bytecode(cache.reference / site_packages, VENV / site_packages)
     packages.install(uv, python, ["--editable", str(ROOT)], [], cache.unpacked, cache.log, "--no-build-isolation")
     packages.run([str(uv), "pip", "check", "--python", str(python)], cache.log)
     part = STAMP.with_suffix(".part")

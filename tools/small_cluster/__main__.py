@@ -14,9 +14,9 @@ from tools.small_cluster import cluster as small
 UNITS = {"kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Exit code 1 with one line when something is wrong."""
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(arguments)
     try:
         return int(options.act(options) or 0)
     except small.ClusterError as error:
@@ -43,13 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("node")
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=_exec)
-    for word, what in {
+    for word, description in {
         "off": "switch a node off",
         "on": "switch it on again",
         "cut": "unplug a node's cable",
         "mend": "plug it in again",
     }.items():
-        act = actions.add_parser(word, help=what)
+        act = actions.add_parser(word, help=description)
         act.add_argument("node")
         act.set_defaults(act=_change, word=word)
     return parser

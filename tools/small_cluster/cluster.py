@@ -55,9 +55,9 @@ def up(
     if not 1 <= nodes <= MOST or not NAME.fullmatch(name):
         raise ClusterError(f"between 1 and {MOST} nodes, and a name of small letters and digits")
     with alone():
-        if (known := read_cluster(HOME / name)) and known.alive():
+        if (running := read_cluster(HOME / name)) and running.alive():
             raise ClusterError(
-                f"cluster {name!r} is already up with {known.nodes} nodes; "
+                f"cluster {name!r} is already up with {running.nodes} nodes; "
                 f"`python -m tools.small_cluster --name {name} down` ends it; --name starts another one beside it"
             )
         remove(HOME / name)
@@ -89,9 +89,9 @@ def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
         process = subprocess.Popen(
             command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables
         )
-    known = replace(cluster, pid=process.pid, started=psutil.Process(process.pid).create_time())
-    known.write()
-    return known
+    started = replace(cluster, pid=process.pid, started=psutil.Process(process.pid).create_time())
+    started.write()
+    return started
 
 
 def down(cluster: SmallCluster) -> None:
@@ -137,11 +137,11 @@ def find(name: str) -> SmallCluster:
 
 def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
     """Switch a node on or off, plug or unplug its cable; None: as before. Returns once it is done."""
-    _known(cluster, name)
+    _check_name(cluster, name)
     requests = read_json(cluster.folder / REQUESTS) or {"off": [], "unplugged": []}
-    for key, wanted in (("off", on), ("unplugged", plugged)):
-        if wanted is not None:
-            requests[key] = sorted({*requests[key], name} - ({name} if wanted else set()))
+    for key, state in (("off", on), ("unplugged", plugged)):
+        if state is not None:
+            requests[key] = sorted({*requests[key], name} - ({name} if state else set()))
     number = requests["number"] = requests.get("number", 0) + 1
     write_json(cluster.folder / REQUESTS, requests)
 
@@ -154,14 +154,14 @@ def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged:
 def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
     """Run a command in a node's namespaces, in this directory and with this environment; its exit code."""
     file = Path("/proc", str(first_process(cluster, name)), "ns")
-    spaces, here = [os.open(file / kind, os.O_RDONLY) for kind in ("net", "uts", "ipc", "pid", "mnt")], os.getcwd()
+    spaces, directory = [os.open(file / kind, os.O_RDONLY) for kind in ("net", "uts", "ipc", "pid", "mnt")], os.getcwd()
     child = os.fork()
     if child == 0:
         code = 127
         try:
             for space in spaces:
                 namespaces.enter(space)
-            os.chdir(here)
+            os.chdir(directory)
             code = subprocess.run(command, check=False).returncode
         except OSError as error:
             print(f"{command[0]}: {error.strerror}", file=sys.stderr)
@@ -178,7 +178,7 @@ def first_process(cluster: SmallCluster, name: str) -> int:
     coordinator = psutil.Process(cluster.pid).children()[0]
     if name == HEAD:
         return coordinator.pid
-    _known(cluster, name)
+    _check_name(cluster, name)
     inside = (read_json(cluster.folder / NODES) or {"pids": {}})["pids"].get(name)
     for child in coordinator.children():
         if inside is not None and _numbers(child.pid)[-2:] == [inside, 1]:
@@ -186,7 +186,7 @@ def first_process(cluster: SmallCluster, name: str) -> int:
     raise ClusterError(f"{name} is off")
 
 
-def _known(cluster: SmallCluster, name: str) -> None:
+def _check_name(cluster: SmallCluster, name: str) -> None:
     if name not in cluster.names:
         raise ClusterError(f"no node {name!r}; there are {HEAD}, {', '.join(cluster.names)}")
 
@@ -200,14 +200,14 @@ def _numbers(pid: int) -> list[int]:
     return [int(number) for number in text.split("NSpid:")[1].split("\n")[0].split()]
 
 
-def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> None:
+def _wait(problem: str, cluster: SmallCluster, is_ready: Callable[[], object]) -> None:
     until = time.monotonic() + UP_S
-    while not done():
+    while not is_ready():
         if not cluster.alive() or time.monotonic() > until:
             last_lines = [
                 line
                 for file in sorted((cluster.folder / "log").glob("*"))
                 for line in file.read_text(errors="replace").splitlines()[-1:]
             ]
-            raise ClusterError(f"{what}: {'; '.join(last_lines)[-600:]}")
+            raise ClusterError(f"{problem}: {'; '.join(last_lines)[-600:]}")
         time.sleep(0.05)

@@ -61,7 +61,7 @@ PMIxCliTmpDirBase=/dev/shm
 
 def switches(cluster: SmallCluster) -> dict[str, list[str]]:
     """Nodes by the switch that they hang on: `leaf1` has the first two."""
-    return {f"leaf{place // LEAF + 1}": cluster.names[place : place + LEAF] for place in range(0, cluster.nodes, LEAF)}
+    return {f"leaf{start // LEAF + 1}": cluster.names[start : start + LEAF] for start in range(0, cluster.nodes, LEAF)}
 
 
 def write_files(cluster: SmallCluster) -> None:

@@ -21,12 +21,12 @@ def free_network() -> int:
     none."""
     with IPRoute() as route:
         taken = [
-            IPv4Interface(f"{found.get('address')}/{found['prefixlen']}").network for found in route.get_addr(family=2)
+            IPv4Interface(f"{entry.get('address')}/{entry['prefixlen']}").network for entry in route.get_addr(family=2)
         ]
         taken += [
-            IPv4Network(f"{to}/{found['dst_len']}", strict=False)
-            for found in route.get_routes(family=2)
-            if (to := found.get("dst"))
+            IPv4Network(f"{to}/{entry['dst_len']}", strict=False)
+            for entry in route.get_routes(family=2)
+            if (to := entry.get("dst"))
         ]
     for number in range(256):
         if not any(IPv4Network(f"10.78.{number}.0/24").overlaps(network) for network in taken):

