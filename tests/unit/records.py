@@ -65,12 +65,12 @@ def events(count: int) -> np.ndarray:
     return rows
 
 
-def commit(results: Path, found: Record, rows: int = 3) -> Path:
+def commit(results: Path, launch: Record, rows: int = 3) -> Path:
     store = Store(results)
-    staging = store.staging / found.launch
+    staging = store.staging / launch.launch
     staging.mkdir(parents=True)
     (staging / "rank-0.log").write_text("log")
-    return store.commit(staging, found, samples_table({0: events(rows), 1: events(rows)}))
+    return store.commit(staging, launch, samples_table({0: events(rows), 1: events(rows)}))
 
 
 def placed(
@@ -78,7 +78,7 @@ def placed(
 ) -> Placement:
     """Nodes of one allocation; rank r stands on node r * nodes // ranks. `switches`: node to switch."""
     of = {
-        node: [rank for rank in range(ranks) if rank * len(nodes) // ranks == place] for place, node in enumerate(nodes)
+        node: [rank for rank in range(ranks) if rank * len(nodes) // ranks == index] for index, node in enumerate(nodes)
     }
     made = [
         PlacedNode(

@@ -24,13 +24,13 @@ def test_all_rules_and_pains_have_their_row() -> None:
 
 def test_every_row_names_a_place_that_exists() -> None:
     for number, _, where, _ in ROWS:
-        places = re.findall(r"`((?:harness|suites|docs)/[\w/.]+)`", where)
-        assert places, number
-        assert [place for place in places if not (ROOT / place).exists()] == [], number
+        paths = re.findall(r"`((?:harness|suites|docs)/[\w/.]+)`", where)
+        assert paths, number
+        assert [path for path in paths if not (ROOT / path).exists()] == [], number
 
 
 def test_every_row_is_shown_by_a_test_that_exists() -> None:
-    for number, _, _, shown in ROWS:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", shown)
+    for number, _, _, shown_by in ROWS:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", shown_by)
         assert named, number
         assert [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == [], number

@@ -43,15 +43,15 @@ def literals(node: ast.AST, constants: Mapping[str, ast.AST]) -> Iterator[str]:
 
 def module_constants(tree: ast.Module) -> dict[str, ast.AST]:
     """What upper-case names of the module stand for."""
-    found: dict[str, ast.AST] = {}
+    constants: dict[str, ast.AST] = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
             several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
             pairs = zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
-            found |= {name.id: value for name, value in pairs if isinstance(name, ast.Name)}
-    return found
+            constants |= {name.id: value for name, value in pairs if isinstance(name, ast.Name)}
+    return constants
 
 
 def compared(source: str) -> Iterator[tuple[int, str]]:
@@ -93,7 +93,7 @@ def test_nothing_else_decides_by_a_plugins_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "seen"),
+    ("source", "names"),
     [
         ("case.fabric == 'netns'", ["netns"]),
         ("case.transport in ('tcp', 'shm')", ["tcp", "shm"]),
@@ -105,5 +105,5 @@ def test_nothing_else_decides_by_a_plugins_name() -> None:
         ("case.plugin('fabric').predicted", []),
     ],
 )
-def test_a_comparison_with_a_name_is_seen(source: str, seen: list[str]) -> None:
-    assert [text for _, text in compared(source)] == seen
+def test_a_comparison_with_a_name_is_seen(source: str, names: list[str]) -> None:
+    assert [text for _, text in compared(source)] == names

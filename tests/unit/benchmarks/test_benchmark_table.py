@@ -28,10 +28,10 @@ def samples(event: str, rows: list[tuple[int, int, int, int, bool]]) -> pa.Table
 
 def measured(**seconds: list[float]) -> Measured:
     """All-reduce of 2 ranks, the same times at every size."""
-    found = Measured(launches=6, seed=0)
+    result = Measured(launches=6, seed=0)
     for name, values in seconds.items():
-        found.samples[Arm(name, 2, "all_reduce")] = [dict.fromkeys(SIZES, value) for value in values]
-    return found
+        result.samples[Arm(name, 2, "all_reduce")] = [dict.fromkeys(SIZES, value) for value in values]
+    return result
 
 
 def test_an_all_reduce_takes_as_long_as_its_slowest_rank_and_warm_up_does_not_count() -> None:
@@ -46,8 +46,8 @@ def test_a_transfer_is_half_of_a_round_trip() -> None:
 
 
 def test_targets_compare_rates_and_say_met_missed_or_not_measured() -> None:
-    found = summary(measured(shm=[1.0] * 6, gloo=[4.5] * 6, mpi=[2.0] * 6, tcp=[4.0] * 6, **{BOUND: [0.7] * 6}), {})
-    targets = {(target["arm"], target["against"], target["nbytes"]): target for target in found["targets"]}
+    result = summary(measured(shm=[1.0] * 6, gloo=[4.5] * 6, mpi=[2.0] * 6, tcp=[4.0] * 6, **{BOUND: [0.7] * 6}), {})
+    targets = {(target["arm"], target["against"], target["nbytes"]): target for target in result["targets"]}
     assert targets["shm", "gloo", 64 * MIB]["met"] is True
     assert targets["shm", "gloo", 64 * MIB]["ratio"] == 4.5
     assert targets["shm", "gloo", MIB]["met"] is False
@@ -58,8 +58,8 @@ def test_targets_compare_rates_and_say_met_missed_or_not_measured() -> None:
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:
-    found = measured(shm=[0.5] * 6, gloo=[1.0] * 6)
-    found.missing[Arm("horovod", 2, "all_reduce")] = ["not installed", "not installed"]
-    text = markdown(summary(found, {}))
+    result = measured(shm=[0.5] * 6, gloo=[1.0] * 6)
+    result.missing[Arm("horovod", 2, "all_reduce")] = ["not installed", "not installed"]
+    text = markdown(summary(result, {}))
     assert text.count("Not measured: horovod: not installed.") == 1
     assert "| shm | 2 | 2.05e-06 | 0.000131 | 0.0021 | 0.134 | 2.00 |" in text

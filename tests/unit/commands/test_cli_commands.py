@@ -45,25 +45,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_explains_itself_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
-    said = capsys.readouterr().out
-    assert ended.value.code == 0 and f"example:\n  scaleproof {command}" in said
+    printed = capsys.readouterr().out
+    assert ended.value.code == 0 and f"example:\n  scaleproof {command}" in printed
 
 
 def test_the_help_lists_every_command_and_every_example_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    said = capsys.readouterr().out
-    examples = [line.split()[1] for line in said.splitlines() if line.startswith("  scaleproof ")]
+    printed = capsys.readouterr().out
+    examples = [line.split()[1] for line in printed.splitlines() if line.startswith("  scaleproof ")]
     assert set(examples) == set(COMMANDS)
 
 
 def test_doctor_names_everything_that_is_registered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    named = {(row["kind"], row["name"]) for row in found["names"]}
+    report = json.loads(capsys.readouterr().out)
+    named = {(row["kind"], row["name"]) for row in report["names"]}
     assert named >= {(kind, name) for kind in registry.FOLDERS for name in registry.names(kind)}
-    assert all(row["why"] and row["advice"] for row in found["names"] if not row["available"])
-    assert found["machine"]["cores"] >= 1 and found["machine"]["disk_free_bytes"] > 0
+    assert all(row["why"] and row["advice"] for row in report["names"] if not row["available"])
+    assert report["machine"]["cores"] >= 1 and report["machine"]["disk_free_bytes"] > 0
     assert not (folder / "results").exists()
 
 
@@ -91,8 +91,8 @@ def test_doctor_says_why_something_is_absent_and_what_to_do(
 
 def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None:
     (folder / "results" / "staging" / "0123456789abcdef").mkdir(parents=True)
-    found = [item for item in leftovers.leftovers(folder / "results") if item["launch"] == "0123456789abcdef"]
-    assert [item["kind"] for item in found] == ["folder"] and "scaleproof run" in found[0]["advice"]
+    of_launch = [item for item in leftovers.leftovers(folder / "results") if item["launch"] == "0123456789abcdef"]
+    assert [item["kind"] for item in of_launch] == ["folder"] and "scaleproof run" in of_launch[0]["advice"]
 
 
 def test_doctor_cleans_what_dead_launches_left_and_nothing_else(
@@ -104,12 +104,12 @@ def test_doctor_cleans_what_dead_launches_left_and_nothing_else(
     try:
         segment.mkdir()
         foreign.touch()
-        known = (
+        left_behind = (
             {"launch": name, "kind": kind, "what": str(path)}
             for name, kind, path in [(launch, "shared memory", segment), ("tests", "shared memory", foreign)]
         )
         monkeypatch.setattr(
-            leftovers, "leftovers", lambda _results, found=list(known): found
+            leftovers, "leftovers", lambda _results, items=list(left_behind): items
         )  # other launches may live on this machine meanwhile
         assert main(["doctor", "--clean"]) == 0
         assert not staged.exists() and not segment.exists() and foreign.exists()
@@ -136,18 +136,20 @@ def test_a_case_whose_library_is_missing_is_recorded_and_not_a_mistake(
     assert "2 not runnable here" in capsys.readouterr().out
     launch = next((folder / "results" / "runs").glob("*/*")).name
     assert main(["show", launch]) == 0
-    said = capsys.readouterr().out
-    assert f"launch {launch}: not_runnable" in said and "no_such_library" in said and "advice: install it" in said
+    printed = capsys.readouterr().out
+    assert (
+        f"launch {launch}: not_runnable" in printed and "no_such_library" in printed and "advice: install it" in printed
+    )
 
 
 def test_a_single_case_whose_library_is_missing_is_one_line_and_writes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _without(monkeypatch, "transport", "gloo")
-    wanted = load_suite("x").experiment("speed").size("ci").cases[0].case_id
-    assert main(["run", "x", "--size", "ci", "--case", wanted]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and "no_such_library" in said[0] and "install it" in said[0]
+    case_id = load_suite("x").experiment("speed").size("ci").cases[0].case_id
+    assert main(["run", "x", "--size", "ci", "--case", case_id]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and "no_such_library" in lines[0] and "install it" in lines[0]
     assert not (folder / "results").exists()
 
 

@@ -70,7 +70,7 @@ class Machine:
         self.made: list[tuple[str, int]] = []
 
     def records(self, case_id: str) -> list[Any]:
-        return [record for (known, _), record in self.found.items() if known == case_id]
+        return [record for (own_case_id, _), record in self.found.items() if own_case_id == case_id]
 
     def launch(self, case_id: str, index: int) -> None:
         values = self.levels[self.arms[case_id]]
@@ -110,16 +110,16 @@ SETTLES = [1.0, 1.2, 1.0, 1.0, 1.0, 1.0, 1.01, 1.0, 1.0]
 
 
 def test_a_quiet_case_stops_at_the_minimum_and_a_noisy_one_at_its_budget(tmp_path: Path) -> None:
-    found = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
-    assert (found["quiet"].decided, found["quiet"].launches, found["base"].launches) == ("reached", 6, 6)
-    assert (found["noisy"].decided, found["noisy"].launches) == ("budget spent", 12)
-    assert found["noisy"].half_width_share > 0.05 > found["quiet"].half_width_share
+    launches = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
+    assert (launches["quiet"].decided, launches["quiet"].launches, launches["base"].launches) == ("reached", 6, 6)
+    assert (launches["noisy"].decided, launches["noisy"].launches) == ("budget spent", 12)
+    assert launches["noisy"].half_width_share > 0.05 > launches["quiet"].half_width_share
 
 
 def test_an_interval_that_becomes_narrow_enough_ends_the_launches_before_the_budget(tmp_path: Path) -> None:
-    found = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}).run()
+    launches = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}).run()
     assert (
-        found["noisy"].decided == "reached" and found["noisy"].launches == 9
+        launches["noisy"].decided == "reached" and launches["noisy"].launches == 9
     )  # nine launches drop one extreme at each end
 
 
@@ -127,8 +127,8 @@ def test_a_base_goes_on_with_the_case_that_is_compared_with_it(tmp_path: Path) -
     machine = Machine(
         tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}, {"noisy": {"base"}}
     )
-    found = machine.run()
-    assert (found["base"].decided, found["base"].launches, found["quiet"].launches) == ("reached", 9, 6)
+    launches = machine.run()
+    assert (launches["base"].decided, launches["base"].launches, launches["quiet"].launches) == ("reached", 9, 6)
     assert [index for arm, index in machine.made if arm == "base"] == [
         index for arm, index in machine.made if arm == "noisy"
     ]
@@ -142,9 +142,9 @@ def test_arms_in_an_order_and_cases_of_a_trend_go_on_together(tmp_path: Path) ->
     )
     (tmp_path / "x" / "claims.yaml").write_text(ordered)
     arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
-    found = sequential(suite, "e", "smoke")
-    assert found is not None
-    assert {arms[case]: {arms[other] for other in others} for case, others in found.companions.items()} == {
+    groups = sequential(suite, "e", "smoke")
+    assert groups is not None
+    assert {arms[case]: {arms[other] for other in others} for case, others in groups.companions.items()} == {
         "quiet": {"base"},
         "base": {"quiet"},
     }
@@ -156,17 +156,17 @@ def test_a_run_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> No
     assert machine.run(blocks=2)["noisy"].decided == "unfinished"
     resumed = machine.run()
     assert len(machine.made) == len(set(machine.made)) == 6 + 6 + 12
-    whole = Machine(tmp_path / "whole", suite, levels).run()
-    assert resumed == whole
+    uninterrupted = Machine(tmp_path / "whole", suite, levels).run()
+    assert resumed == uninterrupted
 
 
 def test_a_case_without_any_result_does_not_use_up_the_budget(tmp_path: Path) -> None:
     machine = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": []}, {"noisy": {"base"}})
-    found = machine.run()
+    launches = machine.run()
     assert (
-        found["base"].decided == "no result"
-        and found["base"].repetitions == 6
-        and found["base"].half_width_share is None
+        launches["base"].decided == "no result"
+        and launches["base"].repetitions == 6
+        and launches["base"].half_width_share is None
     )
 
 
@@ -187,8 +187,8 @@ def test_a_reader_is_told_what_ended_the_launches(tmp_path: Path) -> None:
     Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
     stops = read_stops(tmp_path, "x", "e", "smoke")
     assert stops is not None
-    told = stops.words({case.case_id for case in stops.cases})
-    assert told == (
+    sentence = stops.words({case.case_id for case in stops.cases})
+    assert sentence == (
         "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent "
         "in 1, reached in 2"
     )
@@ -204,7 +204,7 @@ def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "message"),
     [
         ("metric: transfer_latency, budget: 9, targt: 0.1", "targt: unknown key; did you mean 'target'?"),
         (
@@ -215,14 +215,14 @@ def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
         ("metric: transfer_latency, budget: 9, nbytes: 3 KX", "nbytes"),
     ],
 )
-def test_a_wrong_stop_is_one_line_with_its_place(stop: str, said: str, tmp_path: Path) -> None:
+def test_a_wrong_stop_is_one_line_with_its_place(stop: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="suite.yaml:9: ") as mistake:
         suite_of(tmp_path, stop)
-    assert said in str(mistake.value) and "\n" not in str(mistake.value)
+    assert message in str(mistake.value) and "\n" not in str(mistake.value)
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "message"),
     [
         ("metric: latency, budget: 9", "unknown metric 'latency'; did you mean"),
         ("metric: transfer_latency, budget: 9", "metric 'transfer_latency' is per message size: give 'nbytes'"),
@@ -231,11 +231,11 @@ def test_a_wrong_stop_is_one_line_with_its_place(stop: str, said: str, tmp_path:
     ],
 )
 def test_a_metric_that_cannot_decide_is_one_line_before_the_first_launch(
-    stop: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stop: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite_of(tmp_path, stop)
     assert main(["run", str(tmp_path / "x"), "--size", "smoke", "--results", str(tmp_path / "results")]) == 2
-    assert said in capsys.readouterr().err and not (tmp_path / "results").exists()
+    assert message in capsys.readouterr().err and not (tmp_path / "results").exists()
 
 
 def test_a_claim_names_the_base_that_goes_on_with_its_case(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_size_without_stop_says_that_its_number_was_fixed(tmp_path: Path) -> N
     case = suite.experiment("e").size("ci").cases[0]
     machine.arms[case.case_id] = "quiet"
     machine.launch(case.case_id, 0)
-    found = fixed_number(suite, "e", "ci", machine).cases  # type: ignore[arg-type]
-    assert [(one.decided, one.repetitions, one.launches, one.half_width_share) for one in found] == [
+    stops = fixed_number(suite, "e", "ci", machine).cases  # type: ignore[arg-type]
+    assert [(stop.decided, stop.repetitions, stop.launches, stop.half_width_share) for stop in stops] == [
         ("fixed number", 2, 1, None)
     ]

@@ -28,10 +28,10 @@ def test_a_pipe_gets_what_a_wide_terminal_shows(
     wide = rich.console.Console
     monkeypatch.setattr(rich.console, "Console", lambda **how: wide(width=1000, **how))
 
-    def shown(text: str) -> list[str]:
+    def visible_lines(text: str) -> list[str]:
         return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip().splitlines()]
 
-    assert shown(common._plain(columns, rows, title)) == shown(common._drawn(columns, rows, title))
+    assert visible_lines(common._plain(columns, rows, title)) == visible_lines(common._drawn(columns, rows, title))
 
 
 def test_nothing_is_folded_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,15 +90,18 @@ def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np
     ]
     with tf.GradientTape() as tape:
         tape.watch(values)
-        found = loss(network, tf.constant(batch.inputs), tf.constant(batch.labels), values)
-    gradients = [tf.convert_to_tensor(gradient).numpy() for gradient in tape.gradient(found, values)]
-    return float(found), [gradient.transpose(3, 2, 0, 1) if gradient.ndim == 4 else gradient for gradient in gradients]
+        loss_value = loss(network, tf.constant(batch.inputs), tf.constant(batch.labels), values)
+    gradients = [tf.convert_to_tensor(gradient).numpy() for gradient in tape.gradient(loss_value, values)]
+    return float(loss_value), [
+        gradient.transpose(3, 2, 0, 1) if gradient.ndim == 4 else gradient for gradient in gradients
+    ]
 
 
 def apart(first: list[np.ndarray], second: list[np.ndarray]) -> float:
     """Euclidean norm of the difference over that of the first."""
     squares = [
-        (float(((one - other) ** 2).sum()), float((one**2).sum())) for one, other in zip(first, second, strict=True)
+        (float(((value - other) ** 2).sum()), float((value**2).sum()))
+        for value, other in zip(first, second, strict=True)
     ]
     return float(np.sqrt(sum(difference for difference, _ in squares) / sum(size for _, size in squares)))
 
@@ -165,9 +168,9 @@ def test_two_workers_equal_one_but_for_batch_normalisation(name: str) -> None:
 def _compare_workers(context: RankContext) -> None:
     assert isinstance(context.case, TrainCase)
     network = replace(small(context.case.workload), activation="tanh")
-    _, whole = torch_gradients(network, Synthetic(network, SAMPLES, 5, 0, 1).batch(0))
+    _, alone = torch_gradients(network, Synthetic(network, SAMPLES, 5, 0, 1).batch(0))
     halves = [torch_gradients(network, Synthetic(network, SAMPLES, 5, rank, 2).batch(0))[1] for rank in range(2)]
-    difference = apart(whole, [(first + second) / 2 for first, second in zip(*halves, strict=True)])
+    difference = apart(alone, [(first + second) / 2 for first, second in zip(*halves, strict=True)])
     local_statistics = any(isinstance(layer.spec, Norm) for layer in network.layers)
     assert difference > 0.05 if local_statistics else difference < GRADIENT
 

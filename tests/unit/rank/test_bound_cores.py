@@ -11,13 +11,13 @@ from scaleproof.rank.fork_ranks import neighbours_first, shares
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(1, 64))
 def test_every_rank_has_as_many_cores_and_none_has_another_ones(cores: list[int], ranks: int) -> None:
-    found = shares(cores, ranks)
-    assert len(found) == ranks
+    cores_of_ranks = shares(cores, ranks)
+    assert len(cores_of_ranks) == ranks
     if ranks <= len(cores):
-        assert {len(own) for own in found} == {len(cores) // ranks}
-        assert len({core for own in found for core in own}) == ranks * (len(cores) // ranks)
+        assert {len(own) for own in cores_of_ranks} == {len(cores) // ranks}
+        assert len({core for own in cores_of_ranks for core in own}) == ranks * (len(cores) // ranks)
     else:
-        assert found == [cores] * ranks
+        assert cores_of_ranks == [cores] * ranks
 
 
 def test_threads_of_one_core_go_to_one_rank(monkeypatch) -> None:

@@ -41,14 +41,14 @@ class Sender:
         return self.sites.births
 
     def expected(self, inputs: torch.Tensor) -> list[np.ndarray]:
-        found = torch.autograd.grad(self.module(inputs).square().mean(), list(self.module.parameters()))
-        return [gradient.numpy().reshape(-1) for gradient in found]
+        gradients = torch.autograd.grad(self.module(inputs).square().mean(), list(self.module.parameters()))
+        return [gradient.numpy().reshape(-1) for gradient in gradients]
 
 
 def same_bits(sender: Sender, inputs: torch.Tensor) -> bool:
     return all(
-        memory.tobytes() == wanted.tobytes()
-        for memory, wanted in zip(sender.memory, sender.expected(inputs), strict=True)
+        memory.tobytes() == gradient.tobytes()
+        for memory, gradient in zip(sender.memory, sender.expected(inputs), strict=True)
     )
 
 
@@ -89,11 +89,11 @@ def test_a_convolutions_gradients_are_copied_in_every_step_and_counted() -> None
 
 def test_a_batch_of_another_size_is_born_in_memory_of_its_size() -> None:
     sites, layer = AllocationSites(), nn.Linear(8, 4)
-    asked: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
     held: list[np.ndarray] = []
 
     def memory(shape: tuple[int, ...]) -> np.ndarray:
-        asked.append(shape)
+        shapes.append(shape)
         held.append(np.zeros(shape, np.float32))
         return held[-1]
 
@@ -103,8 +103,8 @@ def test_a_batch_of_another_size_is_born_in_memory_of_its_size() -> None:
         with torch.no_grad(), sites:
             hidden = torch.tanh(inputs @ layer.weight.t())
         in_place = sites.place(hidden, memory)
-        assert in_place == (len(asked) > 1)
-        assert asked[-1] == (batch, 4) and np.array_equal(
+        assert in_place == (len(shapes) > 1)
+        assert shapes[-1] == (batch, 4) and np.array_equal(
             held[-1], torch.tanh(inputs @ layer.weight.t()).detach().numpy()
         )
 
@@ -114,8 +114,8 @@ def test_a_part_of_a_buffer_is_copied_and_its_site_stays_as_it_is() -> None:
     for _ in range(2):
         sites.begin()
         with sites:
-            whole = torch.ones(4, 4) + 1
-        assert not sites.place(whole[:2], lambda shape: memory)
+            buffer = torch.ones(4, 4) + 1
+        assert not sites.place(buffer[:2], lambda shape: memory)
     assert (memory == 2).all() and sites.births == BirthCounts(0, 1, 32)
 
 

@@ -32,14 +32,14 @@ class Unrolled(nn.Module):
         self.cell = nn.RNNCell(8, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        hidden, found = torch.zeros(x.shape[0], 4), []
+        hidden, outputs = torch.zeros(x.shape[0], 4), []
         for step in range(x.shape[1]):
             hidden = self.cell(x[:, step], hidden)
-            found.append(hidden)
-        return torch.stack(found, 1)
+            outputs.append(hidden)
+        return torch.stack(outputs, 1)
 
 
-def found(
+def decisions_by_name(
     module: nn.Module, shape: tuple[int, ...], free: dict[int, str], server_of=lambda name: PS
 ) -> dict[str, Decision]:
     decisions = decide(tensors_of(module, [torch.zeros(shape)], [free], server_of))
@@ -58,7 +58,7 @@ def cut_after(prefix: str):
 
 def test_weights_and_gradients_are_static_with_their_bytes() -> None:
     module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
-    decisions = found(module, (5, 3, 8, 8), {0: "batch"}, parameters_apart(module))
+    decisions = decisions_by_name(module, (5, 3, 8, 8), {0: "batch"}, parameters_apart(module))
     assert set(decisions) == {name for own in dict(module.named_parameters()) for name in (own, f"{GRADIENT}{own}")}
     assert {decision.placement for decision in decisions.values()} == {"static"}
     assert decisions["3.weight"].nbytes == decisions[f"{GRADIENT}3.weight"].nbytes == 10 * 8 * 36 * 4
@@ -68,11 +68,11 @@ def test_weights_and_gradients_are_static_with_their_bytes() -> None:
 
 def test_an_activation_with_a_free_batch_is_dynamic_and_keeps_its_number_of_dimensions() -> None:
     module = nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 4))
-    decisions = found(module, (5, 8), {0: "batch"}, cut_after("0"))
+    decisions = decisions_by_name(module, (5, 8), {0: "batch"}, cut_after("0"))
     assert [
-        (one.placement, len(one.tensor.shape or ()), one.nbytes, one.reason)
-        for one in decisions.values()
-        if one.tensor.name == "linear"
+        (decision.placement, len(decision.tensor.shape or ()), decision.nbytes, decision.reason)
+        for decision in decisions.values()
+        if decision.tensor.name == "linear"
     ] == [("dynamic", 2, None, "dimension 0 depends on batch")]
     assert decisions["linear"].edge({"batch": 32}) == Edge("linear", PS, WORKER, (32, 6), static=False)
     with pytest.raises(PlacementError, match="'linear' depends on batch; say how large that can be"):
@@ -80,22 +80,25 @@ def test_an_activation_with_a_free_batch_is_dynamic_and_keeps_its_number_of_dime
 
 
 def test_an_activation_with_a_fixed_batch_is_static() -> None:
-    decisions = found(nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 4)), (5, 8), {}, cut_after("0"))
+    decisions = decisions_by_name(nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 4)), (5, 8), {}, cut_after("0"))
     assert (decisions["linear"].placement, decisions["linear"].nbytes) == ("static", 5 * 6 * 4)
 
 
 def test_a_free_sequence_makes_what_holds_all_steps_dynamic_and_one_step_static() -> None:
-    decisions = found(Unrolled(), (5, 3, 8), {1: "sequence"}, lambda name: {"stack": 2, "x": 0}.get(name, WORKER))
+    decisions = decisions_by_name(
+        Unrolled(), (5, 3, 8), {1: "sequence"}, lambda name: {"stack": 2, "x": 0}.get(name, WORKER)
+    )
     assert (decisions["x"].placement, decisions["x"].reason) == ("dynamic", "dimension 1 depends on sequence")
     steps = [decision for decision in decisions.values() if decision.target == 2]
     assert len(steps) == 3 and {step.placement for step in steps} == {"static"}
 
 
 def test_a_shape_that_depends_on_the_data_is_dynamic() -> None:
-    decisions = found(Sparse(), (5, 8), {}, lambda name: WORKER if name == "sum" else PS)
-    assert [(one.tensor.name, one.placement, one.tensor.shape, one.reason) for one in decisions.values()] == [
-        ("nonzero", "dynamic", ("the data", 2), "dimension 0 depends on the data")
-    ]
+    decisions = decisions_by_name(Sparse(), (5, 8), {}, lambda name: WORKER if name == "sum" else PS)
+    assert [
+        (decision.tensor.name, decision.placement, decision.tensor.shape, decision.reason)
+        for decision in decisions.values()
+    ] == [("nonzero", "dynamic", ("the data", 2), "dimension 0 depends on the data")]
 
 
 def test_a_static_place_for_a_dynamic_tensor_is_refused_with_one_line() -> None:
@@ -116,4 +119,4 @@ def test_an_unknown_number_of_dimensions_is_dynamic_and_what_stays_needs_no_plac
     decisions = decide(
         [Tensor("anything", None, "float32", PS, (PS, WORKER)), Tensor("home", (3,), "float32", PS, (PS,))]
     )
-    assert [(one.tensor.name, one.placement) for one in decisions] == [("anything", "dynamic")]
+    assert [(decision.tensor.name, decision.placement) for decision in decisions] == [("anything", "dynamic")]

@@ -49,17 +49,21 @@ def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selec
 
 
 def _free_batch(_: RankContext) -> None:
-    tensors, found = decisions([None, 8])
+    tensors, by_name = decisions([None, 8])
     assert (
-        found["held:0"].placement,
-        found["held:0"].nbytes,
-        found["held:0"].tensor.source,
-        found["held:0"].target,
+        by_name["held:0"].placement,
+        by_name["held:0"].nbytes,
+        by_name["held:0"].tensor.source,
+        by_name["held:0"].target,
     ) == ("static", 128, 0, 1)
-    gradients = [one for one in found.values() if one.tensor.name.startswith("gradient") and one.target == 0]
-    assert [(one.placement, one.nbytes) for one in gradients] == [("static", 128)]
-    assert (found["hidden:0"].placement, found["hidden:0"].nbytes) == ("dynamic", None)
-    assert found["positive:0"].placement == "dynamic"
+    gradients = [
+        decision
+        for decision in by_name.values()
+        if decision.tensor.name.startswith("gradient") and decision.target == 0
+    ]
+    assert [(decision.placement, decision.nbytes) for decision in gradients] == [("static", 128)]
+    assert (by_name["hidden:0"].placement, by_name["hidden:0"].nbytes) == ("dynamic", None)
+    assert by_name["positive:0"].placement == "dynamic"
     with pytest.raises(
         PlacementError, match="'hidden:0' cannot be placed statically: dimension 0 depends on the batch"
     ):

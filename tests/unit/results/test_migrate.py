@@ -122,9 +122,9 @@ def results(tmp_path: Path) -> Path:
 
 def test_options_are_nested_and_everything_stands_under_the_new_case_id(results: Path) -> None:
     before = content(results)
-    done = migrate(results, None, {})
-    assert (done.converted, done.current, done.skipped) == (2, 0, [])
-    assert done.backup == results.with_name("results.before-migration") and content(done.backup) == before
+    migration = migrate(results, None, {})
+    assert (migration.converted, migration.current, migration.skipped) == (2, 0, [])
+    assert migration.backup == results.with_name("results.before-migration") and content(migration.backup) == before
     store = Store(results)
     first, second = store.records()
     assert store.warnings == []
@@ -140,13 +140,13 @@ def test_options_are_nested_and_everything_stands_under_the_new_case_id(results:
 
 def test_a_folder_of_today_is_left_untouched(results: Path) -> None:
     migrate(results, None, {})
-    kept = content(results.with_name("results.before-migration"))
+    backup = content(results.with_name("results.before-migration"))
     before, inode = content(results), results.stat().st_ino
-    done = migrate(results, None, {})
-    assert (done.converted, done.current) == (0, 2)
+    migration = migrate(results, None, {})
+    assert (migration.converted, migration.current) == (0, 2)
     assert content(results) == before and results.stat().st_ino == inode
     assert {path.name for path in results.parent.iterdir()} == {"results", "results.before-migration"}
-    assert content(results.with_name("results.before-migration")) == kept
+    assert content(results.with_name("results.before-migration")) == backup
     earlier(results, "ee", SWEEP, plan_index=2)
     with pytest.raises(ValueError, match="earlier migration"):
         migrate(results, None, {})
@@ -155,9 +155,9 @@ def test_a_folder_of_today_is_left_untouched(results: Path) -> None:
 def test_records_of_today_stay_beside_converted_ones_also_in_a_new_folder(results: Path, tmp_path: Path) -> None:
     commit(results, record("cc"))
     before = content(results)
-    done = migrate(results, tmp_path / "new", {})
-    assert (done.converted, done.current) == (2, 1) and content(results) == before
-    assert {found.launch for found in Store(tmp_path / "new").records()} == {"aa", "bb", "cc"}
+    migration = migrate(results, tmp_path / "new", {})
+    assert (migration.converted, migration.current) == (2, 1) and content(results) == before
+    assert {launch.launch for launch in Store(tmp_path / "new").records()} == {"aa", "bb", "cc"}
     with pytest.raises(ValueError, match="exists already"):
         migrate(results, tmp_path / "new", {})
 
@@ -165,9 +165,9 @@ def test_records_of_today_stay_beside_converted_ones_also_in_a_new_folder(result
 def test_what_cannot_be_converted_is_kept_and_named(results: Path) -> None:
     unknown = earlier(results, "dd", SWEEP | {"transport": "from_elsewhere"}).relative_to(results)
     form = (results / unknown / "run.json").read_text()
-    done = migrate(results, None, {})
-    [skipped] = done.skipped
-    assert done.converted == 2 and skipped.folder == unknown and "from_elsewhere" in skipped.why
+    migration = migrate(results, None, {})
+    [skipped] = migration.skipped
+    assert migration.converted == 2 and skipped.folder == unknown and "from_elsewhere" in skipped.why
     assert (results / unknown / "run.json").read_text() == form
 
 
@@ -177,11 +177,11 @@ def test_programs_of_a_suite_count_as_those_of_today(results: Path, tmp_path: Pa
     (programs / "work.py").write_text("import scaleproof\n")
     earlier(results, "e1", own("first"), started_at="2026-01-01T00:00:00")
     earlier(results, "e2", own("last"), started_at="2026-01-02T00:00:00")
-    done = migrate(results, None, {"s": programs.parent})
-    [found] = done.programs
-    assert (found.earlier, found.today) == ("last", programs_digest(programs))
+    migration = migrate(results, None, {"s": programs.parent})
+    [program] = migration.programs
+    assert (program.earlier, program.today) == ("last", programs_digest(programs))
     sources = {form.launch: getattr(form.case, "source", "") for form in Store(results).records()}
-    assert (sources["e1"], sources["e2"]) == ("first", found.today)
+    assert (sources["e1"], sources["e2"]) == ("first", program.today)
 
 
 @pytest.mark.parametrize("at", ["_fill", "_replace", "between the renames"])
@@ -199,7 +199,7 @@ def test_an_interruption_loses_nothing(results: Path, monkeypatch: pytest.Monkey
     backup = results.with_name("results.before-migration")
     assert content(backup if at == "between the renames" else results) == before
     assert migrate(results, None, {}).converted == (0 if at == "between the renames" else 2)
-    assert [found.case_id for found in Store(results).records()] == [NEW_ID, NEW_ID]
+    assert [launch.case_id for launch in Store(results).records()] == [NEW_ID, NEW_ID]
     assert content(backup) == before
 
 

@@ -36,17 +36,17 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def said(capsys: pytest.CaptureFixture[str], results: Path, *words: object, code: int = 0) -> str:
+def output_of(capsys: pytest.CaptureFixture[str], results: Path, *arguments: object, code: int = 0) -> str:
     """What a command writes: to stdout, or its one line of complaint."""
     capsys.readouterr()
-    assert main(["results", *map(str, words), "--results", str(results)]) == code
+    assert main(["results", *map(str, arguments), "--results", str(results)]) == code
     out, err = capsys.readouterr()
     assert not (code and (out or err.count("\n") != 1))
     return out or err
 
 
 @pytest.mark.parametrize(
-    ("conditions", "found"),
+    ("conditions", "launches"),
     [
         ((), "aa bb cc"),
         (("status:failed",), "bb"),
@@ -62,11 +62,11 @@ def said(capsys: pytest.CaptureFixture[str], results: Path, *words: object, code
     ],
 )
 def test_list_takes_conditions(
-    results: Path, capsys: pytest.CaptureFixture[str], conditions: tuple[str, ...], found: str
+    results: Path, capsys: pytest.CaptureFixture[str], conditions: tuple[str, ...], launches: str
 ) -> None:
-    rows = [json.loads(line) for line in said(capsys, results, "list", *conditions, "--json").splitlines()]
-    assert " ".join(sorted(row["launch"] for row in rows)) == found
-    assert f"{len(rows)} launch" in said(capsys, results, "list", *conditions).splitlines()[-1]
+    rows = [json.loads(line) for line in output_of(capsys, results, "list", *conditions, "--json").splitlines()]
+    assert " ".join(sorted(row["launch"] for row in rows)) == launches
+    assert f"{len(rows)} launch" in output_of(capsys, results, "list", *conditions).splitlines()[-1]
 
 
 def test_list_takes_options_of_plugins_also_at_their_default(
@@ -76,12 +76,12 @@ def test_list_takes_options_of_plugins_also_at_their_default(
         nodes = case(transport="tcp", fabric="guests", nodes=2, link_delay_ms=delay)
         commit(tmp_path, record(f"d{number}", case=nodes, case_id=nodes.case_id))
     for delay, launch in ((0, "d0"), (2.5, "d1")):
-        row = json.loads(said(capsys, tmp_path, "list", f"fabric.link_delay_ms:{delay}", "--json"))
+        row = json.loads(output_of(capsys, tmp_path, "list", f"fabric.link_delay_ms:{delay}", "--json"))
         assert row["launch"] == launch and row["fields"]["fabric.link_delay_ms"] == delay
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("templates", "line"),
     [
         (("list", "trasport:tcp"), "did you mean 'transport'"),
         (("list", "transport:tpc"), "did you mean 'tcp'"),
@@ -96,18 +96,18 @@ def test_list_takes_options_of_plugins_also_at_their_default(
     ],
 )
 def test_a_mistake_is_one_line_with_the_nearest_name(
-    results: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str, tmp_path: Path
+    results: Path, capsys: pytest.CaptureFixture[str], templates: tuple[str, ...], line: str, tmp_path: Path
 ) -> None:
     (tmp_path / "there").mkdir()
-    given = [word.format(there=tmp_path / "there", results=results) for word in words]
-    assert line in said(capsys, results, *given, code=2)
+    arguments = [word.format(there=tmp_path / "there", results=results) for word in templates]
+    assert line in output_of(capsys, results, *arguments, code=2)
 
 
 def test_query_answers_over_launches_and_samples(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT transport, count(*) AS n FROM launches JOIN samples USING (launch) WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"
-    rows = [json.loads(line) for line in said(capsys, results, "query", sql, "--json").splitlines()]
+    rows = [json.loads(line) for line in output_of(capsys, results, "query", sql, "--json").splitlines()]
     assert rows == [{"transport": "shm", "n": 6}, {"transport": "tcp", "n": 6}]
-    assert "transport" in said(capsys, results, "query", sql)
+    assert "transport" in output_of(capsys, results, "query", sql)
 
 
 def test_a_half_written_record_is_named_and_in_no_answer(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,8 +123,8 @@ def test_exports_hold_the_chosen_launches_and_can_be_read_by_others(
     results, suite = example(tmp_path)
     chosen = len(list(Store(results).records())) - 1
     launch = next(iter(Store(results).records())).launch
-    said(capsys, results, "export", "--parquet", tmp_path / "out", "--suites", suite.folder.parent)
-    said(capsys, results, "export", f"launch:{launch}", "--duckdb", tmp_path / "out.duckdb")
+    output_of(capsys, results, "export", "--parquet", tmp_path / "out", "--suites", suite.folder.parent)
+    output_of(capsys, results, "export", f"launch:{launch}", "--duckdb", tmp_path / "out.duckdb")
     assert pq.read_table(tmp_path / "out" / "launches.parquet").num_rows == chosen + 1
     with duckdb.connect(str(tmp_path / "out.duckdb"), read_only=True) as database:
         assert database.sql("SELECT launch FROM launches").fetchall() == [(launch,)]
@@ -140,7 +140,7 @@ def test_a_crate_is_complete_and_valid_when_read_back(
 ) -> None:
     results, suite = example(tmp_path)
     count = len(list(Store(results).records()))
-    assert f"{count} launches, read back whole" in said(
+    assert f"{count} launches, read back whole" in output_of(
         capsys, results, "export", "--ro-crate", tmp_path / name, "--suites", suite.folder.parent
     )
     folder = tmp_path / "read"
@@ -153,14 +153,14 @@ def test_a_crate_is_complete_and_valid_when_read_back(
     assert crate.root_dataset["author"][0]["name"] == "The Scaleproof contributors" and str(crate.license).endswith(
         "LICENSE-2.0"
     )
-    for wanted in (
+    for path in (
         "results/claims/example.smoke.json",
         "environment/requirements.lock",
         "suites/example/suite.yaml",
         "tables/samples.parquet",
         "LICENSE",
     ):
-        assert crate.dereference(wanted) is not None and (folder / wanted).is_file(), wanted
+        assert crate.dereference(path) is not None and (folder / path).is_file(), path
     assert len(list(Store(folder / "results").records())) == count
     next((folder / "results" / "runs").glob("*/*/samples.parquet")).unlink()
     with pytest.raises(SpecError, match=f"{count - 1} of {count}"):
@@ -181,22 +181,22 @@ def other_machine(tmp_path: Path) -> Path:
 
 def test_merge_takes_what_is_new_and_says_so(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = other_machine(tmp_path)
-    assert said(capsys, results, "merge", other, "--dry-run").startswith("1 launch would be new, 2 here already")
+    assert output_of(capsys, results, "merge", other, "--dry-run").startswith("1 launch would be new, 2 here already")
     assert not (results / "machines").exists()
-    told = said(capsys, results, "merge", other)
-    assert told.startswith("1 launch new, 2 here already, 0 no records") and "machines/far/profile.json" in told
-    assert sorted(found.launch for found in Store(results).records()) == ["aa", "bb", "cc", "dd"]
-    assert said(capsys, results, "merge", other).startswith("0 launches new, 3 here already")
+    message = output_of(capsys, results, "merge", other)
+    assert message.startswith("1 launch new, 2 here already, 0 no records") and "machines/far/profile.json" in message
+    assert sorted(launch.launch for launch in Store(results).records()) == ["aa", "bb", "cc", "dd"]
+    assert output_of(capsys, results, "merge", other).startswith("0 launches new, 3 here already")
     assert not any((results / "staging").iterdir())
 
 
 def test_copying_directories_merges_just_as_well(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said(capsys, results, "list")
+    output_of(capsys, results, "list")
     other = other_machine(tmp_path)
     subprocess.run(["cp", "-r", f"{other}/runs/.", f"{results}/runs/"], check=True)
-    assert said(capsys, results, "list").splitlines()[-1].startswith("4 launches: 3 ok, 1 failed; 2 cases, 3 machines")
+    assert output_of(capsys, results, "list").splitlines()[-1].startswith("4 launches: 3 ok, 1 failed; 2 cases, 3 machines")
 
 
 def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(
@@ -205,7 +205,7 @@ def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(
     other = other_machine(tmp_path)
     with (other / "runs" / TCP.case_id / "cc" / "rank-0.log").open("a") as log:
         log.write("one more line")
-    assert "launch cc has other content" in said(capsys, results, "merge", other, code=2)
+    assert "launch cc has other content" in output_of(capsys, results, "merge", other, code=2)
     assert not (results / "runs" / case().case_id / "dd").exists() and not (results / "machines").exists()
 
 
@@ -226,7 +226,7 @@ def test_merge_leaves_damaged_records_and_older_profiles_where_they_are(
         results / "machines" / "far" / "profile.json",
         MachineProfile(machine="far", code="c", measured_at="2026-01-01T00:00:00"),
     )
-    assert "new: machines/far/profile.json" in said(capsys, results, "merge", other)
+    assert "new: machines/far/profile.json" in output_of(capsys, results, "merge", other)
 
 
 def test_prune_shows_first_and_keeps_the_last_good_launch_of_a_case(
@@ -241,21 +241,21 @@ def test_prune_shows_first_and_keeps_the_last_good_launch_of_a_case(
             code=Code(version="0", commit=None, dirty=None, digest="older"),
         ),
     )
-    told = said(capsys, results, "prune", "--old-code")
-    assert "would remove 2 launches" in told and "2 last good launches of a case stay" in told
+    message = output_of(capsys, results, "prune", "--old-code")
+    assert "would remove 2 launches" in message and "2 last good launches of a case stay" in message
     assert len(list(Store(results).records())) == 4
-    assert "removed 2 launches" in said(capsys, results, "prune", "--old-code", "--yes")
-    assert sorted(found.launch for found in Store(results).records()) == ["cc", "ee"] and not any(
+    assert "removed 2 launches" in output_of(capsys, results, "prune", "--old-code", "--yes")
+    assert sorted(launch.launch for launch in Store(results).records()) == ["cc", "ee"] and not any(
         (results / "staging").iterdir()
     )
-    assert "removed 2 launches" in said(capsys, results, "prune", "--old-code", "--even-last", "--yes")
+    assert "removed 2 launches" in output_of(capsys, results, "prune", "--old-code", "--even-last", "--yes")
     assert not any((results / "runs").iterdir())
 
 
 def test_prune_takes_failed_ones_and_conditions(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "would remove 1 launch" in said(capsys, results, "prune", "--failed", "transport:shm")
-    assert "removed 1 launch" in said(capsys, results, "prune", "--failed", "--yes")
-    assert sorted(found.launch for found in Store(results).records()) == ["aa", "cc"]
+    assert "would remove 1 launch" in output_of(capsys, results, "prune", "--failed", "transport:shm")
+    assert "removed 1 launch" in output_of(capsys, results, "prune", "--failed", "--yes")
+    assert sorted(launch.launch for launch in Store(results).records()) == ["aa", "cc"]
 
 
 def test_prune_finds_what_no_plan_has_and_leaves_suites_alone_that_are_not_here(
@@ -263,9 +263,9 @@ def test_prune_finds_what_no_plan_has_and_leaves_suites_alone_that_are_not_here(
 ) -> None:
     results, suite = example(tmp_path)
     commit(results, record("aa"))
-    words = ("prune", "--unplanned", "--suites", suite.folder.parent)
-    assert "would remove 0 launches" in said(capsys, results, *words)
+    arguments = ("prune", "--unplanned", "--suites", suite.folder.parent)
+    assert "would remove 0 launches" in output_of(capsys, results, *arguments)
     (suite.folder / "suite.yaml").write_text(
         (suite.folder / "suite.yaml").read_text().replace("launches: 3", "launches: 2")
     )
-    assert "would remove 1 launch" in said(capsys, results, *words)
+    assert "would remove 1 launch" in output_of(capsys, results, *arguments)

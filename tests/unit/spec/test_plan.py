@@ -73,7 +73,7 @@ def test_arms_are_paired_on_equal_seeds_and_repetitions_are_not(suite: Suite) ->
     seeds = {
         index: {launch.seed for launch in plan(suite, "e", "small") if launch.plan_index == index} for index in range(7)
     }
-    assert all(len(found) == 1 for found in seeds.values()) and len(set.union(*seeds.values())) == 7
+    assert all(len(of_index) == 1 for of_index in seeds.values()) and len(set.union(*seeds.values())) == 7
     assert all(0 <= launch.seed < 2**31 for launch in plan(suite, "e", "small"))
 
 

@@ -40,14 +40,14 @@ def test_a_node_for_each_rank_of_the_largest_case_that_takes_the_network_as_it_i
 
 
 def test_fewer_nodes_take_more_ranks_each(tmp_path):
-    asked = (
+    request = (
         suite(tmp_path, "allocation: {nodes: 4, gpus: 2, constraint: haswell, exclusive: false}")
         .experiment("first")
         .size("ci")
         .request
     )
-    assert (asked.nodes, asked.tasks_per_node, asked.tasks) == (4, 2, 8)
-    assert (asked.gpus, asked.constraint, asked.exclusive) == (2, "haswell", False)
+    assert (request.nodes, request.tasks_per_node, request.tasks) == (4, 2, 8)
+    assert (request.gpus, request.constraint, request.exclusive) == (2, "haswell", False)
 
 
 def test_a_size_goes_over_its_experiment(tmp_path):
@@ -69,7 +69,7 @@ def test_the_time_limit_has_room_for_a_launch_that_hangs_and_no_job_asks_for_mor
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ("allocation: {node: 4}", "experiments.first.allocation.node: unknown key; did you mean 'nodes'?"),
         ("allocation: {nodes: 0}", "experiments.first.allocation.nodes: "),
@@ -77,10 +77,10 @@ def test_the_time_limit_has_room_for_a_launch_that_hangs_and_no_job_asks_for_mor
         ("allocation: 4", "experiments.first.allocation: "),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(tmp_path, more, said):
+def test_a_mistake_is_one_line_with_its_place(tmp_path, more, message):
     with pytest.raises(SpecError) as wrong:
         suite(tmp_path, more)
-    assert f"suite.yaml:6: {said}" in str(wrong.value) and "\n" not in str(wrong.value)
+    assert f"suite.yaml:6: {message}" in str(wrong.value) and "\n" not in str(wrong.value)
 
 
 def test_the_request_is_no_part_of_a_case(tmp_path):

@@ -40,10 +40,10 @@ def case(base: dict[str, Any], **changed: Any) -> AnyCase:
 
 
 def test_earlier_launches_go_before_the_formula() -> None:
-    known = case(TRAIN)
-    found = estimate(known, {known.case_id: [3.0, 90.0, 4.0]})
-    assert (found.seconds, found.launches) == (4.0, 3)
-    assert estimate(known, {"another": [3.0]}).launches == 0
+    measured_case = case(TRAIN)
+    estimated = estimate(measured_case, {measured_case.case_id: [3.0, 90.0, 4.0]})
+    assert (estimated.seconds, estimated.launches) == (4.0, 3)
+    assert estimate(measured_case, {"another": [3.0]}).launches == 0
 
 
 @pytest.mark.parametrize(

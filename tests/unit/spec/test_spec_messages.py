@@ -320,7 +320,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_good_file_is_good(folder: Path) -> None:
     (folder / "suite.yaml").write_text(GOOD)
-    assert [len(found.sizes) for found in load_suite("x").experiments.values()] == [1, 1]
+    assert [len(experiment.sizes) for experiment in load_suite("x").experiments.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_a_file_that_is_no_suite_is_one_line(folder: Path, content: bytes, messa
 
 def test_missing_things_are_named_with_the_nearest(folder: Path) -> None:
     (folder / "suite.yaml").write_text(GOOD)
-    for ask, message in [
+    for load, message in [
         (lambda: load_suite("suites/y"), "suites/y: no such folder"),
         (lambda: load_suite("suites"), "unknown suite 'suites'; known: x"),
         (lambda: load_suite("suites/"), "suites/suite.yaml: no such file"),
@@ -367,5 +367,5 @@ def test_missing_things_are_named_with_the_nearest(folder: Path) -> None:
         (lambda: load_suite("x").experiment("speed").size("ci"), "experiment 'speed' has no size 'ci'; known: smoke"),
     ]:
         with pytest.raises(SpecError) as caught:
-            ask()
+            load()
         assert str(caught.value).startswith(message)

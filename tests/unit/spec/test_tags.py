@@ -47,9 +47,9 @@ def test_every_case_of_every_suite_has_one_known_value_on_every_axis() -> None:
         for experiment in suite.experiments.values():
             for size in experiment.sizes.values():
                 for case in size.cases:
-                    found = tags_of(case)
-                    assert list(found) == list(AXES)
-                    assert all(tag == NONE or tag in AXES[axis] for axis, tag in found.items()), (case, found)
+                    tags = tags_of(case)
+                    assert list(tags) == list(AXES)
+                    assert all(tag == NONE or tag in AXES[axis] for axis, tag in tags.items()), (case, tags)
 
 
 def test_an_all_reduce_is_a_replicated_parameter_server_unless_its_algorithm_is_a_ring_or_a_tree() -> None:
@@ -73,13 +73,13 @@ def test_an_all_reduce_is_a_replicated_parameter_server_unless_its_algorithm_is_
     ],
 )
 def test_parameter_servers_differ_by_their_number(servers: int, topology: str, exchange: str) -> None:
-    found = training(strategy="parameter_server", **{"strategy.servers": servers})
-    assert (found["topology"], found["parameter_exchange"]) == (topology, exchange)
+    tags = training(strategy="parameter_server", **{"strategy.servers": servers})
+    assert (tags["topology"], tags["parameter_exchange"]) == (topology, exchange)
 
 
 def test_mechanisms_over_a_device_say_where_memory_lies_and_whether_it_is_copied() -> None:
-    found = training(strategy="parameter_server", transport="shm", **{"strategy.mechanism": "dynamic"})
-    assert (found["parameter_exchange"], found["memory_placement"], found["copy"]) == ("ad-hoc", "dynamic", "zero-copy")
+    tags = training(strategy="parameter_server", transport="shm", **{"strategy.mechanism": "dynamic"})
+    assert (tags["parameter_exchange"], tags["memory_placement"], tags["copy"]) == ("ad-hoc", "dynamic", "zero-copy")
     assert training(strategy="parameter_server")["copy"] == NONE
 
 
@@ -105,8 +105,8 @@ def test_an_own_program_says_its_scheme_by_an_option() -> None:
         "transport": "tcp",
         "options": {"scheme": "async_all_workers"},
     }
-    found = tags_of(parse_case(own))
-    assert (found["scheduling"], found["consistency"], found["topology"]) == (
+    tags = tags_of(parse_case(own))
+    assert (tags["scheduling"], tags["consistency"], tags["topology"]) == (
         "asynchronous",
         "asynchronous",
         "single-PS",
@@ -114,9 +114,7 @@ def test_an_own_program_says_its_scheme_by_an_option() -> None:
 
 
 def test_a_page_offers_the_axes_on_which_its_rows_differ() -> None:
-    rows = [
-        Run({TAG + axis: tag for axis, tag in found.items()}) for found in (training(), training(collective="tree"))
-    ]
+    rows = [Run({TAG + axis: tag for axis, tag in tags.items()}) for tags in (training(), training(collective="tree"))]
     assert axes(rows) == [
         ("parameter_exchange", ["binomial-tree", "all-reduce"]),
         ("topology", ["closed-ring", "tree"]),

@@ -17,8 +17,8 @@ def test_repetition_0_is_the_prediction_and_the_median_of_draws_where_it_is_miss
 
 
 def test_equal_copies_give_no_width_and_say_why():
-    found = spread(dict.fromkeys(range(6), 2.0))
-    assert (found.low, found.high, found.method) == (2.0, 2.0, "no uncertainty in the inputs")
+    estimate = spread(dict.fromkeys(range(6), 2.0))
+    assert (estimate.low, estimate.high, estimate.method) == (2.0, 2.0, "no uncertainty in the inputs")
 
 
 def test_fewer_repetitions_than_an_interval_needs_give_none():
@@ -34,23 +34,23 @@ def test_more_draws_do_not_narrow_the_interval_below_what_the_inputs_leave_open(
 def test_the_interval_holds_a_further_draw_as_often_as_it_says():
     held = 0
     for seed in range(400):
-        found, another = spread(drawn(8, seed=seed)), drawn(2, seed=10_000 + seed)[1]
-        held += found.low <= another <= found.high
+        estimate, another = spread(drawn(8, seed=seed)), drawn(2, seed=10_000 + seed)[1]
+        held += estimate.low <= another <= estimate.high
     assert held / 400 == pytest.approx(0.95, abs=0.03)
 
 
 def test_the_interval_holds_the_prediction_itself():
-    found = spread({0: 100.0} | {index: 1.0 + index / 100 for index in range(1, 7)})
-    assert found.low < 1.1 and found.high == 100.0
+    estimate = spread({0: 100.0} | {index: 1.0 + index / 100 for index in range(1, 7)})
+    assert estimate.low < 1.1 and estimate.high == 100.0
 
 
 def test_what_two_predictions_share_does_not_count_twice():
-    one = drawn(10)
-    other = {index: value * 2 for index, value in one.items()}
-    assert set(ratios(other, one).values()) == {2.0}
-    found = difference(other, one)
-    assert (found.finding, found.ratio, found.p_value) == ("higher", 2.0, None)
-    assert difference(one, other).finding == "lower"
+    first = drawn(10)
+    second = {index: value * 2 for index, value in first.items()}
+    assert set(ratios(second, first).values()) == {2.0}
+    estimate = difference(second, first)
+    assert (estimate.finding, estimate.ratio, estimate.p_value) == ("higher", 2.0, None)
+    assert difference(first, second).finding == "lower"
 
 
 def test_predictions_that_could_be_either_way_round_decide_nothing():

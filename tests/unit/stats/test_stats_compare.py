@@ -19,24 +19,27 @@ def slower(share: float) -> list[float]:
 
 
 def test_a_significant_ratio_beyond_the_floor_is_a_difference() -> None:
-    found = compare(slower(0.05), FAST, paired=False, floor=0.02)
-    assert found.finding == "higher"
+    comparison = compare(slower(0.05), FAST, paired=False, floor=0.02)
+    assert comparison.finding == "higher"
     assert compare(FAST, slower(0.05), paired=False, floor=0.02).finding == "lower"
-    assert found.ratio == pytest.approx(1.05, rel=1e-3)
-    assert found.p_value == pytest.approx(2 / 924)
-    assert found.n == (6, 6)
-    assert found.interval is not None and 1.02 < found.interval.low <= found.ratio <= found.interval.high  # type: ignore[operator]
+    assert comparison.ratio == pytest.approx(1.05, rel=1e-3)
+    assert comparison.p_value == pytest.approx(2 / 924)
+    assert comparison.n == (6, 6)
     assert (
-        "5 % higher" in difference_sentence(found)
-        and "beyond the noise floor of 2 %" in difference_sentence(found)
-        and "6 and 6 launches" in difference_sentence(found)
+        comparison.interval is not None
+        and 1.02 < comparison.interval.low <= comparison.ratio <= comparison.interval.high
+    )  # type: ignore[operator]
+    assert (
+        "5 % higher" in difference_sentence(comparison)
+        and "beyond the noise floor of 2 %" in difference_sentence(comparison)
+        and "6 and 6 launches" in difference_sentence(comparison)
     )
 
 
 def test_a_significant_ratio_below_the_floor_is_none() -> None:
-    found = compare(slower(0.05), FAST, paired=False, floor=0.06)
-    assert found.finding == "inconclusive"
-    assert "significant, but not beyond the noise floor of 6 %" in difference_sentence(found)
+    comparison = compare(slower(0.05), FAST, paired=False, floor=0.06)
+    assert comparison.finding == "inconclusive"
+    assert "significant, but not beyond the noise floor of 6 %" in difference_sentence(comparison)
 
 
 def test_no_difference_needs_the_whole_interval_in_the_band() -> None:
@@ -45,8 +48,13 @@ def test_no_difference_needs_the_whole_interval_in_the_band() -> None:
 
 
 def test_a_floor_above_5_percent_calls_nothing_equal_that_may_differ_by_it() -> None:
-    found = compare([1.0, 1.07, 0.95, 1.03, 0.98, 1.06], [1.02, 0.96, 1.05, 1.0, 0.97, 1.04], paired=False, floor=0.15)
-    assert (found.finding, "hides a difference of 5 %" in difference_sentence(found)) == ("inconclusive", True)
+    comparison = compare(
+        [1.0, 1.07, 0.95, 1.03, 0.98, 1.06], [1.02, 0.96, 1.05, 1.0, 0.97, 1.04], paired=False, floor=0.15
+    )
+    assert (comparison.finding, "hides a difference of 5 %" in difference_sentence(comparison)) == (
+        "inconclusive",
+        True,
+    )
     assert compare(slower(0.001), FAST, paired=False, floor=0.15).finding == "no difference"
 
 
@@ -57,17 +65,17 @@ def test_a_stated_margin_of_equivalence_widens_the_band() -> None:
 
 def test_inconclusive_says_what_could_be_found() -> None:
     noisy = [1.0, 1.3, 0.8, 1.1, 0.9, 1.2]
-    found = compare(noisy, [1.02, 1.25, 0.82, 1.15, 0.88, 1.21], paired=False, floor=0.02)
-    assert found.finding == "inconclusive"
-    assert "not significant" in difference_sentence(found) and "these launches find one from" in difference_sentence(
-        found
-    )
+    comparison = compare(noisy, [1.02, 1.25, 0.82, 1.15, 0.88, 1.21], paired=False, floor=0.02)
+    assert comparison.finding == "inconclusive"
+    assert "not significant" in difference_sentence(
+        comparison
+    ) and "these launches find one from" in difference_sentence(comparison)
 
 
 def test_without_a_floor_it_says_how_to_get_one() -> None:
-    found = compare(slower(0.05), FAST, paired=False, floor=None)
-    assert found.finding == "higher"
-    assert NO_FLOOR in difference_sentence(found)
+    comparison = compare(slower(0.05), FAST, paired=False, floor=None)
+    assert comparison.finding == "higher"
+    assert NO_FLOOR in difference_sentence(comparison)
 
 
 def test_pairing_sees_what_drift_of_the_machine_hides() -> None:
@@ -76,9 +84,9 @@ def test_pairing_sees_what_drift_of_the_machine_hides() -> None:
 
 
 def test_five_launches_decide_nothing() -> None:
-    found = compare([2.0, 2.1, 2.2, 2.3, 2.4], [1.0] * 5, paired=False, floor=0.01)
-    assert (found.finding, found.interval, found.p_value) == ("inconclusive", None, None)
-    assert "5 launches a side give no 95% interval, 6 do" in difference_sentence(found)
+    comparison = compare([2.0, 2.1, 2.2, 2.3, 2.4], [1.0] * 5, paired=False, floor=0.01)
+    assert (comparison.finding, comparison.interval, comparison.p_value) == ("inconclusive", None, None)
+    assert "5 launches a side give no 95% interval, 6 do" in difference_sentence(comparison)
 
 
 def test_the_same_launches_show_no_difference() -> None:
@@ -133,7 +141,7 @@ def test_p_values_are_those_of_scipys_exact_tests(count: int) -> None:
 
 
 def test_the_interval_of_six_blocks_is_the_range_of_their_differences() -> None:
-    found = shift(np.array([1.0, 2, 3, 4, 5, 6]), np.zeros(6), True, 0.95)
-    assert (found.low, found.high, found.coverage) == (1, 6, pytest.approx(1 - 2 / 64))
+    estimate = shift(np.array([1.0, 2, 3, 4, 5, 6]), np.zeros(6), True, 0.95)
+    assert (estimate.low, estimate.high, estimate.coverage) == (1, 6, pytest.approx(1 - 2 / 64))
     assert depth_of(6, 6, False, 0.95) == 6  # Mann and Whitney's table: U at most 5 is significant
     assert depth_of(3, 3, False, 0.95) == 0

@@ -10,9 +10,9 @@ NORMAL = [9.8, 10.1, 10.0, 9.9, 10.3, 10.2, 9.7, 10.05]
 
 
 def test_an_outlier_is_named_not_removed() -> None:
-    found = outliers([10, 11, 10, 11, 10, 11, 30])
-    assert (found.positions, found.count) == ((6,), 1)
-    assert (found.low, found.high) == (8.5, 12.5)
+    named = outliers([10, 11, 10, 11, 10, 11, 30])
+    assert (named.positions, named.count) == ((6,), 1)
+    assert (named.low, named.high) == (8.5, 12.5)
     assert outliers([10, 11, 10, 11, 10, 11, 12]).count == 0
     assert outliers([1, 1, 100]).count == 0
 
@@ -27,10 +27,10 @@ def test_costs_have_an_arithmetic_and_rates_a_harmonic_mean() -> None:
 
 
 def test_a_t_interval_of_normal_values_is_students() -> None:
-    found = t_interval(NORMAL)
+    estimate = t_interval(NORMAL)
     low, high = stats.t.interval(0.95, 7, np.mean(NORMAL), stats.sem(NORMAL))
-    assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == pytest.approx((low, high))
+    assert estimate.interval is not None
+    assert (estimate.interval.low, estimate.interval.high) == pytest.approx((low, high))
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_a_t_interval_of_normal_values_is_students() -> None:
     ],
 )
 def test_a_t_interval_is_refused_with_its_reason(values: list[float], reason: str) -> None:
-    found = t_interval(values)
-    assert found.interval is None
-    assert reason in found.reason
+    estimate = t_interval(values)
+    assert estimate.interval is None
+    assert reason in estimate.reason
 
 
 def test_effect_size_is_in_standard_deviations_within_the_arms() -> None:

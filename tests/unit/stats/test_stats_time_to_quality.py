@@ -28,11 +28,11 @@ POINTS = [reference_point(128, BATCH_128, RUNS), reference_point(256, BATCH_256,
     [(0, 15.75, 0.43, 15.21, 3.53), (1, 18.25, 0.547, 18.25 / 1.0368, 3.68), (2, 20.75, 0.66, 19.93, 4.12)],
 )
 def test_the_published_points_are_met(row: int, mean: float, deviation: float, bound: float, speedup: float) -> None:
-    found = table(POINTS, RUNS, [192])[row]
-    assert found["mean"] == mean
-    assert found["deviation"] == pytest.approx(deviation, abs=0.005)
-    assert found["bound"] == pytest.approx(bound, abs=0.005)
-    assert found["largest_speedup_percent"] == pytest.approx(speedup, abs=0.006)
+    point = table(POINTS, RUNS, [192])[row]
+    assert point["mean"] == mean
+    assert point["deviation"] == pytest.approx(deviation, abs=0.005)
+    assert point["bound"] == pytest.approx(bound, abs=0.005)
+    assert point["largest_speedup_percent"] == pytest.approx(speedup, abs=0.006)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_the_published_checker_would_be_laxer() -> None:
 
 
 def test_faster_than_the_mean_is_paid_for() -> None:
-    found = check_convergence([15, 15, 15, 16, 16], 128, POINTS, RUNS)
-    assert found.factor == pytest.approx(15.75 / (46 / 3))
+    check = check_convergence([15, 15, 15, 16, 16], 128, POINTS, RUNS)
+    assert check.factor == pytest.approx(15.75 / (46 / 3))
     assert check_convergence([17] * 5, 128, POINTS, RUNS).factor == 1
 
 
@@ -81,9 +81,9 @@ def test_a_point_slower_than_the_line_around_it_is_pruned() -> None:
 
 def test_a_submission_is_checked_against_pruned_points() -> None:
     points = [ReferencePoint(batch, mean, 0.5, 8) for batch, mean in ((128, 10), (256, 20), (512, 20))]
-    found = check_convergence([14] * RUNS, 256, points, RUNS)
-    assert found.accepted
-    assert found.point is not None and found.point.interpolated
+    check = check_convergence([14] * RUNS, 256, points, RUNS)
+    assert check.accepted
+    assert check.point is not None and check.point.interpolated
 
 
 def test_olympic_mean_drops_the_ends() -> None:

@@ -36,19 +36,24 @@ def case_of(transport: str, ranks: int = 2) -> Any:
 def test_a_back_end_that_torch_lacks_is_told_with_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_backend_available", lambda backend: False)
     registry._probed.cache_clear()
-    found = registry.availability("transport", name)
+    availability = registry.availability("transport", name)
     registry._probed.cache_clear()
     why, advice = LACKING[name]
-    assert not found.available and why in found.why and torch.__version__ in found.why and advice in found.advice
+    assert (
+        not availability.available
+        and why in availability.why
+        and torch.__version__ in availability.why
+        and advice in availability.advice
+    )
 
 
 def test_nccl_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_backend_available", lambda backend: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     registry._probed.cache_clear()
-    found = registry.availability("transport", "nccl")
+    availability = registry.availability("transport", "nccl")
     registry._probed.cache_clear()
-    assert found.why == "there is no GPU that torch can use"
+    assert availability.why == "there is no GPU that torch can use"
 
 
 def test_a_case_with_such_a_back_end_is_not_runnable_here() -> None:
@@ -68,7 +73,7 @@ class Staged(Gloo):
 def test_results_come_back_from_the_memory_that_a_back_end_works_in() -> None:
     def body(context: RankContext) -> None:
         transport, rank = Staged.connect(context), context.rank
-        total, parts, whole, got = (
+        total, parts, gathered, received = (
             np.full(3, rank + 1, np.float32),
             np.zeros(1, np.float32),
             np.zeros(2, np.int64),
@@ -76,12 +81,12 @@ def test_results_come_back_from_the_memory_that_a_back_end_works_in() -> None:
         )
         transport.all_reduce(total).wait()
         transport.reduce_scatter(np.arange(2, dtype=np.float32), parts).wait()
-        transport.all_gather(np.array([rank + 7]), whole).wait()
-        transport.broadcast(told := np.full(2, rank, np.int32), 1).wait()
+        transport.all_gather(np.array([rank + 7]), gathered).wait()
+        transport.broadcast(broadcast := np.full(2, rank, np.int32), 1).wait()
         sent = transport.send(np.full(4, rank, np.uint8), 1 - rank)
-        transport.recv(got, 1 - rank).wait()
+        transport.recv(received, 1 - rank).wait()
         sent.wait()
-        assert [array.tolist() for array in (total, parts, whole, told, got)] == [
+        assert [array.tolist() for array in (total, parts, gathered, broadcast, received)] == [
             [3, 3, 3],
             [2 * rank],
             [7, 8],
@@ -94,19 +99,19 @@ def test_results_come_back_from_the_memory_that_a_back_end_works_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank", "nodes", "gpus", "place"), [(0, 1, 2, 0), (1, 1, 2, 1), (3, 2, 2, 1), (2, 2, 1, 0), (1, 1, 1, None)]
+    ("rank", "nodes", "gpus", "device"), [(0, 1, 2, 0), (1, 1, 2, 1), (3, 2, 2, 1), (2, 2, 1, 0), (1, 1, 1, None)]
 )
 def test_every_rank_of_a_node_takes_a_gpu_of_its_own(
-    rank: int, nodes: int, gpus: int, place: int | None, monkeypatch: pytest.MonkeyPatch
+    rank: int, nodes: int, gpus: int, device: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
     nccl = object.__new__(Nccl)
     nccl._torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: gpus, set_device=taken.append))
     context: Any = SimpleNamespace(rank=rank, world_size=2 * nodes, case=SimpleNamespace(nodes=nodes, interface="lo"))
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "")
-    if place is None:
+    if device is None:
         with pytest.raises(TransportError, match="rank 1 is number 2 here, and there are 1"):
             nccl.prepare(context)
     else:
         nccl.prepare(context)
-        assert taken == [place]
+        assert taken == [device]

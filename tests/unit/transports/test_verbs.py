@@ -65,8 +65,8 @@ def cluster(tmp_path: Path) -> Path:
 def test_an_ethernet_port_is_found_by_interface_or_device_with_its_routable_ipv4_gid(
     cluster: Path, interface: str
 ) -> None:
-    place = choose(interface, "10.77.0.1", cluster)
-    assert (place.port.name, place.gid and place.gid.index, place.gid and place.gid.ipv4) == (
+    address = choose(interface, "10.77.0.1", cluster)
+    assert (address.port.name, address.gid and address.gid.index, address.gid and address.gid.ipv4) == (
         "mlx5_0:1",
         3,
         "10.77.0.1",
@@ -74,14 +74,14 @@ def test_an_ethernet_port_is_found_by_interface_or_device_with_its_routable_ipv4
 
 
 def test_a_gid_that_is_named_is_taken_also_when_it_is_not_the_best(cluster: Path) -> None:
-    place = choose("mlx5_0:1:1", "10.77.0.1", cluster)
-    assert place.gid is not None and (place.gid.index, place.gid.ipv4) == (1, "")
+    address = choose("mlx5_0:1:1", "10.77.0.1", cluster)
+    assert address.gid is not None and (address.gid.index, address.gid.ipv4) == (1, "")
 
 
 def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: Path) -> None:
     for interface in ("mlx5_1", "ib0"):
-        place = choose(interface, "", cluster)
-        assert (place.port.name, place.port.lid, place.port.link_layer, place.port.netdevs) == (
+        address = choose(interface, "", cluster)
+        assert (address.port.name, address.port.lid, address.port.link_layer, address.port.netdevs) == (
             "mlx5_1:1",
             31,
             "InfiniBand",
@@ -90,7 +90,7 @@ def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: 
 
 
 @pytest.mark.parametrize(
-    ("interface", "said"),
+    ("interface", "message"),
     [
         (
             "eth9",
@@ -102,8 +102,8 @@ def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: 
         ("mlx5_0:1:8", "port mlx5_0:1 has no GID with index 8; its GIDs: 0 fe80"),
     ],
 )
-def test_what_does_not_exist_is_an_error_that_lists_what_does(cluster: Path, interface: str, said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_what_does_not_exist_is_an_error_that_lists_what_does(cluster: Path, interface: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         choose(interface, "", cluster)
 
 

@@ -11,15 +11,15 @@ from scaleproof.transports._waiting import wait_until
 LOOKS = 40
 
 
-def told(moved: list[int]) -> int:
+def reports_of_waiting(moved: list[int]) -> int:
     """How often the line of a rank changed while it waited for LOOKS looks; `moved` says what had moved at each
     sleep."""
-    words = memoryview(bytearray(LINE)).cast("q")
+    line = memoryview(bytearray(LINE)).cast("q")
     looks, sleeps, lines = itertools.count(), itertools.count(), []
 
     def sleep(seconds: float) -> None:
         next(sleeps)
-        lines.append(bytes(words.cast("b")))
+        lines.append(bytes(line.cast("b")))
 
     counter = iter(moved)
     last = [0]
@@ -28,14 +28,14 @@ def told(moved: list[int]) -> int:
         last[0] = next(counter, last[0])
         return last[0]
 
-    wait_until(lambda: next(looks) > LOOKS, lambda: None, 0, Post(words), 3, sleep, 0, so_far)
-    assert not any(struct.unpack(f"{LINE // 8}q", bytes(words.cast("b"))))
+    wait_until(lambda: next(looks) > LOOKS, lambda: None, 0, Post(line), 3, sleep, 0, so_far)
+    assert not any(struct.unpack(f"{LINE // 8}q", bytes(line.cast("b"))))
     return len(set(lines))
 
 
 def test_a_rank_that_only_waits_stands_still() -> None:
-    assert told([7] * LOOKS * 2) == 1
+    assert reports_of_waiting([7] * LOOKS * 2) == 1
 
 
 def test_a_rank_whose_bytes_move_while_it_waits_does_not() -> None:
-    assert told([0] * 6 + [1] * 10 + [2] * 100) == 3
+    assert reports_of_waiting([0] * 6 + [1] * 10 + [2] * 100) == 3
