@@ -17,7 +17,7 @@ EXAMPLE = "scaleproof calibrate --minutes 3"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument("--minutes", type=float, metavar="M", help="take about so long (default: about 3)")
     effort.add_argument(
@@ -29,54 +29,54 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     allocation_arguments(parser)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Measure, store, print."""
     from scaleproof.calibrate.calibration_run import COMPARISONS, comparisons_within
 
-    wanted = COMPARISONS if given.comparisons is None else given.comparisons
-    if given.minutes is not None:
-        wanted = comparisons_within(given.minutes)
-    if wanted < 1 or (given.minutes is not None and given.minutes <= 0):
+    comparisons = COMPARISONS if options.comparisons is None else options.comparisons
+    if options.minutes is not None:
+        comparisons = comparisons_within(options.minutes)
+    if comparisons < 1 or (options.minutes is not None and options.minutes <= 0):
         from scaleproof.spec.errors import SpecError
 
         raise SpecError("scaleproof calibrate: a calibration takes at least one comparison")
-    if given.show:
-        return _show(given)
-    return _dry_run(given, wanted) if given.dry_run else _measure(given, wanted)
+    if options.show:
+        return _show(options)
+    return _dry_run(options, comparisons) if options.dry_run else _measure(options, comparisons)
 
 
-def _measure(given: argparse.Namespace, comparisons: int) -> int:
+def _measure(options: argparse.Namespace, comparisons: int) -> int:
     """0 when every launch has a good record, else 1."""
     from scaleproof.calibrate.calibration_run import calibrate
     from scaleproof.launch.progress import progress_on_terminal
 
-    def say(text: str) -> None:
-        print(f"calibrate: {text}", file=sys.stderr, flush=True)
+    def print_progress(message: str) -> None:
+        print(f"calibrate: {message}", file=sys.stderr, flush=True)
 
     profile, outcome = calibrate(
-        given.results, comparisons, progress_on_terminal("calibrate"), say, nodes_of_run(given)
+        options.results, comparisons, progress_on_terminal("calibrate"), print_progress, nodes_of_run(options)
     )
     print_profile(profile)
-    print(given.results / "machines" / profile.machine / "profile.json")
+    print(options.results / "machines" / profile.machine / "profile.json")
     return 0 if outcome.complete else 1
 
 
-def _dry_run(given: argparse.Namespace, comparisons: int) -> int:
+def _dry_run(options: argparse.Namespace, comparisons: int) -> int:
     from scaleproof.calibrate.calibration_run import SIZE, plans, suite
-    from scaleproof.commands.run import dry_run
+    from scaleproof.commands.dry_run import dry_run
 
-    return dry_run(suite(), plans(comparisons), SIZE, given.results)
+    return dry_run(suite(), plans(comparisons), SIZE, options.results)
 
 
-def _show(given: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> int:
     """1 when this machine was never calibrated."""
     from scaleproof.record.digest import code_digest, machine_id
 
-    allocated = nodes_of_run(given)
+    allocated = nodes_of_run(options)
     machine = machine_id() if allocated is None else allocated.machine
-    profile = profile_of(machine, given.results)
+    profile = profile_of(machine, options.results)
     if profile is None:
-        print(f"machine {machine} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)
+        print(f"machine {machine} is not calibrated in {options.results}; type `scaleproof calibrate`", file=sys.stderr)
         return 1
     print_profile(profile)
     if profile.code != code_digest():
@@ -109,14 +109,14 @@ def _floor_row(floor: Floor) -> list[str]:
     from scaleproof.spec.units import format_bytes
     from scaleproof.stats.compare_arms import detectable
 
-    found = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
+    differences = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
     return [
         floor.metric,
         floor.program,
         "" if floor.nbytes is None else format_bytes(floor.nbytes),
         f"{floor.share:.1%}",
         f"{floor.spread:.1%}",
-        *found,
+        *differences,
     ]
 
 

@@ -12,7 +12,7 @@ EXAMPLE = "scaleproof collect das2016 throughput --size smoke -o results/tables/
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
     parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
     size_argument(parser)
@@ -23,21 +23,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write the table, print its path."""
     from scaleproof.claims.metrics import suite_metrics, suite_metrics_version
     from scaleproof.record.stops import decided_plan, read_stops
     from scaleproof.record.table import collect, write_table
     from scaleproof.spec.suite import load_suite
 
-    size = size_of(given)
-    suite = load_suite(given.suite, given.suites)
-    launches = decided_plan(given.results, suite, given.experiment, size)
-    stops = read_stops(given.results, suite.name, given.experiment, size)
+    size = size_of(options)
+    suite = load_suite(options.suite, options.suites)
+    launches = decided_plan(options.results, suite, options.experiment, size)
+    stops = read_stops(options.results, suite.name, options.experiment, size)
     metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
-    output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
+    output = options.output or options.results / "tables" / f"{suite.name}.{options.experiment}.{size}.parquet"
     write_table(
-        collect(launches, open_store(given.results, many=True), metrics, stops, suite_metrics_version(suite.folder)),
+        collect(launches, open_store(options.results, many=True), metrics, stops, suite_metrics_version(suite.folder)),
         output,
     )
     print(output)

@@ -67,7 +67,7 @@ def allocation_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def nodes_of_run(given: argparse.Namespace) -> AllocatedNodes | None:
+def nodes_of_run(options: argparse.Namespace) -> AllocatedNodes | None:
     """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
     import os
 
@@ -75,11 +75,11 @@ def nodes_of_run(given: argparse.Namespace) -> AllocatedNodes | None:
     from scaleproof.launch.nodes.requested_nodes import NodeOptions, requested_allocation
 
     allocation = requested_allocation(
-        NodeOptions(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ
+        NodeOptions(options.hosts, options.launcher, options.interface, options.rendezvous), os.environ
     )
     if allocation is None:
         return None
-    allocated = discover_nodes(allocation, given.results)
+    allocated = discover_nodes(allocation, options.results)
     print(allocated.words, flush=True)
     return allocated
 
@@ -91,13 +91,13 @@ def results_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def size_of(arguments: argparse.Namespace) -> str:
+def size_of(options: argparse.Namespace) -> str:
     """The requested size; SpecError with the nearest one if it is unknown."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
     from scaleproof.spec.suite import SIZES
 
-    size: str = arguments.size
+    size: str = options.size
     if size not in SIZES:
         raise SpecError(f"unknown size {size!r}; {nearest(size, list(SIZES))}")
     return size

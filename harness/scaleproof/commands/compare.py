@@ -33,7 +33,7 @@ COLOURS = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument(
         "a", metavar="A", help="the base: a results folder, case or launch, or @KEY:VALUE,... of --results"
     )
@@ -63,57 +63,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the comparison; 1 when --fail-on finds what it looks for."""
     from scaleproof.compare.comparison import Question, build
     from scaleproof.compare.side_selection import select
 
     opened = functools.cache(functools.partial(open_store, many=True))
-    a, b = (select(text, given.results, opened) for text in (given.a, given.b))
-    found = build(a, b, Question(tuple(given.metric), given.across_machines, suites=given.suites))
-    if given.json:
-        print(found.model_dump_json(indent=1))
+    a, b = (select(text, options.results, opened) for text in (options.a, options.b))
+    comparison = build(a, b, Question(tuple(options.metric), options.across_machines, suites=options.suites))
+    if options.json:
+        print(comparison.model_dump_json(indent=1))
     else:
-        _print(found)
-    if given.page:
+        _print(comparison)
+    if options.page:
         from scaleproof.report.compare import write
 
-        print(f"page: {write(given.page, found)}", file=sys.stderr)
-    if given.summary:
+        print(f"page: {write(options.page, comparison)}", file=sys.stderr)
+    if options.summary:
         from scaleproof.report.compare_summary import summary
 
-        with given.summary.open("a") as file:
-            file.write(summary(found))
-    return _gate(found) if given.fail_on else 0
+        with options.summary.open("a") as file:
+            file.write(summary(comparison))
+    return _gate(comparison) if options.fail_on else 0
 
 
-def _gate(found: Comparison) -> int:
+def _gate(comparison: Comparison) -> int:
     """Exit code of `--fail-on regression`."""
     from scaleproof.spec.errors import SpecError
 
-    if found.outcome == "undecided":
-        raise SpecError(found.outcome_why)
-    return int(found.outcome == "regression")
+    if comparison.outcome == "undecided":
+        raise SpecError(comparison.outcome_why)
+    return int(comparison.outcome == "regression")
 
 
-def _print(found: Comparison) -> None:
-    print(f"A (base): {_side(found.a)}\nB:        {_side(found.b)}\n")
-    for pair in found.pairs:
-        _print_pair(pair, found.confidence)
-    for row in found.unpaired:
+def _print(comparison: Comparison) -> None:
+    print(f"A (base): {_side(comparison.a)}\nB:        {_side(comparison.b)}\n")
+    for pair in comparison.pairs:
+        _print_pair(pair, comparison.confidence)
+    for row in comparison.unpaired:
         print(f"not compared: {row.title}\n  case {row.case} of {row.side}: {row.reason}\n")
-    if found.environment:
+    if comparison.environment:
         marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
-        around = [
+        rows = [
             [row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]]
-            for row in found.environment
+            for row in comparison.environment
         ]
-        print_table(["environment", "name", "A", "B", "may explain a difference"], around)
-    elif found.pairs:
+        print_table(["environment", "name", "A", "B", "may explain a difference"], rows)
+    elif comparison.pairs:
         print("environment: no difference\n")
-    for warning in found.warnings:
+    for warning in comparison.warnings:
         print(f"warning {warning.code}: {warning.message}")
-    print(_summary(found))
+    print(_summary(comparison))
 
 
 def _print_pair(pair: PairOut, confidence: float) -> None:
@@ -161,27 +161,27 @@ def _row(row: Row) -> Sequence[str | Text]:
     return [name, a, b, unit + arrow, *numbers, count, finding]
 
 
-def _summary(found: Comparison) -> str:
-    rows = len(found.rows)
-    counted = ", ".join(f"{count} {change}" for change, count in found.counts.items() if count)
+def _summary(comparison: Comparison) -> str:
+    rows = len(comparison.rows)
+    counted = ", ".join(f"{count} {change}" for change, count in comparison.counts.items() if count)
     tested = (
-        f"{found.tests} tests, p adjusted for all of them (Benjamini-Hochberg)"
-        if found.tests
+        f"{comparison.tests} tests, p adjusted for all of them (Benjamini-Hochberg)"
+        if comparison.tests
         else "no test: too few launches"
     )
     return (
-        f"{len(found.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {found.regressions or 'no'} "
-        f"regression{'s' if found.regressions > 1 else ''}"
+        f"{len(comparison.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {comparison.regressions or 'no'} "
+        f"regression{'s' if comparison.regressions > 1 else ''}"
     )
 
 
 def _side(side: SideOut) -> str:
-    lost = f", {side.failed} failed" if side.failed else ""
-    lost += f", {side.not_runnable} not runnable" if side.not_runnable else ""
-    where = f"machine {', '.join(side.machines)}; code {'; '.join(side.codes)}; from {side.first} to {side.last}"
+    failures = f", {side.failed} failed" if side.failed else ""
+    failures += f", {side.not_runnable} not runnable" if side.not_runnable else ""
+    origin = f"machine {', '.join(side.machines)}; code {'; '.join(side.codes)}; from {side.first} to {side.last}"
     return (
-        f"{side.given or side.results}: {side.ok} good launches{lost} of {side.cases} "
-        f"case{'s' if side.cases != 1 else ''}; {where}"
+        f"{side.given or side.results}: {side.ok} good launches{failures} of {side.cases} "
+        f"case{'s' if side.cases != 1 else ''}; {origin}"
     )
 
 

@@ -28,7 +28,7 @@ SUITE, EXPERIMENT = "micro", "costs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument(
         "suite",
         metavar="SUITE",
@@ -49,26 +49,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--show", action="store_true", help="print what is known of this machine; fit nothing")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Fit, store, print; with --show 1 when nothing was fitted here."""
-    if given.show:
-        return _show(given)
+    if options.show:
+        return _show(options)
     from scaleproof.calibrate.measured_costs import fit_costs
     from scaleproof.calibrate.measured_jitter import fit_jitter
     from scaleproof.simulate.jitter_model import write_jitter
     from scaleproof.spec.suite import load_suite
 
-    size = size_of(given)
-    suite = load_suite(given.suite, given.suites)
-    cases = suite.experiment(given.experiment).size(size).cases
-    jitter = fit_jitter(suite, given.experiment, size, open_store(given.results))
+    size = size_of(options)
+    suite = load_suite(options.suite, options.suites)
+    cases = suite.experiment(options.experiment).size(size).cases
+    jitter = fit_jitter(suite, options.experiment, size, open_store(options.results))
     if jitter is not None:
         print(jitter_line(jitter))
-        print(write_jitter(given.results, jitter))
+        print(write_jitter(options.results, jitter))
     if jitter is not None and not any(case.program in ("transfer", "collective") for case in cases):
         return 0
-    for costs in fit_costs(suite, given.experiment, size, open_store(given.results)):
-        _store(given.results, costs)
+    for costs in fit_costs(suite, options.experiment, size, open_store(options.results)):
+        _store(options.results, costs)
     return 0
 
 
@@ -76,11 +76,11 @@ def _store(results: Path, costs: Costs) -> None:
     """And print; costs of a larger size stay."""
     from scaleproof.simulate.cost_file import write_costs
 
-    if (kept := _larger(results, costs)) is not None:
-        again = f"`scaleproof fit {kept.suite} {kept.experiment} --size {kept.size}` makes them anew"
+    if (larger := _larger(results, costs)) is not None:
+        refit = f"`scaleproof fit {larger.suite} {larger.experiment} --size {larger.size}` makes them anew"
         print(
-            f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, "
-            f"fitted {kept.fitted_at}); {again}"
+            f"kept the costs that the same code measured at size {larger.size} ({larger.suite} {larger.experiment}, "
+            f"fitted {larger.fitted_at}); {refit}"
         )
         return
     path = write_costs(results, costs)
@@ -93,43 +93,44 @@ def _larger(results: Path, costs: Costs) -> Costs | None:
     from scaleproof.simulate.cost_file import read_costs
     from scaleproof.spec.suite import SIZES
 
-    known = read_costs(results, costs.machine)
-    if known is None or known.code != costs.code:
+    stored = read_costs(results, costs.machine)
+    if stored is None or stored.code != costs.code:
         return None
-    return known if SIZES.index(known.size) > SIZES.index(costs.size) else None
+    return stored if SIZES.index(stored.size) > SIZES.index(costs.size) else None
 
 
-def _show(given: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> int:
     from scaleproof.record.digest import code_digest, machine_id
     from scaleproof.simulate.cost_file import read_costs
     from scaleproof.simulate.jitter_model import read_jitter
 
-    costs = read_costs(given.results, machine_id())
+    costs = read_costs(options.results, machine_id())
     if costs is None:
         print(
-            f"nothing was fitted for machine {machine_id()} in {given.results}; type `scaleproof fit`", file=sys.stderr
+            f"nothing was fitted for machine {machine_id()} in {options.results}; type `scaleproof fit`",
+            file=sys.stderr,
         )
         return 1
     print_costs(costs)
-    if (jitter := read_jitter(given.results, machine_id())) is not None:
+    if (jitter := read_jitter(options.results, machine_id())) is not None:
         print(jitter_line(jitter))
     if costs.code != code_digest():
         print("the measuring code has changed since these launches")
     return 0
 
 
-def jitter_line(found: FittedJitter) -> str:
+def jitter_line(jitter: FittedJitter) -> str:
     """How unevenly ranks compute."""
-    between = "no launch of two ranks" if found.rank_sigma is None else f"{found.rank_sigma:.2%} between ranks"
+    between = "no launch of two ranks" if jitter.rank_sigma is None else f"{jitter.rank_sigma:.2%} between ranks"
     late = (
-        f"{found.straggler_share:.2%} of steps {found.straggler_factor:.3g} times as long"
-        if found.straggler_share
+        f"{jitter.straggler_share:.2%} of steps {jitter.straggler_factor:.3g} times as long"
+        if jitter.straggler_share
         else "no stragglers"
     )
-    where = f"{found.suite} {found.experiment} {found.size}, {found.steps} steps"
+    source = f"{jitter.suite} {jitter.experiment} {jitter.size}, {jitter.steps} steps"
     return (
-        f"computing differs by {found.step_sigma:.2%} from step to step, {between}, {late} ({where}; "
-        f"{found.beyond:.1%} beyond what holds 95 %)"
+        f"computing differs by {jitter.step_sigma:.2%} from step to step, {between}, {late} ({source}; "
+        f"{jitter.beyond:.1%} beyond what holds 95 %)"
     )
 
 
@@ -149,23 +150,28 @@ def print_costs(costs: Costs) -> None:
         "gamma (ns/B)",
         "rounds, worst error",
     ]
-    print_table(columns, [row for found in costs.transports for row in _rows(found)], title)
+    print_table(columns, [row for cost in costs.transports for row in _rows(cost)], title)
 
 
-def _rows(found: TransportCost) -> list[list[str]]:
-    where = (
-        found.fabric
-        + (f", {found.link_mbit:g} Mbit/s" if found.link_mbit else "")
-        + (f", {found.link_delay_ms:g} ms" if found.link_delay_ms else "")
+def _rows(cost: TransportCost) -> list[list[str]]:
+    network = (
+        cost.fabric
+        + (f", {cost.link_mbit:g} Mbit/s" if cost.link_mbit else "")
+        + (f", {cost.link_delay_ms:g} ms" if cost.link_delay_ms else "")
     )
     rows = [
-        [found.arm, where, "one message", *row, "", ""] for row in (_segments(found.transfer) if found.transfer else [])
+        [cost.arm, network, "one message", *row, "", ""] for row in (_segments(cost.transfer) if cost.transfer else [])
     ]
-    for one in found.all_reduces:
+    for all_reduce in cost.all_reduces:
         reduced = (
-            [_value(one.rounds.gamma_s_per_byte, 1e9), _error(one.rounds.fit)] if one.rounds else ["no ping-pong", ""]
+            [_value(all_reduce.rounds.gamma_s_per_byte, 1e9), _error(all_reduce.rounds.fit)]
+            if all_reduce.rounds
+            else ["no ping-pong", ""]
         )
-        rows += [[found.arm, where, f"all-reduce, {one.ranks} ranks", *row, *reduced] for row in _segments(one.call)]
+        rows += [
+            [cost.arm, network, f"all-reduce, {all_reduce.ranks} ranks", *row, *reduced]
+            for row in _segments(all_reduce.call)
+        ]
     return rows
 
 
@@ -189,13 +195,13 @@ def _segments(line: LineCost) -> list[list[str]]:
     return rows
 
 
-def _value(found: Parameter, scale: float) -> str:
+def _value(parameter: Parameter, scale: float) -> str:
     interval = (
-        f" [{found.low * scale:.3g}, {found.high * scale:.3g}]"
-        if found.low is not None and found.high is not None
+        f" [{parameter.low * scale:.3g}, {parameter.high * scale:.3g}]"
+        if parameter.low is not None and parameter.high is not None
         else ""
     )
-    return f"{found.value * scale:.4g}{interval}"
+    return f"{parameter.value * scale:.4g}{interval}"
 
 
 def _error(fit: Fit) -> str:

@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("what", metavar="suite", choices=["suite"], help="the word 'suite'")
     parser.add_argument("name", metavar="NAME", help="small letters, digits and _; also the folder's name")
     parser.add_argument(
@@ -25,22 +25,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Copy the template under the new name; nothing that exists is touched."""
     from scaleproof.spec.errors import SpecError
 
-    if not _NAME.fullmatch(given.name):
+    if not _NAME.fullmatch(options.name):
         raise SpecError(
-            f"{given.name!r} is no name for a suite; use small letters, digits and _, beginning with a letter"
+            f"{options.name!r} is no name for a suite; use small letters, digits and _, beginning with a letter"
         )
-    folder = given.path.expanduser() / given.name
+    folder = options.path.expanduser() / options.name
     if folder.exists():
         raise SpecError(f"{folder}: exists already")
-    draft = folder.with_name(f".{given.name}.draft")
+    draft = folder.with_name(f".{options.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for source in sorted(TEMPLATE.iterdir()):
-        text = source.read_text().replace("suites/_template", str(folder)).replace("_template", given.name)
+        text = source.read_text().replace("suites/_template", str(folder)).replace("_template", options.name)
         (draft / source.name).write_text(text)
     draft.rename(folder)
     print(

@@ -23,25 +23,25 @@ EXAMPLE = "scaleproof judge das2016 --size smoke"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("suite", metavar="SUITE", nargs="?", help="a suite's name or folder (default: all)")
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write each suite's verdicts and print them as a table."""
-    size = size_of(given)
-    chosen = suites_of(given.suite, given.suites)
+    size = size_of(options)
+    chosen = suites_of(options.suite, options.suites)
 
     from scaleproof.claims.claims_file import write_claims
     from scaleproof.claims.judge import judge_suite
 
-    store = open_store(given.results, many=True)
+    store = open_store(options.results, many=True)
     judged = {suite.name: judge_suite(suite, size, store) for suite in chosen}
     for name, results in judged.items():
-        path = given.results / "claims" / f"{name}.{size}.json"
+        path = options.results / "claims" / f"{name}.{size}.json"
         write_claims(path, results)
         rows = [_row(result) for result in results if result.kind != "context"]
         hidden = len(results) - len(rows)

@@ -16,7 +16,7 @@ EXAMPLE = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("suite", metavar="SUITE", help="a suite's name, as the image has it")
     parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
     size_argument(parser)
@@ -47,16 +47,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print it."""
     from scaleproof.launch.manifests import KINDS, ManifestOptions, render
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
     from scaleproof.spec.suite import load_suite
 
-    if given.kind not in KINDS:
-        raise SpecError(f"unknown kind {given.kind!r}; {nearest(given.kind, list(KINDS))}")
+    if options.kind not in KINDS:
+        raise SpecError(f"unknown kind {options.kind!r}; {nearest(options.kind, list(KINDS))}")
     names = ("kind", "image", "namespace", "name", "nodes", "gpus", "claim", "secret")
-    options = ManifestOptions(**{name: getattr(given, name) for name in names})
-    print(render(load_suite(given.suite, given.suites), given.experiment, size_of(given), options), end="")
+    manifest_options = ManifestOptions(**{name: getattr(options, name) for name in names})
+    print(
+        render(load_suite(options.suite, options.suites), options.experiment, size_of(options), manifest_options),
+        end="",
+    )
     return 0

@@ -12,20 +12,20 @@ EXAMPLE = "scaleproof list das2016"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("suite", metavar="SUITE", nargs="?", help="one suite's name or folder (default: all)")
     suites_argument(parser)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """A row per experiment. A suite with a mistake is named on stderr and the others are still listed."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite import list_suites, load_suite
 
     rows, mistakes = [], 0
-    for name in [given.suite] if given.suite else list_suites(given.suites):
+    for name in [options.suite] if options.suite else list_suites(options.suites):
         try:
-            suite = load_suite(name if isinstance(name, str) else name.absolute(), given.suites)
+            suite = load_suite(name if isinstance(name, str) else name.absolute(), options.suites)
         except SpecError as mistake:
             print(mistake, file=sys.stderr)
             mistakes += 1

@@ -1,6 +1,6 @@
 """Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency and
-exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. A table on the
-terminal and a picture; every number is simulated and has an interval.
+exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. It prints a table
+and draws a picture; every number is simulated and has an interval.
 
 A node computes as fast as `scaleproof profile` measured here, or with a share of a peak rate (--profile or --peak, with
 --efficiency). Messages cost what `scaleproof fit` measured here, or stated ranges. Start with the first example, then
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from scaleproof.commands.common import results_argument
 
 if TYPE_CHECKING:
-    from scaleproof.commands.predict_question import Asked
+    from scaleproof.commands.predict_question import PredictionRequest
     from scaleproof.simulate.predicted_scaling import Point
 
 HELP = "how a training would scale on your network and cluster: a table and a picture"
@@ -32,7 +32,32 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
+    _workload_arguments(parser)
+    _cluster_arguments(parser)
+    _compute_arguments(parser)
+    _exchange_arguments(parser)
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="efficiency below which more nodes do not pay (default: 0.5)",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="the picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: a PNG here)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="for machines: one JSON object on stdout; no picture without --out"
+    )
+    results_argument(parser)
+
+
+def _workload_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workload",
         required=True,
@@ -44,6 +69,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHAPE",
         help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas",
     )
+    parser.add_argument("--image-side", type=int, metavar="N", help="pixels of a side, to reduce a network of ours")
+    parser.add_argument(
+        "--width", type=float, default=1.0, metavar="F", help="share of its hidden features that is kept (default: 1)"
+    )
+
+
+def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fabric",
         "--cluster",
@@ -60,7 +92,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
-        "--minibatch", type=int, metavar="N", help="of all nodes together, however many there are (strong scaling)"
+        "--minibatch",
+        type=int,
+        metavar="N",
+        help="samples of all nodes together, at any number of nodes (strong scaling)",
     )
     size.add_argument(
         "--per-node",
@@ -70,19 +105,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="samples of each node: the minibatch grows (weak scaling; default: 32)",
     )
+
+
+def _compute_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NODE_TYPE",
         help="a node type of clusters/nodes.yaml (default: this machine, as `scaleproof profile` measured it)",
     )
-    parser.add_argument("--peak", type=float, metavar="TFLOPS", help="or the peak rate of a node of yours, TFLOP/s")
+    parser.add_argument("--peak", type=float, metavar="TFLOPS", help="instead: the peak rate of your node, TFLOP/s")
     parser.add_argument(
         "--efficiency",
         metavar="LOW..HIGH",
-        help="share of the peak rate that computing reaches; the intervals hold all of it",
+        help="share of the peak rate that computing reaches; the intervals cover all of the range",
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this machine's profile (default: 1)")
-    parser.add_argument("--transport", default="tcp", metavar="NAME", help="(default: tcp)")
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads in this machine's profile (default: 1)"
+    )
+
+
+def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--transport", default="tcp", metavar="NAME", help="how bytes move (default: tcp)")
     parser.add_argument(
         "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: ring, or what the library has)"
     )
@@ -100,76 +143,58 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="parameter servers, on the first nodes (default: one on every node)",
     )
     parser.add_argument(
-        "--bucket-mib", type=float, default=25.0, metavar="MIB", help="gradients that travel together (default: 25)"
-    )
-    parser.add_argument("--image-side", type=int, metavar="N", help="pixels of a side, to reduce a network of ours")
-    parser.add_argument(
-        "--width", type=float, default=1.0, metavar="F", help="factor of its hidden features (default: 1)"
-    )
-    parser.add_argument(
-        "--least",
+        "--bucket-mib",
         type=float,
-        default=0.5,
-        metavar="SHARE",
-        help="efficiency below which a node does not pay any more (default: 0.5)",
+        default=25.0,
+        metavar="MIB",
+        help="gradients that are exchanged in one call (default: 25)",
     )
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help="the picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: a PNG here)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="for machines: one JSON object on stdout; no picture without --out"
-    )
-    results_argument(parser)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Predict, print, draw."""
     from scaleproof.commands.predict_output import machine_form, picture, print_prediction
-    from scaleproof.commands.predict_question import asked
+    from scaleproof.commands.predict_question import prediction_request
     from scaleproof.spec.errors import SpecError
 
-    if not 0 < given.least < 1:
-        raise SpecError(f"--least {given.least:g}: a share of ideal scaling, between 0 and 1")
-    paths = _paths(given)
-    found = asked(given)
-    points = _points(found)
-    useful = found.question.useful(found.nodes, given.least)
-    if given.json:
-        print(json.dumps(machine_form(given, found, points, useful), indent=2))
+    if not 0 < options.least < 1:
+        raise SpecError(f"--least {options.least:g}: a share of ideal scaling, between 0 and 1")
+    paths = _paths(options)
+    request = prediction_request(options)
+    points = _points(request)
+    useful = request.question.useful(request.nodes, options.least)
+    if options.json:
+        print(json.dumps(machine_form(options, request, points, useful), indent=2))
     else:
-        print_prediction(given, found, points, useful)
+        print_prediction(options, request, points, useful)
     if paths:
         from scaleproof.report.figures.prediction import save
 
-        save(picture(given, found, points, useful), paths)
-        print(*paths, file=sys.stderr if given.json else sys.stdout)
+        save(picture(options, request, points, useful), paths)
+        print(*paths, file=sys.stderr if options.json else sys.stdout)
     return 0
 
 
-def _points(found: Asked) -> list[Point]:
+def _points(request: PredictionRequest) -> list[Point]:
     """The prediction for each number of nodes; the terminal shows the progress."""
     from rich.console import Console
 
     points = []
     with Console(stderr=True).status("") as status:
-        for nodes in found.nodes:
+        for nodes in request.nodes:
             status.update(f"predicting {nodes} node{'s' if nodes > 1 else ''}")
-            points.append(found.question.point(nodes))
+            points.append(request.question.point(nodes))
     return points
 
 
-def _paths(given: argparse.Namespace) -> list[Path]:
+def _paths(options: argparse.Namespace) -> list[Path]:
     """Files of the picture; SpecError for a format that is not supported."""
     from scaleproof.spec.errors import SpecError
 
-    name = "-".join((given.workload.rpartition(":")[2], Path(given.fabric).stem, given.transport))
-    if given.out is None:
-        return [] if given.json else [Path(f"{name}.png")]
-    out: Path = given.out
+    name = "-".join((options.workload.rpartition(":")[2], Path(options.fabric).stem, options.transport))
+    if options.out is None:
+        return [] if options.json else [Path(f"{name}.png")]
+    out: Path = options.out
     if not out.suffix or out.is_dir():
         return [out / f"{name}{suffix}" for suffix in SUFFIXES[:2]]
     if out.suffix not in SUFFIXES:

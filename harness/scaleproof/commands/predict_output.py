@@ -11,12 +11,12 @@ from scaleproof.commands.common import print_table
 
 if TYPE_CHECKING:
     from scaleproof.claims.claims_file import Label
-    from scaleproof.commands.predict_question import Asked
+    from scaleproof.commands.predict_question import PredictionRequest
     from scaleproof.report.figures.prediction import PredictionPicture
     from scaleproof.simulate.predicted_scaling import Point, Range, Useful
 
 WIDE = 132
-"""Columns of a terminal in which a value and its interval stand beside each other, and all columns."""
+"""Width of a terminal, in characters, from which the table has all columns and intervals beside their values."""
 HINTS = {
     "link": "a faster --fabric, a smaller network, or more samples a node (--per-node) would help most",
     "latency": "fewer, larger messages (--bucket-mib) or --collective halving_doubling would help most",
@@ -26,11 +26,25 @@ HINTS = {
 }
 
 
-def print_prediction(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> None:
-    """The table for a terminal, the verdict, and what it rests on."""
-    question, network = found.question, found.question.network
-    print(f"{_size(found)}; {_scaling(found)}")
-    print(f"a node: {found.compute}; {found.fabric}; {_exchange(given, found)}")
+def print_prediction(
+    options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
+) -> None:
+    """The table for a terminal, the verdict, and what both rest on."""
+    print(f"{_size(request)}; {_scaling(request)}")
+    print(f"a node: {request.compute}; {request.fabric}; {_exchange(options, request)}")
+    _print_points(points)
+    print(_verdict(points, useful))
+    last = points[-1]
+    print(
+        "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
+        f"{last.nodes} nodes {HINTS[last.binds]}"
+    )
+    _print_evidence(options, request)
+    _print_remarks(request, points)
+
+
+def _print_points(points: list[Point]) -> None:
+    """One row per number of nodes; a narrow terminal gets no speed-up, since the efficiency implies it."""
     columns = [
         "nodes",
         "samples a node",
@@ -41,55 +55,57 @@ def print_prediction(given: argparse.Namespace, found: Asked, points: list[Point
         "exposed (ms) ↓",
         "binds",
     ]
-    narrow = sys.stdout.isatty() and get_terminal_size().columns < WIDE
-    rows = [columns, *(_row(point, "\n" if narrow else " ") for point in points)]
-    shown, *rows = [[*row[:4], *row[5:]] for row in rows] if narrow else rows  # efficiency says the same as speed-up
-    print_table(shown, rows)
-    print(_verdict(points, useful))
-    last = points[-1]
-    print(
-        "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
-        f"{last.nodes} nodes {HINTS[last.binds]}"
-    )
-    label = _label(given, found)
-    print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {question.costs.source}")
-    for line in label.why if label else ():
-        print(f"  {label.words if label else ''}: {line}")
-    for words in question.costs.assumed:
-        print(f"  assumed: {words}")
+    is_narrow = sys.stdout.isatty() and get_terminal_size().columns < WIDE
+    table = [columns, *(_row(point, "\n" if is_narrow else " ") for point in points)]
+    if is_narrow:
+        table = [[*row[:4], *row[5:]] for row in table]
+    header, *rows = table
+    print_table(header, rows)
+
+
+def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> None:
+    costs, label = request.question.costs, _label(options, request)
+    print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {costs.source}")
+    for reason in label.why if label else ():
+        print(f"  {label.words if label else ''}: {reason}")
+    for assumption in costs.assumed:
+        print(f"  assumed: {assumption}")
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
-        + (" and all of --efficiency" if given.efficiency else "")
+        + (" and all of --efficiency" if options.efficiency else "")
     )
-    if found.left_out:
-        print(
-            f"  left out: {', '.join(map(str, found.left_out))} nodes do not divide a minibatch of {question.minibatch}"
-        )
-    if found.unused:
-        named = ", ".join([*found.unused[:3], *(["..."] if len(found.unused) > 3 else [])])
-        print(f"  not exchanged: {len(found.unused)} parameters that the forward pass does not use ({named})")
-    if largest := _much_memory(network, points):
-        print(f"  {largest}")
 
 
-def _label(given: argparse.Namespace, found: Asked) -> Label | None:
-    """What suite validation says of such predictions on this machine, at the largest number of nodes; None where
+def _print_remarks(request: PredictionRequest, points: list[Point]) -> None:
+    """Requested nodes that were left out, unused parameters, and memory."""
+    if request.left_out:
+        counts = ", ".join(map(str, request.left_out))
+        print(f"  left out: {counts} nodes do not divide a minibatch of {request.question.minibatch}")
+    if request.unused:
+        names = ", ".join([*request.unused[:3], *(["..."] if len(request.unused) > 3 else [])])
+        print(f"  not exchanged: {len(request.unused)} parameters that the forward pass does not use ({names})")
+    if remark := _memory_remark(request.question.network, points):
+        print(f"  {remark}")
+
+
+def _label(options: argparse.Namespace, request: PredictionRequest) -> Label | None:
+    """What suite validation says about such predictions on this machine, for the largest number of nodes; None if
     nothing is exchanged."""
     from scaleproof.claims.evidence_labels import Findings
     from scaleproof.record.digest import code_digest, machine_id
 
-    costs = "fitted" if found.question.costs.source.startswith("fitted") else "stated"
-    case = found.question.case(found.nodes[-1])
-    # not parsed anew: a module of the user's own is in no registry
+    costs = "fitted" if request.question.costs.source.startswith("fitted") else "stated"
+    case = request.question.case(request.nodes[-1])
+    # The case is copied, not parsed again: a user's own module is in no registry.
     fabric = case.fabric_options.model_copy(update={"costs": costs})
     case = case.model_copy(update={"fabric_options": fabric})
-    return Findings.read(given.results).of(case, "simulated", machine_id(), code_digest(case.fabric))
+    return Findings.read(options.results).of(case, "simulated", machine_id(), code_digest(case.fabric))
 
 
-def _size(found: Asked) -> str:
+def _size(request: PredictionRequest) -> str:
     from scaleproof.spec.units import format_bytes
 
-    network = found.question.network
+    network = request.question.network
     flop = network.forward_flop
     amount = f"{flop / 1e9:.3g} G" if flop >= 1e8 else f"{flop / 1e6:.3g} M"
     return (
@@ -98,8 +114,8 @@ def _size(found: Asked) -> str:
     )
 
 
-def _scaling(found: Asked) -> str:
-    question = found.question
+def _scaling(request: PredictionRequest) -> str:
+    question = request.question
     return (
         f"minibatch {question.minibatch} over all nodes"
         if question.minibatch is not None
@@ -107,46 +123,44 @@ def _scaling(found: Asked) -> str:
     )
 
 
-def _exchange(given: argparse.Namespace, found: Asked) -> str:
-    case = found.question.case(found.nodes[-1])
+def _exchange(options: argparse.Namespace, request: PredictionRequest) -> str:
+    case = request.question.case(request.nodes[-1])
     how = f"{case.strategy} over {case.transport}" + (
         f", {case.collective}" if not case.strategy.endswith("server") else ""
     )
     servers = (
         f", {case.value('strategy.servers') or 'as many as nodes'} servers"
         if case.plugin("strategy").has_servers
-        else f", buckets of {given.bucket_mib:g} MiB"
+        else f", buckets of {options.bucket_mib:g} MiB"
     )
     return how + servers
 
 
-def _row(point: Point, apart: str) -> list[str]:
-    """`apart`: between a value and its interval."""
+def _row(point: Point, separator: str) -> list[str]:
+    """`separator` stands between a value and its interval."""
     efficiency = point.efficiency
-    step, exposed = (_ranged(time.over(1e-3), apart) for time in (point.step_s, point.exposed_s))
-    comma = ", " if apart == " " else ","
-    speedup, share = (
-        _ranged(point.speedup, apart),
-        f"{efficiency.value:.0%}{apart}[{efficiency.low:.0%}{comma}{efficiency.high:.0%}]",
-    )
+    step, exposed = (_with_interval(time.over(1e-3), separator) for time in (point.step_s, point.exposed_s))
+    comma = ", " if separator == " " else ","
+    speedup = _with_interval(point.speedup, separator)
+    share = f"{efficiency.value:.0%}{separator}[{efficiency.low:.0%}{comma}{efficiency.high:.0%}]"
     if point.nodes == 1:
         speedup, share, exposed = "1", "100%", "–"
     binds = f"{point.binds} {point.gains[point.binds]:.0%}"
-    return [str(point.nodes), str(point.batch), step, _ranged(point.throughput, apart), speedup, share, exposed, binds]
+    throughput = _with_interval(point.throughput, separator)
+    return [str(point.nodes), str(point.batch), step, throughput, speedup, share, exposed, binds]
 
 
-def _ranged(found: Range, apart: str) -> str:
-    """For a terminal: digits in a row."""
+def _with_interval(estimate: Range, separator: str) -> str:
+    """Digits are not grouped, as a terminal's fonts lack the narrow space."""
     from scaleproof.report.numbers import NARROW, bracket, significant
 
-    interval = bracket(found.low, found.high)
-    return f"{significant(found.value)}{apart}{interval.replace(', ', ',') if apart != ' ' else interval}".replace(
-        NARROW, ""
-    )
+    interval = bracket(estimate.low, estimate.high)
+    interval = interval if separator == " " else interval.replace(", ", ",")
+    return f"{significant(estimate.value)}{separator}{interval}".replace(NARROW, "")
 
 
 def _verdict(points: list[Point], useful: Useful) -> str:
-    """The sentence that the reader came for."""
+    """Up to how many nodes the efficiency suffices."""
     least = f"{useful.least:.0%} efficiency"
     if not useful.value:
         return f"worth it: not even {points[0].nodes} nodes reach {least}"
@@ -161,22 +175,22 @@ def _verdict(points: list[Point], useful: Useful) -> str:
     )
 
 
-def _much_memory(network: Any, points: list[Point]) -> str:
-    """A word on what no time says: a node that could not hold its samples."""
+def _memory_remark(network: Any, points: list[Point]) -> str:
+    """A warning when the samples of a node need more memory than many nodes have; the prediction ignores memory."""
     from math import prod
 
     from scaleproof.spec.units import format_bytes
 
     values = sum(prod(layer.output_shape) for layer in network.layers)
     needed = 4 * (3 * network.parameters + 2 * values * points[0].batch)
-    return (
-        f"memory is not looked at: {points[0].batch} samples on a node need about {format_bytes(needed)}"
-        if needed > 16 * 2**30
-        else ""
-    )
+    if needed <= 16 * 2**30:
+        return ""
+    return f"memory is not looked at: {points[0].batch} samples on a node need about {format_bytes(needed)}"
 
 
-def picture(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> PredictionPicture:
+def picture(
+    options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
+) -> PredictionPicture:
     """The figure: throughput and efficiency by number of nodes."""
     from scaleproof.report.figures.prediction import NodesPoint, PredictionPicture
 
@@ -189,20 +203,22 @@ def picture(given: argparse.Namespace, found: Asked, points: list[Point], useful
         for point, share in zip(points, shares, strict=True)
     ]
     subtitle = (
-        f"a node: {found.compute}\n{found.fabric}; {_exchange(given, found)}\ncosts of messages "
-        f"{found.question.costs.source}"
+        f"a node: {request.compute}\n{request.fabric}; {_exchange(options, request)}\ncosts of messages "
+        f"{request.question.costs.source}"
     )
-    title = f"{found.question.network.name}, {_scaling(found)}: simulated"
+    title = f"{request.question.network.name}, {_scaling(request)}: simulated"
     return PredictionPicture(
         title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end)
     )
 
 
-def machine_form(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> dict[str, Any]:
-    """All of it as plain data for JSON."""
+def machine_form(
+    options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
+) -> dict[str, Any]:
+    """The prediction as plain data for JSON."""
     from dataclasses import asdict
 
-    question, label = found.question, _label(given, found)
+    question, label = request.question, _label(options, request)
     rows = [{**asdict(point), "efficiency": asdict(point.efficiency), "binds": point.binds} for point in points]
     return {
         "evidence": "simulated",
@@ -212,13 +228,13 @@ def machine_form(given: argparse.Namespace, found: Asked, points: list[Point], u
         "forward_flop": question.network.forward_flop,
         "minibatch": question.minibatch,
         "per_node": question.per_node,
-        "compute": found.compute,
-        "fabric": found.fabric,
-        "exchange": _exchange(given, found),
+        "compute": request.compute,
+        "fabric": request.fabric,
+        "exchange": _exchange(options, request),
         "costs": question.costs.source,
         "assumed": list(question.costs.assumed),
         "points": rows,
         "useful": asdict(useful),
-        "left_out": found.left_out,
-        "unused_parameters": found.unused,
+        "left_out": request.left_out,
+        "unused_parameters": request.unused,
     }

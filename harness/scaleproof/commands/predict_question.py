@@ -1,4 +1,5 @@
-"""Turns the options of `scaleproof predict` into a question to the simulator; a mistake in them is one line."""
+"""Turns the options of `scaleproof predict` into a question to the simulator. The error for a wrong option is one
+line."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import argparse
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from scaleproof.workloads.networks import Network
     from scaleproof.workloads.profile import Profile
 
-SHORT = re.compile(r"([0-9]+(?:\.[0-9]+)?)g$")
+RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)g$")
 RATES = ("1g", "10g", "25g", "56g", "100g")
 MOST_NODES = 4096
 OPTION = {
@@ -30,66 +31,89 @@ OPTION = {
     "fabric.link_mbit": "--fabric",
     "threads_per_rank": "--threads",
 }
-"""Of the fields of a case that are asked for by another name."""
-GIVEN = "as given"
-"""The profile of a case whose peak rate is on the command line."""
+"""The option for each field of a case that is not called like its option."""
+COMMAND_LINE_PROFILE = "as given"
+"""Name of the profile in a case whose peak rate comes from --peak."""
+
+
+class FabricFields(NamedTuple):
+    """Fields of a case that describe its links, and their description for the output."""
+
+    fields: dict[str, Any]
+    description: str
+
+
+class NodeCompute(NamedTuple):
+    """How fast a node computes: description for the output, profiles of a case, and fields of a case."""
+
+    description: str
+    profiles: Callable[[TrainCase], tuple[Profile, ...]]
+    fields: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is predicted, and words for its head."""
+class PredictionRequest:
+    """What is to be predicted, and descriptions for the head of the output."""
 
     question: Question
     nodes: list[int]
     left_out: list[int]
-    """Numbers of nodes that do not divide the minibatch."""
+    """Requested numbers of nodes that do not divide the minibatch."""
     unused: list[str]
     """Parameters of the module that its forward pass does not use."""
     compute: str
     fabric: str
 
 
-def asked(given: argparse.Namespace) -> Asked:
-    """SpecError in one line for the first thing wrong."""
+def prediction_request(options: argparse.Namespace) -> PredictionRequest:
+    """The request that the options make; SpecError for the first option that is wrong."""
     from pydantic import ValidationError
 
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
     from scaleproof.simulate.predicted_scaling import Question
 
-    fabric, words = fabric_fields(given.fabric)
-    every = nodes_of(given.nodes)
-    network, unused = _network(given)
-    compute, profiles, fields = _compute(given, network)
-    minibatch, per_node = (given.minibatch, None) if given.minibatch is not None else (None, given.per_node)
+    fabric = fabric_fields(options.fabric)
+    requested = nodes_of(options.nodes)
+    network, unused = _network(options)
+    compute = _compute(options, network)
+    minibatch, per_node = (options.minibatch, None) if options.minibatch is not None else (None, options.per_node)
     for option, samples in (("--minibatch", minibatch), ("--per-node", per_node)):
         if samples is not None and samples < 1:
             raise SpecError(f"{option} {samples}: give at least one sample")
-    fields |= (
-        fabric
-        | _exchange(given)
-        | {"workload": given.workload if ":" not in given.workload else "vgg_a", "workload.width": given.width}
-    )
-    fields |= {"workload.image_side": given.image_side} if given.image_side else {}
-    nodes = [count for count in every if minibatch is None or minibatch % count == 0]
+    fields = compute.fields | fabric.fields | _exchange(options) | _workload_fields(options)
+    nodes = [count for count in requested if minibatch is None or minibatch % count == 0]
     if not nodes:
         raise SpecError(
-            f"--nodes {given.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the "
+            f"--nodes {options.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the "
             "minibatch with the nodes"
         )
-    question = Question(fields, network, _no_costs(), profiles, minibatch, per_node)
+    # The costs follow from a case of the question, so the question is first made without them.
+    question = Question(fields, network, _no_costs(), compute.profiles, minibatch, per_node)
     try:
-        case = [question.case(count) for count in (nodes[0], nodes[-1])][-1]
+        question.case(nodes[0])
+        case = question.case(nodes[-1])
     except ValidationError as failed:
-        raise _wrong(failed) from None
-    costs = cost_model(case, given.results, machine_id()).also_assumed(*_taken_for_granted(given, minibatch, nodes))
-    question = Question(fields, network, costs, profiles, minibatch, per_node)
-    return Asked(question, nodes, [count for count in every if count not in nodes], unused, compute, words)
+        raise _option_error(failed) from None
+    costs = cost_model(case, options.results, machine_id())
+    costs = costs.also_assumed(*_compute_assumptions(options, minibatch, nodes))
+    question = Question(fields, network, costs, compute.profiles, minibatch, per_node)
+    left_out = [count for count in requested if count not in nodes]
+    return PredictionRequest(question, nodes, left_out, unused, compute.description, fabric.description)
 
 
-def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
-    """What of computing nobody measured."""
-    if not (given.profile or given.peak):
+def _workload_fields(options: argparse.Namespace) -> dict[str, Any]:
+    """A torch module is no workload of a case: the case names any network, and the question holds the module's."""
+    fields = {
+        "workload": options.workload if ":" not in options.workload else "vgg_a",
+        "workload.width": options.width,
+    }
+    return fields | ({"workload.image_side": options.image_side} if options.image_side else {})
+
+
+def _compute_assumptions(options: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
+    """Assumptions about computing that were not measured."""
+    if not (options.profile or options.peak):
         return [
             "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is "
             "drawn in launches of fabric simulated only"
@@ -100,7 +124,7 @@ def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: 
 
 
 def _no_costs() -> Any:
-    """Of a question that is only checked: which costs there are follows from its case."""
+    """Costs of a question that is only checked."""
     from scaleproof.simulate.cost_model import CostModel, Uncertain
 
     return CostModel(
@@ -109,131 +133,137 @@ def _no_costs() -> Any:
 
 
 def nodes_of(text: str) -> list[int]:
-    """`1..512`: powers of two between, with both ends; or a list, `1,2,24`. SpecError for anything else."""
-    spanned, listed = re.fullmatch(r"([0-9]+)\.\.([0-9]+)", text), re.fullmatch(r"[0-9]+(,[0-9]+)*", text)
-    if spanned:
-        first, last = int(spanned[1]), int(spanned[2])
-        found = sorted(
+    """Numbers of nodes, ascending. `1..512` means both ends and the powers of two between them; `1,2,24` is a list."""
+    span, listed = re.fullmatch(r"([0-9]+)\.\.([0-9]+)", text), re.fullmatch(r"[0-9]+(,[0-9]+)*", text)
+    if span:
+        first, last = int(span[1]), int(span[2])
+        counts = sorted(
             {first, last, *(2**power for power in range(MOST_NODES.bit_length()) if first < 2**power < last)}
         )
     elif listed:
-        found = sorted({int(part) for part in text.split(",")})
+        counts = sorted({int(part) for part in text.split(",")})
     else:
         raise SpecError(f"--nodes {text!r} is no number of nodes; write 1..128, or a list as 1,2,24")
-    if found[0] < 1 or (spanned and int(spanned[1]) > int(spanned[2])) or found[-1] > MOST_NODES:
+    if counts[0] < 1 or (span and int(span[1]) > int(span[2])) or counts[-1] > MOST_NODES:
         raise SpecError(f"--nodes {text}: give numbers from 1 to {MOST_NODES}, the smaller first")
-    return found
+    return counts
 
 
-def fabric_fields(name: str) -> tuple[dict[str, Any], str]:
-    """Fields of a case, and what it is in words."""
+def fabric_fields(name: str) -> FabricFields:
+    """The links of `--fabric`: a rate such as 25g, a cluster's name, or the path of a description."""
     from scaleproof.spec.cluster import ready_clusters
 
     if name in ready_clusters() or name.endswith((".yaml", ".yml")):
-        return {"fabric.cluster": name}, f"cluster {name}"
-    short = SHORT.fullmatch(name)
-    if short is None:
+        return FabricFields({"fabric.cluster": name}, f"cluster {name}")
+    rate = RATE.fullmatch(name)
+    if rate is None:
         raise SpecError(f"unknown fabric {name!r}; {nearest(name, [*ready_clusters(), *RATES])}")
-    if float(short[1]) == 0:
+    gbit = rate[1]
+    if float(gbit) == 0:
         raise SpecError(f"--fabric {name}: a link needs a rate above 0")
-    ready = f"ethernet_{short[1]}g"
-    if ready in ready_clusters():
-        return {"fabric.cluster": ready}, f"cluster {ready}"
-    return {"fabric.link_mbit": float(short[1]) * 1000}, f"one switch, {short[1]} Gbit/s to every node"
+    cluster = f"ethernet_{gbit}g"
+    if cluster in ready_clusters():
+        return FabricFields({"fabric.cluster": cluster}, f"cluster {cluster}")
+    return FabricFields({"fabric.link_mbit": float(gbit) * 1000}, f"one switch, {gbit} Gbit/s to every node")
 
 
-def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
-    if ":" in given.workload:
+def _network(options: argparse.Namespace) -> tuple[Network, list[str]]:
+    if ":" in options.workload:
         from scaleproof.workloads.traced import parse_inputs, trace
 
-        if given.image_side or given.width != 1:
+        if options.image_side or options.width != 1:
             raise SpecError(
                 "--image-side and --width reduce networks of ours; a module's size is what its function makes "
                 "and what --input says"
             )
-        return trace(given.workload, parse_inputs(given.input) if given.input else None)
-    if given.workload not in registry.names("workload"):
-        known = nearest(given.workload, registry.names("workload"))
+        return trace(options.workload, parse_inputs(options.input) if options.input else None)
+    if options.workload not in registry.names("workload"):
+        advice = nearest(options.workload, registry.names("workload"))
         raise SpecError(
-            f"unknown workload {given.workload!r}; {known}; a torch module of your own is package.module:name"
+            f"unknown workload {options.workload!r}; {advice}; a torch module of your own is package.module:name"
         )
-    if given.input:
+    if options.input:
         raise SpecError(
-            f"--input is for a torch module of your own; {given.workload} has its input (--image-side reduces images)"
+            f"--input is for a torch module of your own; {options.workload} has its input (--image-side reduces images)"
         )
-    network: Network = registry.load("workload", given.workload)(given.image_side, given.width)
+    network: Network = registry.load("workload", options.workload)(options.image_side, options.width)
     return network, []
 
 
-def _exchange(given: argparse.Namespace) -> dict[str, Any]:
+def _exchange(options: argparse.Namespace) -> dict[str, Any]:
     try:
-        strategy = registry.get("strategy", given.strategy)
+        strategy = registry.get("strategy", options.strategy)
     except SpecError as unknown:
         raise SpecError(f"--strategy: {unknown}") from None
-    if strategy.divides_layers and ":" in given.workload:
+    if strategy.divides_layers and ":" in options.workload:
         raise SpecError(
-            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does "
+            f"--strategy {options.strategy} divides the fully connected layers at the end of networks of ours; it does "
             "not know those of a module"
         )
-    transport = registry.get("transport", given.transport)
-    if transport.one_node and nodes_of(given.nodes)[-1] > 1:
+    transport = registry.get("transport", options.transport)
+    if transport.one_node and nodes_of(options.nodes)[-1] > 1:
         raise SpecError(
-            f"--transport {given.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1"
+            f"--transport {options.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1"
         )
     ours = transport.point_to_point or (strategy.divides_update and transport.sends)
-    collective = given.collective or ("ring" if ours else "native")
+    collective = options.collective or ("ring" if ours else "native")
     fields = {
-        "transport": given.transport,
+        "transport": options.transport,
         "collective": collective,
-        "strategy": given.strategy,
+        "strategy": options.strategy,
         "launcher": transport.launcher,
     }
     if "bucket_mib" in strategy.options.model_fields:
-        fields["strategy.bucket_mib"] = given.bucket_mib
-    return fields | ({"strategy.servers": given.servers} if given.servers else {})
+        fields["strategy.bucket_mib"] = options.bucket_mib
+    return fields | ({"strategy.servers": options.servers} if options.servers else {})
 
 
-def _compute(
-    given: argparse.Namespace, network: Network
-) -> tuple[str, Callable[[TrainCase], tuple[Profile, ...]], dict[str, Any]]:
-    """Of a node type or peak rate over a range of efficiency, or as it was measured here: words, profiles of a case,
-    fields of a case."""
+def _compute(options: argparse.Namespace, network: Network) -> NodeCompute:
+    """By a peak rate and a range of efficiency where the options give one, else as measured on this machine."""
     from scaleproof.record.digest import machine_id
-    from scaleproof.spec.cluster import node_type
-    from scaleproof.workloads.profile import peak_profile, profile_of
+    from scaleproof.workloads.profile import profile_of
 
-    if given.profile and given.peak:
+    if options.profile and options.peak:
         raise SpecError("--profile names a node type, --peak gives its rate: one of them")
-    if given.profile or given.peak:
-        if not given.efficiency:
-            raise SpecError(
-                "--efficiency LOW..HIGH is missing: the share of the peak rate that computing reaches, e.g. 0.4..0.6"
-            )
-        low, high = efficiency_of(given.efficiency)
-        kind = node_type(given.profile) if given.profile else _given_rate(given.peak)
-        shares = [low] if low == high else [(low * high) ** 0.5, low, high]
-        name = f"{kind.summary}, " if given.profile else ""
-        words = f"{name}{kind.peak_flops / 1e12:.3g} TFLOP/s at its peak, of which {low:.0%}" + (
-            f" to {high:.0%}" if high > low else ""
-        )
-
-        def reckoned(case: TrainCase) -> tuple[Profile, ...]:
-            return tuple(peak_profile(network, case.minibatch // case.ranks, kind, share) for share in shares)
-
-        return words, reckoned, {"compute.profile": given.profile or GIVEN, "compute.efficiency": shares[0]}
-    if given.efficiency:
+    if options.profile or options.peak:
+        return _compute_by_peak(options, network)
+    if options.efficiency:
         raise SpecError("--efficiency is a share of a peak rate: give --profile NODE_TYPE, or --peak TFLOPS")
-    if ":" in given.workload:
+    if ":" in options.workload:
         raise SpecError(
-            f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and "
+            f"how fast does a node compute {options.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and "
             "--efficiency LOW..HIGH"
         )
-    folder = given.results / "machines" / machine_id()
-    threads = f"{given.threads} thread{'s' if given.threads > 1 else ''}"
-    return f"this machine, {threads}", lambda case: (profile_of(case, folder),), {"threads_per_rank": given.threads}
+    folder = options.results / "machines" / machine_id()
+    description = f"this machine, {options.threads} thread{'s' if options.threads > 1 else ''}"
+    return NodeCompute(description, lambda case: (profile_of(case, folder),), {"threads_per_rank": options.threads})
 
 
-def _given_rate(tera: float) -> NodeType:
+def _compute_by_peak(options: argparse.Namespace, network: Network) -> NodeCompute:
+    """The profiles of a case: at the middle of the efficiency range, at its lower and at its upper end."""
+    from scaleproof.spec.cluster import node_type
+    from scaleproof.workloads.profile import peak_profile
+
+    if not options.efficiency:
+        raise SpecError(
+            "--efficiency LOW..HIGH is missing: the share of the peak rate that computing reaches, e.g. 0.4..0.6"
+        )
+    low, high = efficiency_of(options.efficiency)
+    node = node_type(options.profile) if options.profile else _node_with_peak(options.peak)
+    shares = [low] if low == high else [(low * high) ** 0.5, low, high]
+    summary = f"{node.summary}, " if options.profile else ""
+    upper = f" to {high:.0%}" if high > low else ""
+    description = f"{summary}{node.peak_flops / 1e12:.3g} TFLOP/s at its peak, of which {low:.0%}{upper}"
+
+    def profiles(case: TrainCase) -> tuple[Profile, ...]:
+        return tuple(peak_profile(network, case.minibatch // case.ranks, node, share) for share in shares)
+
+    fields = {"compute.profile": options.profile or COMMAND_LINE_PROFILE, "compute.efficiency": shares[0]}
+    return NodeCompute(description, profiles, fields)
+
+
+def _node_with_peak(tera: float) -> NodeType:
+    """A node type with this peak rate in TFLOP/s."""
     from scaleproof.spec.cluster import NodeType
 
     if tera <= 0:
@@ -244,7 +274,7 @@ def _given_rate(tera: float) -> NodeType:
 
 
 def efficiency_of(text: str) -> tuple[float, float]:
-    """`0.4..0.6`, or one share."""
+    """Lower and upper end of a range such as `0.4..0.6`; equal for one share."""
     parts = text.split("..")
     try:
         low, high = float(parts[0]), float(parts[-1])
@@ -258,7 +288,7 @@ def efficiency_of(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _wrong(failed: ValidationError) -> SpecError:
+def _option_error(failed: ValidationError) -> SpecError:
     from scaleproof.spec.case import TrainCase, form_keys
     from scaleproof.spec.messages import field_of, options_of, phrase
 

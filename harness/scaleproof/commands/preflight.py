@@ -21,40 +21,40 @@ EXAMPLE = "scaleproof preflight das2016 throughput"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     planned_arguments(parser)
     allocation_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """0 when nothing forbids to measure, else 1."""
     from scaleproof.commands.run import plan_experiments
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.suite import load_suite
 
-    size = size_of(given)
-    suite = load_suite(given.suite, given.suites)
-    allocated = nodes_of_run(given)
-    answers: dict[str, dict[str, list[PreflightCheck]]] = {}
-    for name, launches in plan_experiments(suite, given.experiment, size).items():
+    size = size_of(options)
+    suite = load_suite(options.suite, options.suites)
+    allocated = nodes_of_run(options)
+    results: dict[str, dict[str, list[PreflightCheck]]] = {}
+    for name, launches in plan_experiments(suite, options.experiment, size).items():
         runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs, allocated) is None]
-        answers[name] = _experiment(runnable, given.results, allocated)
-        if not given.json:
+        results[name] = _experiment(runnable, options.results, allocated)
+        if not options.json:
             title = f"{suite.name} {name} {size}: {len(runnable)} of {len(launches)} launches can run here"
-            print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(answers[name]), title)
-    if given.json:
+            print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(results[name]), title)
+    if options.json:
         print(
             json.dumps(
                 {
-                    name: {group: [check.model_dump() for check in checks] for group, checks in found.items()}
-                    for name, found in answers.items()
+                    name: {group: [check.model_dump() for check in checks] for group, checks in groups.items()}
+                    for name, groups in results.items()
                 },
                 indent=2,
             )
         )
     return int(
-        any(check.passed is False for found in answers.values() for checks in found.values() for check in checks)
+        any(check.passed is False for groups in results.values() for checks in groups.values() for check in checks)
     )
 
 
@@ -64,7 +64,7 @@ def _experiment(
     """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
     from scaleproof.launch.preflight.experiment_preflight import Preflight
 
-    found: dict[str, dict[str, PreflightCheck]] = {}
+    worst: dict[str, dict[str, PreflightCheck]] = {}
     # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in
     # /tmp.
     with tempfile.TemporaryDirectory(
@@ -73,20 +73,20 @@ def _experiment(
         preflight = Preflight(results, Path(staging), allocated)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():
-            group = found.setdefault(f"{case.launcher} on {case.interface}", {})
+            group = worst.setdefault(f"{case.launcher} on {case.interface}", {})
             for check in preflight.of(case):
                 group[check.code] = max(group.get(check.code, check), check, key=_severity)
-    return {group: list(checks.values()) for group, checks in found.items()}
+    return {group: list(checks.values()) for group, checks in worst.items()}
 
 
 def _severity(check: PreflightCheck) -> int:
     return 3 if check.passed is False else 2 if check.advice else 1 if check.passed is None else 0
 
 
-def _rows(found: dict[str, list[PreflightCheck]]) -> list[list[str]]:
+def _rows(groups: dict[str, list[PreflightCheck]]) -> list[list[str]]:
     return [
         [group, check.code, outcome(check), check.message, check.advice]
-        for group, checks in found.items()
+        for group, checks in groups.items()
         for check in checks
     ]
 

@@ -18,7 +18,7 @@ EXAMPLE = "scaleproof report --size smoke -o reports"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("suite", metavar="SUITE", nargs="?", help="a suite's name or folder (default: all)")
     size_argument(parser)
     results_argument(parser)
@@ -33,19 +33,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that
     nobody has begun in one line."""
-    size = size_of(given)
-    suites = suites_of(given.suite, given.suites)
+    size = size_of(options)
+    suites = suites_of(options.suite, options.suites)
 
     from scaleproof.report.build import build
 
     unbegun = []
     for suite in suites:
-        needed = list(_needed(suite, size, given.results))
+        needed = list(_needed(suite, size, options.results))
         missing = [(command, path) for command, path in needed if not path.exists()]
-        if len(missing) == len(needed) and not given.suite:
+        if len(missing) == len(needed) and not options.suite:
             unbegun.append(suite.name)
             continue
         for command, path in missing:
@@ -55,7 +55,7 @@ def main(given: argparse.Namespace) -> int:
             f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one",
             file=sys.stderr,
         )
-    print(build(given.results, given.output, size, suites))
+    print(build(options.results, options.output, size, suites))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`scaleproof results migrate`: records of version 0.1 in today's form."""
+"""`scaleproof results migrate`: converts records of version 0.1."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scaleproof.commands.common import suites_argument
 if TYPE_CHECKING:
     from scaleproof.results.migrate import Migrated
 
-WORDS = "convert a results folder of version 0.1: options nested in each case, new case ids"
-SHOWN = 20
-"""Skipped records that are named."""
+SUMMARY = "convert a results folder of version 0.1: options nested in each case, new case ids"
+MOST_NAMED = 20
+"""Skipped records that are named; more are counted."""
 
 
 def arguments(actions: Any) -> None:
-    """Declare them."""
-    parser = actions.add_parser("migrate", help=WORDS, description=f"migrate: {WORDS}.", allow_abbrev=False)
+    """Add the action and its arguments to those of `scaleproof results`."""
+    parser = actions.add_parser("migrate", help=SUMMARY, description=f"migrate: {SUMMARY}.", allow_abbrev=False)
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="a folder with runs/; kept beside as FOLDER.before-migration"
     )
@@ -29,24 +29,24 @@ def arguments(actions: Any) -> None:
     suites_argument(parser)
 
 
-def main(given: argparse.Namespace) -> None:
-    """Convert, and say what became of every record."""
+def main(options: argparse.Namespace) -> None:
+    """Convert, and print what happened to the records."""
     from scaleproof.results.migrate import migrate
     from scaleproof.spec.suite import list_suites
 
-    suites = {folder.name: folder for folder in list_suites(given.suites)}
-    _summary(migrate(given.folder, given.to, suites, _watched), given.folder)
+    suites = {folder.name: folder for folder in list_suites(options.suites)}
+    _summary(migrate(options.folder, options.to, suites, _with_progress), options.folder)
 
 
-def _watched(folders: Sequence[Path], every_s: float = 5.0) -> Iterable[Path]:
+def _with_progress(folders: Sequence[Path], every_s: float = 5.0) -> Iterable[Path]:
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    return track(folders, "migrate", console=console) if console.is_terminal else _counted(folders, every_s)
+    return track(folders, "migrate", console=console) if console.is_terminal else _with_lines(folders, every_s)
 
 
-def _counted(folders: Sequence[Path], every_s: float) -> Iterator[Path]:
+def _with_lines(folders: Sequence[Path], every_s: float) -> Iterator[Path]:
     reported = time.monotonic()
     for number, folder in enumerate(folders, start=1):
         yield folder
@@ -55,32 +55,34 @@ def _counted(folders: Sequence[Path], every_s: float) -> Iterator[Path]:
             print(f"migrate: {number}/{len(folders)} records", file=sys.stderr, flush=True)
 
 
-def _summary(done: Migrated, folder: Path) -> None:
-    for skipped in done.skipped[:SHOWN]:
+def _summary(migrated: Migrated, folder: Path) -> None:
+    for skipped in migrated.skipped[:MOST_NAMED]:
         print(f"warning: {skipped.folder}: left as it is: {skipped.why}", file=sys.stderr)
-    for suite, count in sorted(done.unknown_suites.items()):
+    for suite, count in sorted(migrated.unknown_suites.items()):
         print(
             f"warning: suite {suite!r} is not here (--suites): {count} records of its own programs keep the digest of "
             "these programs, which is not that of today's",
             file=sys.stderr,
         )
-    more = f" ({len(done.skipped) - SHOWN} of them not named)" if len(done.skipped) > SHOWN else ""
+    more = f" ({len(migrated.skipped) - MOST_NAMED} of them not named)" if len(migrated.skipped) > MOST_NAMED else ""
     print(
-        f"{done.converted} records converted, {done.current} without a form of version 0.1 left as they are, "
-        f"{len(done.skipped)} skipped{more}"
+        f"{migrated.converted} records converted, {migrated.current} without a form of version 0.1 left as they are, "
+        f"{len(migrated.skipped)} skipped{more}"
     )
-    if not done.converted:
-        print(f"{folder}: nothing to migrate" if done.backup else f"{done.target}: a copy, nothing was to migrate")
+    if not migrated.converted:
+        print(
+            f"{folder}: nothing to migrate" if migrated.backup else f"{migrated.target}: a copy, nothing was to migrate"
+        )
         return
-    for programs in done.programs:
+    for programs in migrated.programs:
         print(
             f"suite {programs.suite}: programs of digest {programs.earlier} count as those of {programs.folder} "
             f"({programs.today}), in which the imports were renamed"
         )
-    print(f"{done.target}: {len(set(done.case_ids.values()))} cases under their new ids")
+    print(f"{migrated.target}: {len(set(migrated.case_ids.values()))} cases under their new ids")
     print(
         "tables, verdicts and the index were left out: `scaleproof collect` and `scaleproof judge` make them anew, or "
         "`snakemake`"
     )
-    if done.backup:
-        print(f"{done.backup}: the folder as it was; remove it when nothing is missed")
+    if migrated.backup:
+        print(f"{migrated.backup}: the folder as it was; remove it when nothing is missed")

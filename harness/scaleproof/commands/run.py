@@ -1,5 +1,4 @@
-"""Runs an experiment's launches, or with --dry-run shows what they would be. Finished launches are not run again unless
---again says so."""
+"""Runs an experiment's launches, or lists them with --dry-run. Finished launches are run again only with --again."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ from scaleproof.commands.common import (
     nodes_of_run,
     open_store,
     planned_arguments,
-    print_table,
     profile_of_this_machine,
     size_of,
 )
+from scaleproof.commands.dry_run import dry_run
 from scaleproof.commands.sequential import sequential
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     planned_arguments(parser)
     allocation_arguments(parser)
     parser.add_argument(
@@ -50,51 +49,54 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", type=int, metavar="N", help="only repetition N of each case, from 0")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Plan, then show or run."""
     from scaleproof.spec.suite import load_suite
 
-    size = size_of(given)
-    suite = load_suite(given.suite, given.suites)
-    planned = plan_experiments(suite, given.experiment, size)
-    if given.launch is not None:
+    size = size_of(options)
+    suite = load_suite(options.suite, options.suites)
+    planned = plan_experiments(suite, options.experiment, size)
+    if options.launch is not None:
         planned = {name: _up_to_budget(suite, name, size) for name in planned}
-    plans = {name: _chosen(launches, given) for name, launches in planned.items()}
-    _must_match(plans, given)
-    # Before the first launch, so that a wrong metric is said at once; launches asked for one by one are just these.
-    rules = (
-        {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
-    )
-    if given.dry_run:
-        return dry_run(suite, plans, size, given.results)
-    open_store(given.results)  # warns of records of version 0.1, whose launches would run anew
-    allocated = nodes_of_run(given)
-    if given.case is not None:
+    plans = {name: _chosen(launches, options) for name, launches in planned.items()}
+    _must_match(plans, options)
+    # Made before the first launch, so that an unknown metric is an error at once.
+    rules = {} if _is_part(options) else {name: sequential(suite, name, size) for name in plans}
+    if options.dry_run:
+        return dry_run(suite, plans, size, options.results)
+    open_store(options.results)  # warns of records of version 0.1: their launches would run again
+    allocated = nodes_of_run(options)
+    if options.case is not None:
         _must_be_runnable(plans, allocated)
     codes = []
     for name, launches in plans.items():
         if launches:
-            code, outcome = _run(suite, name, launches, size, given, rules.get(name), allocated)
-            codes.append(code)
+            outcome = _run(suite, name, launches, size, options, rules.get(name), allocated)
+            codes.append(outcome.exit_code)
             allocated = outcome.allocated
             if outcome.ended:
                 break
     return max(codes)
 
 
+def _is_part(options: argparse.Namespace) -> bool:
+    """Whether only some launches of the plan are requested, by case or repetition."""
+    return options.case is not None or options.launch is not None
+
+
 def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[str, list[PlannedLaunch]]:
-    """The plan of one experiment, or of all that have this size; raises SpecError when there is none."""
+    """The plan of one experiment, or of all that have this size; SpecError if none has it."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.plan import plan
 
-    names = [experiment] if experiment else [name for name, found in suite.experiments.items() if size in found.sizes]
+    names = [experiment] if experiment else [name for name, form in suite.experiments.items() if size in form.sizes]
     if not names:
         raise SpecError(f"suite {suite.name!r} has no experiment at size {size!r}")
     return {name: plan(suite, name, size) for name in names}
 
 
 def _up_to_budget(suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
-    """Every launch that a size may come to: one repetition of it is asked for by its number."""
+    """All repetitions up to the budget of the size's stopping rule, so that --launch can select each of them."""
     from scaleproof.spec.plan import plan
 
     chosen = suite.experiment(experiment).size(size)
@@ -102,28 +104,32 @@ def _up_to_budget(suite: Suite, experiment: str, size: str) -> list[PlannedLaunc
     return plan(suite, experiment, size, {case.case_id: budget for case in chosen.cases})
 
 
-def _chosen(launches: Sequence[PlannedLaunch], given: argparse.Namespace) -> list[PlannedLaunch]:
+def _chosen(launches: Sequence[PlannedLaunch], options: argparse.Namespace) -> list[PlannedLaunch]:
     return [
         launch
         for launch in launches
-        if (given.case is None or launch.case.case_id.startswith(given.case))
-        and given.launch in (None, launch.plan_index)
+        if (options.case is None or launch.case.case_id.startswith(options.case))
+        and options.launch in (None, launch.plan_index)
     ]
 
 
-def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Namespace) -> None:
+def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], options: argparse.Namespace) -> None:
     from scaleproof.spec.errors import SpecError
 
     if not any(plans.values()):
-        asked = [
-            f"--{name} {value}" for name, value in (("case", given.case), ("launch", given.launch)) if value is not None
+        selection = [
+            f"--{name} {value}"
+            for name, value in (("case", options.case), ("launch", options.launch))
+            if value is not None
         ]
-        raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
+        raise SpecError(
+            f"no launch fits {' '.join(selection)}; --dry-run lists the cases and how often each is launched"
+        )
 
 
 def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], allocated: AllocatedNodes | None) -> None:
-    """A case that a person names by its id and that cannot run here is a mistake; in a whole experiment it is recorded
-    as not runnable."""
+    """SpecError if a case requested by its id cannot run here. As part of an experiment such a case is recorded as not
+    runnable instead."""
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.errors import SpecError
 
@@ -134,93 +140,8 @@ def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], allocated: A
         raise SpecError(f"not runnable here: {obstacles[0].reason}; {obstacles[0].advice}")
 
 
-def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
-    """Print cases, launches and an estimate."""
-    from scaleproof.spec.estimate import ASSUMPTIONS, estimate
-    from scaleproof.spec.plan import order_seed
-    from scaleproof.spec.units import format_bytes, format_seconds
-
-    earlier = _earlier_seconds(results)
-    total, peak = 0.0, 0
-    for name, launches in plans.items():
-        planned = {launch.case.case_id for launch in launches}
-        cases = {case.case_id: case for case in suite.experiment(name).size(size).cases if case.case_id in planned}
-        costs = {case_id: estimate(case, earlier) for case_id, case in cases.items()}
-        shown = changing(list(cases.values()))
-        rows = [
-            [
-                case_id,
-                case.arm,
-                *(_cell(case, field) for field in shown),
-                str(sum(launch.case.case_id == case_id for launch in launches)),
-                format_seconds(costs[case_id].seconds),
-                format_bytes(costs[case_id].nbytes),
-                f"{costs[case_id].launches} earlier launches" if costs[case_id].launches else "formula",
-            ]
-            for case_id, case in cases.items()
-        ]
-        title = (
-            f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed "
-            f"{order_seed(suite.name, name, size)}"
-        )
-        print_table(["case", "arm", *shown, "launches", "time each", "memory", "estimated from"], rows, title)
-        if stop := suite.experiment(name).size(size).stop:
-            what = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
-            print(
-                f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, "
-                f"up to {stop.budget} launches a case\n"
-            )
-        total += sum(costs[launch.case.case_id].seconds for launch in launches)
-        peak = max(peak, *(cost.nbytes for cost in costs.values()))
-    launches_in_all = sum(map(len, plans.values()))
-    print(
-        f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory "
-        f"(formula: {ASSUMPTIONS})"
-    )
-    _warn_about_memory(peak)
-    return 0
-
-
-def changing(cases: Sequence[AnyCase]) -> list[str]:
-    """The fields in which the cases differ, besides the arm's name."""
-    dumps = [case.flat() for case in cases]
-    fields = dict.fromkeys(field for dump in dumps for field in dump)
-    return [field for field in fields if field != "arm" and len({repr(dump.get(field)) for dump in dumps}) > 1]
-
-
-def _cell(case: AnyCase, field: str) -> str:
-    value = case.value(field, "")
-    if isinstance(value, tuple):
-        return f"{len(value)} values"
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _earlier_seconds(results: Path) -> dict[str, list[float]]:
-    """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
-    if not (results / "runs").is_dir():
-        return {}
-    seconds: dict[str, list[float]] = {}
-    for record in open_store(results).records():
-        if record.status == "ok":
-            seconds.setdefault(record.case_id, []).append(record.wall_s)
-    return seconds
-
-
-def _warn_about_memory(nbytes: int) -> None:
-    import psutil
-
-    from scaleproof.spec.units import format_bytes
-
-    available = psutil.virtual_memory().available
-    if nbytes > available:
-        print(
-            f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here",
-            file=sys.stderr,
-        )
-
-
 def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | None:
-    """Fails launches whose rates are beyond what this machine's memory can do, where that was measured."""
+    """A check that fails launches with rates beyond this machine's memory bandwidth; None if that was not measured."""
     profile = profile_of_this_machine(results)
     if profile is None:
         return None
@@ -230,7 +151,7 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
 
 
 def _refusal(results: Path) -> Callable[[AnyCase], Obstacle | None]:
-    """Refuses cases that need more than this machine can carry, where that was measured."""
+    """A check that refuses cases which need more than this machine can carry, if that was measured."""
     from scaleproof.calibrate.cluster_capacity import read_capacity
     from scaleproof.calibrate.needed_dilation import too_much
     from scaleproof.launch.obstacle import Obstacle
@@ -250,11 +171,11 @@ def _run(
     experiment: str,
     launches: Sequence[PlannedLaunch],
     size: str,
-    given: argparse.Namespace,
+    options: argparse.Namespace,
     rule: Sequential | None,
     allocated: AllocatedNodes | None,
-) -> tuple[int, PlanOutcome]:
-    """The exit code (see PlanOutcome.exit_code) and what became of the plan."""
+) -> PlanOutcome:
+    """Run the launches of one experiment and print a summary."""
     from scaleproof.core.launch_spec import STALL_S
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.launch.sequential_stopping import fixed_number
@@ -268,26 +189,30 @@ def _run(
         rule.allocated = allocated
     outcome = run_plan(
         list(launches),
-        given.results,
+        options.results,
         size=size,
         deadline_s=limits.deadline_s,
         progress=progress_on_terminal(title),
-        again=given.again,
+        again=options.again,
         more=rule.more if rule else None,
-        verify=_verifier(given.results),
+        verify=_verifier(options.results),
         stall_s=limits.stall_s or STALL_S,
-        simulator=Predictor(given.results),
-        refuse=_refusal(given.results),
+        simulator=Predictor(options.results),
+        refuse=_refusal(options.results),
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
     )
-    if rule is None and given.case is None and given.launch is None:
-        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), allocated))
-    counts = (
-        f"{outcome.skipped} finished before, {outcome.completed} done, {outcome.failed} failed, {outcome.not_runnable} "
-        "not runnable here"
+    if rule is None and not _is_part(options):
+        write_stops(options.results, fixed_number(suite, experiment, size, open_store(options.results), allocated))
+    _print_outcome(title, outcome)
+    return outcome
+
+
+def _print_outcome(title: str, outcome: PlanOutcome) -> None:
+    print(
+        f"{title}: {outcome.planned} launches: {outcome.skipped} finished before, {outcome.completed} done, "
+        f"{outcome.failed} failed, {outcome.not_runnable} not runnable here",
+        flush=True,
     )
-    print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
-    return outcome.exit_code, outcome

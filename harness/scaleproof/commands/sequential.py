@@ -34,9 +34,9 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
     from scaleproof.spec.locate import shown
     from scaleproof.spec.registry import nearest
 
-    metrics, where = suite_metrics(suite.folder), f"{shown(suite.file)}: {key}"
+    metrics, location = suite_metrics(suite.folder), f"{shown(suite.file)}: {key}"
     if stop.metric not in metrics:
-        raise SpecError(f"{where}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
+        raise SpecError(f"{location}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
     metric, nbytes = metrics[stop.metric], stop.nbytes
     per_launch, per_size = metric.launch, metric.size
     if per_launch is not None and nbytes is None:
@@ -44,9 +44,9 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
     if per_size is not None and nbytes is not None:
         return lambda record, store: per_size(record, store.samples(record).to_pandas(), nbytes)
     if per_size is not None:
-        raise SpecError(f"{where}: metric {stop.metric!r} is per message size: give 'nbytes'")
+        raise SpecError(f"{location}: metric {stop.metric!r} is per message size: give 'nbytes'")
     raise SpecError(
-        f"{where}: metric {stop.metric!r} "
+        f"{location}: metric {stop.metric!r} "
         + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch")
     )
 
@@ -56,19 +56,19 @@ def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]
     from scaleproof.claims.claims_yaml import load_claims
     from scaleproof.claims.launch_pool import matches
 
-    cases, found = suite.experiment(experiment).size(size).cases, dict[str, set[str]]()
+    cases, companions = suite.experiment(experiment).size(size).cases, dict[str, set[str]]()
     for claim in load_claims(suite):
         form = claim.form
         if form.experiment != experiment:
             continue
-        served = {case.case_id for case in cases if matches(case, form.select)}
+        compared = {case.case_id for case in cases if matches(case, form.select)}
         bases = {case.case_id for case in cases if form.against is not None and matches(case, form.against)}
         if form.arms:  # compared with each other
-            served = bases = {
+            compared = bases = {
                 case.case_id for case in cases if any(matches(case, {**form.select, **arm}) for arm in form.arms)
             }
         elif form.rule is not None and form.rule.name == "monotone":
-            bases = served
-        for case_id in served:
-            found.setdefault(case_id, set()).update(bases - {case_id})
-    return found
+            bases = compared
+        for case_id in compared:
+            companions.setdefault(case_id, set()).update(bases - {case_id})
+    return companions

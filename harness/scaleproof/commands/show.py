@@ -12,7 +12,7 @@ from scaleproof.commands.common import open_store, print_table, results_argument
 from scaleproof.commands.show_stall import stall_lines
 
 if TYPE_CHECKING:
-    from scaleproof.core.record_schema import Record
+    from scaleproof.core.record_schema import Failure, Record
 
 HELP = "one launch: status, failure, log, how to run it again"
 EXAMPLE = "scaleproof show 3f9a --log 1"
@@ -21,26 +21,26 @@ TAIL = 15
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("run", metavar="RUN", help="a launch's id, or its first characters; pages and runs.csv name it")
     results_argument(parser)
-    parser.add_argument("--log", type=int, metavar="R", help="the whole log of rank R instead")
+    parser.add_argument("--log", type=int, metavar="R", help="print the whole log of rank R instead")
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print the launch, or one log."""
     from scaleproof.spec.errors import SpecError
 
-    record, folder = open_store(given.results).load(given.run)
-    if given.log is None:
-        _print(record, folder, given.results)
+    record, folder = open_store(options.results).load(options.run)
+    if options.log is None:
+        _print(record, folder, options.results)
         return 0
-    log = folder / f"rank-{given.log}.log"
+    log = folder / f"rank-{options.log}.log"
     if not log.is_file():
-        kept = ", ".join(
+        ranks = ", ".join(
             sorted(path.name.removeprefix("rank-").removesuffix(".log") for path in folder.glob("rank-*.log"))
         )
-        raise SpecError(f"launch {record.launch} has no log of rank {given.log}; it has those of: {kept or 'none'}")
+        raise SpecError(f"launch {record.launch} has no log of rank {options.log}; it has those of: {ranks or 'none'}")
     with log.open(errors="replace") as lines:
         for line in lines:
             print(printable(line))
@@ -48,7 +48,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def printable(line: str) -> str:
-    """A line of a log without what could steer a terminal."""
+    """A line of a log, with characters replaced that could control the terminal."""
     return "".join(
         character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}"
         for character in line.rstrip("\r\n")
@@ -56,7 +56,7 @@ def printable(line: str) -> str:
 
 
 def _evidence(record: Record, results: Path) -> str:
-    """The evidence, with the label that suite validation gives it; its own launches have no label."""
+    """The evidence with the label from suite validation; launches of that suite itself have none."""
     from scaleproof.claims.claims_yaml import VALIDATION
     from scaleproof.claims.evidence_labels import Findings
 
@@ -67,6 +67,31 @@ def _evidence(record: Record, results: Path) -> str:
 def _print(record: Record, folder: Path, results: Path) -> None:
     from scaleproof.report.inputs import lines as input_lines
     from scaleproof.report.nodes import lines as node_lines
+
+    _print_case(record, results)
+    if record.failure:
+        _print_failure(record.failure)
+    for line in [*stall_lines(record), *node_lines(record)]:
+        print(printable(line))
+    _print_ranks(record)
+    failed = [check for check in record.checks if not check.passed]
+    print(f"checks: {len(record.checks) - len(failed)} passed, {len(failed)} failed")
+    for check in failed:
+        print(f"  rank {check.rank} {check.name}: {printable(check.detail)}")
+    for line in input_lines(record):
+        print(printable(line))
+    _print_surroundings(record)
+    for warning in record.warnings:
+        print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
+    if "prediction" in record.transport:
+        _print_prediction(record.transport["prediction"])
+    else:
+        _print_tail(record, folder)
+    print(f"record: {folder}")
+    print(f"run it again:\n  {shlex.join(_command(record, results))}{_remark_on_suite(record)}")
+
+
+def _print_case(record: Record, results: Path) -> None:
     from scaleproof.spec.tags import NONE, tags_of
 
     case = record.case
@@ -78,93 +103,68 @@ def _print(record: Record, folder: Path, results: Path) -> None:
         f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition "
         f"{record.plan_index}, seed {record.seed}"
     )
-    print(
-        "  "
-        + ", ".join(
-            f"{name} {value}"
-            for name, value in case.flat().items()
-            if value is not None and name not in ("suite", "experiment", "arm")
-        )
-    )
+    fields = {
+        name: value
+        for name, value in case.flat().items()
+        if value is not None and name not in ("suite", "experiment", "arm")
+    }
+    print("  " + ", ".join(f"{name} {value}" for name, value in fields.items()))
     print("tags: " + ", ".join(f"{axis} {tag}" for axis, tag in tags_of(case).items() if tag != NONE))
-    if record.failure:
-        failure = record.failure
-        where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
-        print(
-            f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: "
-            f"{printable(failure.message)}"
-        )
-        print(f"advice: {failure.advice}")
-    for line in stall_lines(record):
-        print(printable(line))
-    for line in node_lines(record):
-        print(printable(line))
-    _print_ranks(record)
-    wrong = [check for check in record.checks if not check.passed]
-    print(f"checks: {len(record.checks) - len(wrong)} passed, {len(wrong)} failed")
-    for check in wrong:
-        print(f"  rank {check.rank} {check.name}: {printable(check.detail)}")
-    for line in input_lines(record):
-        print(printable(line))
-    _print_around(record)
-    for warning in record.warnings:
-        print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
-    if "prediction" in record.transport:
-        _print_prediction(record.transport["prediction"])
-    else:
-        _print_tail(record, folder)
-    print(f"record: {folder}")
-    print(f"run it again:\n  {shlex.join(_again(record, results))}{_where(record)}")
 
 
-def _print_around(record: Record) -> None:
+def _print_failure(failure: Failure) -> None:
+    location = f" at rank {failure.rank}" if failure.rank >= 0 else ""
+    print(
+        f"failure: {failure.code}{location}, step {failure.step}, in {failure.operation or 'nothing named'}: "
+        f"{printable(failure.message)}"
+    )
+    print(f"advice: {failure.advice}")
+
+
+def _print_surroundings(record: Record) -> None:
     """Preflight, bytes on the wire and environment, a line each; checks that passed are only counted."""
     if record.preflight:
-        odd = [check for check in record.preflight if not check.passed or check.advice]
-        print(
-            f"preflight: {len(record.preflight) - len(odd)} of {len(record.preflight)} checks passed without a remark"
-        )
-        for check in odd:
+        remarks = [check for check in record.preflight if not check.passed or check.advice]
+        total = len(record.preflight)
+        print(f"preflight: {total - len(remarks)} of {total} checks passed without a remark")
+        for check in remarks:
             outcome = {True: "warning", False: "FAILED", None: "not readable"}[check.passed]
             print(f"  {check.code} {outcome}: {printable(check.message)}; {printable(check.advice)}")
     _print_wire(record)
-    found = record.environment
-    if "libraries" in found:
-        unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
-        padding, size = found.get("padding_bytes"), found.get("variables_bytes")
+    environment = record.environment
+    if "libraries" in environment:
+        unreadable = ", ".join(environment.get("not_readable", {})) or "nothing"
+        padding, size = environment.get("padding_bytes"), environment.get("variables_bytes")
         print(
-            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables "
+            f"environment: {len(environment['libraries'])} shared libraries alike on all ranks, {size} B of variables "
             f"({padding} B padding)"
         )
         print(f"  not readable here: {unreadable}")
-    if found.get("difference"):
-        print(
-            f"difference from the commit: {found['difference']['file']} in the results folder "
-            f"({found['difference']['nbytes']} B)"
-        )
+    if difference := environment.get("difference"):
+        print(f"difference from the commit: {difference['file']} in the results folder ({difference['nbytes']} B)")
 
 
-def _print_prediction(found: dict[str, Any]) -> None:
-    """Inputs of a simulated launch."""
-    draw = "every input at its value" if found["draw"] is None else "inputs drawn from their uncertainty"
+def _print_prediction(prediction: dict[str, Any]) -> None:
+    """The inputs of a simulated launch."""
+    is_drawn = prediction["draw"] is not None
+    draw = "inputs drawn from their uncertainty" if is_drawn else "every input at its value"
     print(
-        f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by "
-        f"{found['algorithm'] or 'none'}"
+        f"predicted in {prediction['took_s']:.3g} s, {draw}: cluster {prediction['cluster']}, collectives by "
+        f"{prediction['algorithm'] or 'none'}"
     )
-    if found["profile"]:
+    if profile := prediction["profile"]:
         print(
-            f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of "
-            f"{found['profile']['node']}; {printable(found['profile']['taken'])}"
+            f"  compute: {profile['step_s']:.4g} s a step without exchange, of {profile['node']}; "
+            f"{printable(profile['taken'])}"
         )
-    print(f"  costs: {printable(found['costs'])}")
-    for one in found["parameters"]:
-        interval = "" if one["low"] is None or one["high"] is None else f" [{one['low']:.3g}, {one['high']:.3g}]"
-        print(
-            f"    {one['name']}: {one['value']:.4g}{interval}"
-            + ("" if found["draw"] is None else f", drawn {one['drawn']:.4g}")
-        )
-    for one in found["assumed"]:
-        print(f"  assumed: {printable(one)}")
+    print(f"  costs: {printable(prediction['costs'])}")
+    for parameter in prediction["parameters"]:
+        low, high = parameter["low"], parameter["high"]
+        interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
+        drawn = f", drawn {parameter['drawn']:.4g}" if is_drawn else ""
+        print(f"    {parameter['name']}: {parameter['value']:.4g}{interval}{drawn}")
+    for assumption in prediction["assumed"]:
+        print(f"  assumed: {printable(assumption)}")
 
 
 def _print_wire(record: Record) -> None:
@@ -184,23 +184,19 @@ def _print_wire(record: Record) -> None:
         )
 
 
-def _again(record: Record, results: Path) -> list[str]:
-    """The record's command, into the folder that it was read from."""
+def _command(record: Record, results: Path) -> list[str]:
+    """The command that repeats the launch, into the folder that its record was read from."""
     return record.command if results == Path("results") else [*record.command, "--results", str(results)]
 
 
-def _where(record: Record) -> str:
+def _remark_on_suite(record: Record) -> str:
     """A remark if the suite is not in the usual folders: the record has its name only, so its path must be typed."""
     from scaleproof.spec.suite import list_suites
 
-    known = any(folder.name == record.case.suite for folder in list_suites())
+    if any(folder.name == record.case.suite for folder in list_suites()):
+        return ""
     return (
-        ""
-        if known
-        else (
-            f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder "
-            "around it)"
-        )
+        f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
     )
 
 

@@ -13,25 +13,25 @@ EXAMPLE = "scaleproof trace 3f9a -o trace.json"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Add the arguments of this command to `parser`."""
     parser.add_argument("launch", metavar="LAUNCH", help="a launch's id, or the beginning of one")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the file to write (JSON)")
     results_argument(parser)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(options: argparse.Namespace) -> int:
     """Any launch, traced or not; a failed one up to where it came."""
     from scaleproof.record.trace import chrome_trace
 
-    store = open_store(given.results)
-    record, _ = store.load(given.launch)
+    store = open_store(options.results)
+    record, _ = store.load(options.launch)
     trace = chrome_trace(record, store.samples(record))
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(json.dumps(trace, separators=(",", ":"), allow_nan=False) + "\n")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(trace, separators=(",", ":"), allow_nan=False) + "\n")
     detail = (
         "with every message"
         if record.case.tracing == "full"
         else "without messages; a case with `tracing: full` records them"
     )
-    print(f"{given.output}: {len(trace['traceEvents'])} events of {record.case.ranks} ranks, {detail}")
+    print(f"{options.output}: {len(trace['traceEvents'])} events of {record.case.ranks} ranks, {detail}")
     return 0

@@ -1,1 +1,1 @@
-"""A results folder as a whole: choosing launches, asking them, handing them on, merging folders, pruning."""
+"""Managing a results folder: choosing launches, queries, export, merging, pruning, migration."""

@@ -1,5 +1,4 @@
-"""Which launches a person means: conditions KEY:VALUE over the rows of the index, as `scaleproof compare` takes them
-after @."""
+"""Chooses launches by conditions KEY:VALUE over the rows of the index, as `scaleproof compare` takes them after @."""
 
 from __future__ import annotations
 
@@ -12,41 +11,41 @@ from scaleproof.compare.side_selection import Filters, near, parse, same, spelle
 from scaleproof.record.rows import TAG
 from scaleproof.spec.errors import SpecError
 
-BEGINNINGS = ("case", "code", "commit", "launch", "machine")
-TIMES = ("since", "until")
-ALSO = ("status", "failure", "excluded", "program", "plan_index", "seed", "tag", "warning")
-"""Keys beside those of `compare`; `tag`: a value on any axis of docs/tags.md, `warning`: one of the record's codes."""
+PREFIX_KEYS = ("case", "code", "commit", "launch", "machine")
+"""Keys for which the beginning of a value is enough."""
+TIME_KEYS = ("since", "until")
+MORE_KEYS = ("status", "failure", "excluded", "program", "plan_index", "seed", "tag", "warning")
+"""Keys that `compare` does not have. `tag`: a value on any axis of docs/tags.md; `warning`: a code of a warning."""
 
 
-def conditions(words: Sequence[str]) -> Filters:
-    """From what was typed; SpecError with the nearest key."""
-    return tuple(
-        condition for word in words for condition in parse(word if word.startswith("@") else f"@{word}", ALSO)[1]
-    )
+def conditions(arguments: Sequence[str]) -> Filters:
+    """The conditions in the arguments; SpecError with the nearest key for an unknown one."""
+    sides = [argument if argument.startswith("@") else f"@{argument}" for argument in arguments]
+    return tuple(condition for side in sides for condition in parse(side, MORE_KEYS)[1])
 
 
-def choose(launches: pa.Table, filters: Filters, where: str) -> pa.Table:
-    """The rows that meet every condition; several values under one key mean any of them. SpecError names the nearest
-    value where a condition fits nothing."""
+def choose(launches: pa.Table, filters: Filters, folder: str) -> pa.Table:
+    """The rows that meet the conditions of every key; several values of one key mean any of them. SpecError with the
+    nearest value for a condition that no launch meets. `folder`: name of the results folder, for the error."""
     for key in dict.fromkeys(key for key, _ in filters):
         values = _values(launches, key)
-        wanted = [value for name, value in filters if name == key]
-        meets = [[_meets(key, found, value) for found in values] for value in wanted]
-        for value, met in zip(wanted, meets, strict=True):
-            if values and not any(met):
-                raise _nothing(key, value, values, where)
-        launches = launches.filter(pa.array([any(met) for met in zip(*meets, strict=True)], pa.bool_()))
+        requested = [value for name, value in filters if name == key]
+        matches = [[_meets(key, launch_values, value) for launch_values in values] for value in requested]
+        for value, matched in zip(requested, matches, strict=True):
+            if values and not any(matched):
+                raise _no_launch(key, value, values, folder)
+        launches = launches.filter(pa.array([any(matched) for matched in zip(*matches, strict=True)], pa.bool_()))
     return launches
 
 
 def _values(launches: pa.Table, key: str) -> list[list[str]]:
-    """Of each launch, what it has under a key, spelled: none, one, or several."""
+    """The values of each launch under a key, as text: none, one, or several."""
     if key == "tag":
         columns = [launches[name].to_pylist() for name in launches.column_names if name.startswith(TAG)]
         return [list(tags) for tags in zip(*columns, strict=True)]
     if key == "warning":
         return [codes.split() for codes in launches["warnings"].to_pylist()]
-    name = "started_at" if key in TIMES else key
+    name = "started_at" if key in TIME_KEYS else key
     if name in launches.column_names:
         return [[] if value is None else [spelled(value)] for value in launches[name].to_pylist()]
     return [
@@ -54,16 +53,17 @@ def _values(launches: pa.Table, key: str) -> list[list[str]]:
     ]
 
 
-def _meets(key: str, found: Sequence[str], wanted: str) -> bool:
-    if key in TIMES:
-        return found[0] >= wanted if key == "since" else found[0] < wanted
-    return any(value.startswith(wanted) if key in BEGINNINGS else same(value, wanted) for value in found)
+def _meets(key: str, values: Sequence[str], requested: str) -> bool:
+    if key in TIME_KEYS:
+        return values[0] >= requested if key == "since" else values[0] < requested
+    return any(value.startswith(requested) if key in PREFIX_KEYS else same(value, requested) for value in values)
 
 
-def _nothing(key: str, value: str, values: Sequence[Sequence[str]], where: str) -> SpecError:
-    known = sorted({found for each in values for found in each})
-    if key in TIMES:
+def _no_launch(key: str, value: str, values: Sequence[Sequence[str]], folder: str) -> SpecError:
+    recorded = sorted({recorded_value for launch_values in values for recorded_value in launch_values})
+    if key in TIME_KEYS:
         return SpecError(
-            f"no launch in {where} started {key} {value}; the first one did at {known[0]}, the last one at {known[-1]}"
+            f"no launch in {folder} started {key} {value}; the first one did at {recorded[0]}, "
+            f"the last one at {recorded[-1]}"
         )
-    return SpecError(f"no launch in {where} has {key} {value!r}; {near(value, known)}")
+    return SpecError(f"no launch in {folder} has {key} {value!r}; {near(value, recorded)}")

@@ -1,4 +1,4 @@
-"""A Research Object Crate (RO-Crate 1.2) of chosen launches, for an artifact committee to read and to run again."""
+"""A Research Object Crate (RO-Crate 1.2) of chosen launches, with which an artifact committee can judge again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from rocrate.rocrate import ROCrate
 import scaleproof
 from scaleproof.paths import PROJECT
 from scaleproof.record.index import Index
-from scaleproof.results.export import free
-from scaleproof.results.merge import BESIDE
+from scaleproof.results.export import draft_path
+from scaleproof.results.merge import BESIDE_RECORDS
 from scaleproof.results.views import TABLES
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite
 
 VERSION = "1.2"
-_OF_PROJECT = {
+_PROJECT_FILES = {
     "LICENSE": "the licence of the code and of these records",
     "CITATION.cff": "how to cite",
     "pyproject.toml": "direct dependencies",
@@ -67,9 +67,9 @@ Code: {codes}. Machines: {machines}.
 def to_crate(
     results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite], path: Path
 ) -> int:
-    """Write the crate, a zip archive where `path` ends with .zip, else a folder; returns how many launches a reader
-    finds in it, all of them or SpecError."""
-    draft = free(path)
+    """Write the crate: a zip archive if `path` ends with .zip, else a folder. Returns the number of launches in it;
+    SpecError if the crate does not hold all of them."""
+    draft = draft_path(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
         folder = Path(temporary) / "crate"
         _fill(folder, results, chosen, tables, suites)
@@ -86,9 +86,8 @@ def to_crate(
     return count
 
 
-def read_back(folder: Path, wanted: int) -> int:
-    """What the crate says and what it holds agree: every entity is there, every launch is a whole record. SpecError
-    otherwise."""
+def read_back(folder: Path, launches: int) -> int:
+    """Check that every described file is in the crate and that all `launches` are readable records; their number."""
     crate = ROCrate(str(folder))
     missing = [
         entity.id
@@ -97,23 +96,23 @@ def read_back(folder: Path, wanted: int) -> int:
     ]
     if missing:
         raise SpecError(f"{folder.name}: the crate names {missing[0]!r} and has none")
-    with tempfile.TemporaryDirectory() as elsewhere:
-        (Path(elsewhere) / "runs").symlink_to((folder / "results" / "runs").resolve())
-        index = Index(Path(elsewhere))
-        if index.problems or len(index.launches) != wanted:
-            raise SpecError(f"{folder.name}: {len(index.launches)} of {wanted} launches can be read in the crate")
+    with tempfile.TemporaryDirectory() as temporary:
+        (Path(temporary) / "runs").symlink_to((folder / "results" / "runs").resolve())
+        index = Index(Path(temporary))
+        if index.problems or len(index.launches) != launches:
+            raise SpecError(f"{folder.name}: {len(index.launches)} of {launches} launches can be read in the crate")
         return len(index.launches)
 
 
 def _fill(
     folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite]
 ) -> None:
-    """All files but the description."""
+    """Copy all files but the metadata file."""
     for case_id, launch in zip(chosen["case"].to_pylist(), chosen["launch"].to_pylist(), strict=True):
         shutil.copytree(results / "runs" / case_id / launch, folder / "results" / "runs" / case_id / launch)
-    for name in (*BESIDE, "tables", "claims"):
+    for name in (*BESIDE_RECORDS, "tables", "claims"):
         if (results / name).is_dir():
-            others = [f"{suite}.*" for suite in _others(results, chosen)]
+            others = [f"{suite}.*" for suite in _other_suites(results, chosen)]
             shutil.copytree(results / name, folder / "results" / name, ignore=shutil.ignore_patterns(".*", *others))
     (folder / "tables").mkdir(parents=True)
     for name, table in tables.items():
@@ -121,11 +120,13 @@ def _fill(
     for name, suite in suites.items():
         shutil.copytree(suite.folder, folder / "suites" / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     (folder / "environment").mkdir()
-    for name in _OF_PROJECT:
+    for name in _PROJECT_FILES:
         if (PROJECT / name).exists():
-            target = folder / name if name in ("LICENSE", "CITATION.cff") else folder / "environment" / name
-            shutil.copyfile(PROJECT / name, target)
-    packages = sorted(f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions())
+            shutil.copyfile(PROJECT / name, folder / _project_file(name))
+    packages = sorted(
+        f"{distribution.metadata['Name']}=={distribution.version}"
+        for distribution in importlib.metadata.distributions()
+    )
     (folder / "environment" / "packages.txt").write_text(
         "\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n"
     )
@@ -147,14 +148,14 @@ def _fill(
     )
 
 
-def _others(results: Path, chosen: pa.Table) -> set[str]:
-    """Suites whose plans and verdicts are no part of the crate."""
+def _other_suites(results: Path, chosen: pa.Table) -> set[str]:
+    """Suites whose plans and verdicts are not part of the crate."""
     files = [path.name for name in ("stops", "tables", "claims") for path in (results / name).glob("*.*")]
     return {name.partition(".")[0] for name in files if not name.startswith(".")} - set(chosen["suite"].to_pylist())
 
 
 def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
-    """ro-crate-metadata.json."""
+    """Write ro-crate-metadata.json."""
     citation = _citation()
     crate = ROCrate(version=VERSION)
     crate.name, crate.license = _title(chosen), LICENCE
@@ -163,75 +164,84 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
         f"{', '.join(sorted(set(chosen['suite'].to_pylist())))}."
     )
     crate.keywords = citation.get("keywords", [])
-    started = max(chosen["started_at"].to_pylist())
-    crate.root_dataset["datePublished"] = started[:10]
+    crate.root_dataset["datePublished"] = max(chosen["started_at"].to_pylist())[:10]
     authors = [
         crate.add(Person(crate, f"#author-{number}", {"name": _name(author)}))
         for number, author in enumerate(citation.get("authors", []))
     ]
     if authors:
         crate.root_dataset["author"] = authors
-    software = crate.add(
-        ContextEntity(
-            crate,
-            "#scaleproof",
-            {
-                "@type": "SoftwareApplication",
-                "name": "Scaleproof",
-                "softwareVersion": scaleproof.__version__,
-                "license": LICENCE,
-            },
-        )
-    )
+    software = crate.add(ContextEntity(crate, "#scaleproof", _software()))
     _add_data(crate, folder, chosen, suites)
-    action: dict[str, Any] = {
-        "@type": "CreateAction",
-        "name": "scaleproof run",
-        "instrument": {"@id": software.id},
-        "result": {"@id": "results/runs/"},
-    }
-    action |= {
-        "startTime": min(chosen["started_at"].to_pylist()),
-        "endTime": started,
-        "agent": [{"@id": author.id} for author in authors],
-    }
+    action = _measuring_action(chosen, software.id, [author.id for author in authors])
     crate.root_dataset["mentions"] = crate.add(ContextEntity(crate, "#measured", action))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         crate.metadata.write(str(folder))
 
 
+def _software() -> dict[str, Any]:
+    return {
+        "@type": "SoftwareApplication",
+        "name": "Scaleproof",
+        "softwareVersion": scaleproof.__version__,
+        "license": LICENCE,
+    }
+
+
+def _measuring_action(chosen: pa.Table, software_id: str, author_ids: Sequence[str]) -> dict[str, Any]:
+    """Who made the records, with what, from when to when."""
+    started = chosen["started_at"].to_pylist()
+    return {
+        "@type": "CreateAction",
+        "name": "scaleproof run",
+        "instrument": {"@id": software_id},
+        "result": {"@id": "results/runs/"},
+        "startTime": min(started),
+        "endTime": max(started),
+        "agent": [{"@id": author_id} for author_id in author_ids],
+    }
+
+
 def _add_data(crate: ROCrate, folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
-    """Every file outside the records by itself, every case of the records as a data set; launch by launch they are in
-    tables/launches.parquet."""
-    known = {f"tables/{name}.parquet": text for name, text in TABLES.items()} | {
-        "README.md": "what is where, and how to judge again"
-    }
-    known |= {
-        name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}": text
-        for name, text in _OF_PROJECT.items()
-    }
-    known |= {"environment/packages.txt": "every Python package of the environment that made this crate"}
+    """Describe every file outside the records, and the records of each case as one data set; tables/launches.parquet
+    has them launch by launch."""
+    descriptions = _file_descriptions()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        place = path.relative_to(folder).as_posix()
-        if not place.startswith("results/runs/"):
-            described: dict[str, Any] = {"name": known.get(place, path.name), "contentSize": str(path.stat().st_size)}
-            crate.add_file(
-                path,
-                place,
-                properties=described | ({"encodingFormat": _FORMATS[path.suffix]} if path.suffix in _FORMATS else {}),
-            )
+        name = path.relative_to(folder).as_posix()
+        if not name.startswith("results/runs/"):
+            properties: dict[str, Any] = {
+                "name": descriptions.get(name, path.name),
+                "contentSize": str(path.stat().st_size),
+            }
+            if path.suffix in _FORMATS:
+                properties["encodingFormat"] = _FORMATS[path.suffix]
+            crate.add_file(path, name, properties=properties)
     crate.add_dataset(
         folder / "results" / "runs", "results/runs/", properties={"name": f"{len(chosen)} records: <case>/<launch>/"}
     )
     for row in {row["case"]: row for row in chosen.to_pylist()}.values():
-        words = f"{row['suite']} {row['experiment']}, arm {row['arm']}, {row['ranks']} ranks, {row['evidence']}"
-        place = f"results/runs/{row['case']}/"
-        crate.add_dataset(folder / place, place, properties={"name": words, "identifier": row["case"]})
-    for name, suite in suites.items():
-        crate.add_dataset(
-            folder / "suites" / name, f"suites/{name}/", properties={"name": f"suite {name}: {suite.title}"}
-        )
+        title = f"{row['suite']} {row['experiment']}, arm {row['arm']}, {row['ranks']} ranks, {row['evidence']}"
+        name = f"results/runs/{row['case']}/"
+        crate.add_dataset(folder / name, name, properties={"name": title, "identifier": row["case"]})
+    for suite_name, suite in suites.items():
+        name = f"suites/{suite_name}/"
+        crate.add_dataset(folder / name, name, properties={"name": f"suite {suite_name}: {suite.title}"})
+
+
+def _file_descriptions() -> dict[str, str]:
+    """One line about each file that every crate has, by its name in the crate."""
+    return {
+        **{f"tables/{name}.parquet": description for name, description in TABLES.items()},
+        "README.md": "what is where, and how to judge again",
+        **{_project_file(name): description for name, description in _PROJECT_FILES.items()},
+        "environment/packages.txt": "every Python package of the environment that made this crate",
+    }
+
+
+def _project_file(name: str) -> str:
+    """Name in the crate of a file of the project."""
+    return name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}"
 
 
 def _zip(folder: Path, target: Path) -> None:
@@ -246,8 +256,8 @@ def _title(chosen: pa.Table) -> str:
 
 def _citation() -> dict[str, Any]:
     path = PROJECT / "CITATION.cff"
-    found: dict[str, Any] = yaml.safe_load(path.read_text()) if path.exists() else {}
-    return found
+    citation: dict[str, Any] = yaml.safe_load(path.read_text()) if path.exists() else {}
+    return citation
 
 
 def _name(author: Mapping[str, str]) -> str:

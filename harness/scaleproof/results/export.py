@@ -1,4 +1,4 @@
-"""Hands results on to other tools: Parquet files, or one DuckDB database."""
+"""Writes results for other tools: as Parquet files, or as one DuckDB database."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scaleproof.results.views import TABLES
 from scaleproof.spec.errors import SpecError
 
 
-def free(path: Path) -> Path:
-    """A path to write to; SpecError where something lies there, since nothing is written over."""
+def draft_path(path: Path) -> Path:
+    """A temporary name beside `path`, whose folder is created. SpecError if `path` exists, since nothing is overwritten."""
     if path.exists():
         raise SpecError(f"{path}: is there already; give another name or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,8 +23,8 @@ def free(path: Path) -> Path:
 
 
 def to_parquet(tables: Mapping[str, pa.Table], folder: Path) -> None:
-    """One file a table, in a new folder; all of them or nothing."""
-    draft = free(folder)
+    """Write one file per table into a new folder: all of them, or none."""
+    draft = draft_path(folder)
     try:
         draft.mkdir()
         for name, table in tables.items():
@@ -35,16 +35,16 @@ def to_parquet(tables: Mapping[str, pa.Table], folder: Path) -> None:
 
 
 def to_duckdb(tables: Mapping[str, pa.Table], path: Path) -> None:
-    """One database file that holds everything; each table has its description as a comment."""
-    draft = free(path)
+    """Write one database with all tables; each has its description as a comment."""
+    draft = draft_path(path)
     try:
         with duckdb.connect(str(draft)) as database:
             for name, table in tables.items():
-                database.register("given", table)
-                database.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+                database.register("exported", table)
+                database.execute(f"CREATE TABLE {name} AS SELECT * FROM exported")
                 database.execute(f"COMMENT ON TABLE {name} IS '{TABLES[name]}'")
-                database.unregister("given")
+                database.unregister("exported")
         draft.rename(path)
     finally:
-        for left in (draft, draft.with_name(f"{draft.name}.wal")):
-            left.unlink(missing_ok=True)
+        for file in (draft, draft.with_name(f"{draft.name}.wal")):
+            file.unlink(missing_ok=True)

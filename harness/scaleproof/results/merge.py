@@ -1,5 +1,5 @@
-"""Takes another machine's results folder in: what copying its directories does, with a look at every record first. All
-of it or nothing."""
+"""Merges another machine's results folder into this one. Every record is checked before the first one is copied: all of
+them are merged, or none."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ from scaleproof.record.stops import CaseStop, Stops
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 
-BESIDE = ("machines", "stops", "differences", "sniffs")
-"""Folders that stand beside the records and are no product of them; tables and verdicts are made anew."""
+BESIDE_RECORDS = ("machines", "stops", "differences", "sniffs")
+"""Folders with results of their own. Tables and verdicts are left out: they are made from the records."""
 _MOMENTS = ("measured_at", "fitted_at", "taken_at")
+"""Keys under which files say when they were measured."""
 
 
 @dataclass(slots=True)
 class Merged:
-    """What a merge did, or would do."""
+    """The result of a merge, or of a dry run."""
 
     new: list[Path] = field(default_factory=list)
-    """Records, as <case>/<launch>."""
+    """Copied records, as <case>/<launch>."""
     same: int = 0
     damaged: list[str] = field(default_factory=list)
-    """Lines on folders of the other side that are no records; they are left out."""
+    """Lines on folders in the other results folder that are no records; they are not copied."""
     beside: list[Path] = field(default_factory=list)
-    """Files beside the records that are new or newer than ours, relative to the results folder."""
+    """Other files that are new or newer than ours, relative to the results folder."""
     ours: list[Path] = field(default_factory=list)
-    """Files of which both sides have one, where ours stays."""
+    """Files that differ, of which ours is kept."""
 
 
 def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
-    """Copy in what `other` has and `results` has not. SpecError, before anything is copied, where one launch has two
-    contents."""
+    """Copy what only `other` has into `results`. SpecError, before anything is copied, if a launch has different files
+    in the two folders."""
     _check(results, other)
-    found, store = Merged(), Store(other)
+    merged, store = Merged(), Store(other)
     clashes = []
-    for place in _launches(other):
-        mine, theirs = results / "runs" / place, other / "runs" / place
-        if mine.exists():
-            found.same += 1
-            clashes += [] if alike(mine, theirs) else [place]
-        elif store.record(*place.parts) is not None:
-            found.new.append(place)
-    found.damaged = store.warnings
+    for launch in _launches(other):
+        ours, theirs = results / "runs" / launch, other / "runs" / launch
+        if ours.exists():
+            merged.same += 1
+            clashes += [] if alike(ours, theirs) else [launch]
+        elif store.record(*launch.parts) is not None:
+            merged.new.append(launch)
+    merged.damaged = store.warnings
     if clashes:
-        names = ", ".join(place.name for place in clashes[:6]) + (
+        names = ", ".join(launch.name for launch in clashes[:6]) + (
             f" and {len(clashes) - 6} more" if len(clashes) > 6 else ""
         )
         raise SpecError(
             f"{other}: launch {names} has other content than in {results}: one was changed after it was written, "
-            "or an id was drawn twice; "
-            "nothing was merged"
+            "or an id was drawn twice; nothing was merged"
         )
     with locked(results):
-        _beside(results, other, found, dry_run)
-        for place in [] if dry_run else found.new:
-            _take(other / "runs" / place, results / "runs" / place, results / "staging" / place.name)
-    return found
+        _merge_files(results, other, merged, dry_run)
+        for launch in [] if dry_run else merged.new:
+            _copy_record(other / "runs" / launch, results / "runs" / launch, results / "staging" / launch.name)
+    return merged
 
 
-def alike(one: Path, other: Path) -> bool:
+def alike(folder: Path, other: Path) -> bool:
     """Whether two folders have the same files with the same bytes."""
-    names = sorted(path.name for path in one.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
     return (
         names == sorted(path.name for path in other.iterdir())
-        and filecmp.cmpfiles(one, other, names, shallow=False)[0] == names
+        and filecmp.cmpfiles(folder, other, names, shallow=False)[0] == names
     )
 
 
 def _check(results: Path, other: Path) -> None:
     if not (other / "runs").is_dir():
         below = [path.parent for path in other.glob("*/runs")] if other.is_dir() else []
-        hint = f"; did you mean {str(below[0])!r}?" if below else ""
-        raise SpecError(f"{other}: no results folder, since it has no folder 'runs'{hint}")
+        advice = f"; did you mean {str(below[0])!r}?" if below else ""
+        raise SpecError(f"{other}: no results folder, since it has no folder 'runs'{advice}")
     if results.resolve() == other.resolve():
         raise SpecError(f"{other}: is the results folder itself")
 
@@ -90,8 +90,8 @@ def _launches(results: Path) -> Iterator[Path]:
         yield from (launch.relative_to(results / "runs") for launch in sorted(case.iterdir()) if launch.is_dir())
 
 
-def _take(source: Path, target: Path, draft: Path) -> None:
-    """By one rename, like a record that is written here; times of the files stay."""
+def _copy_record(source: Path, target: Path, draft: Path) -> None:
+    """Copy a record by one rename, as new records are written; times of the files are kept."""
     draft.parent.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -101,29 +101,29 @@ def _take(source: Path, target: Path, draft: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _beside(results: Path, other: Path, found: Merged, dry_run: bool) -> None:
+def _merge_files(results: Path, other: Path, merged: Merged, dry_run: bool) -> None:
     for path in sorted(
         path
-        for folder in BESIDE
+        for folder in BESIDE_RECORDS
         for path in (other / folder).rglob("*")
         if path.is_file() and not path.name.startswith(".")
     ):
-        place = path.relative_to(other)
-        mine = results / place
-        if mine.exists() and filecmp.cmp(mine, path, shallow=False):
+        name = path.relative_to(other)
+        ours = results / name
+        if ours.exists() and filecmp.cmp(ours, path, shallow=False):
             continue
-        stops = _both_stops(mine, path) if place.parts[0] == "stops" and mine.exists() else None
-        if mine.exists() and stops is None and not _later(path, mine):
-            found.ours.append(place)
+        stops = _merged_stops(ours, path) if name.parts[0] == "stops" and ours.exists() else None
+        if ours.exists() and stops is None and not _is_later(path, ours):
+            merged.ours.append(name)
             continue
-        if stops is not None and mine.read_text() == stops.model_dump_json(indent=1) + "\n":
+        if stops is not None and ours.read_text() == stops.model_dump_json(indent=1) + "\n":
             continue
-        found.beside.append(place)
+        merged.beside.append(name)
         if not dry_run:
-            _put(path, mine, stops)
+            _write_file(path, ours, stops)
 
 
-def _put(source: Path, target: Path, stops: Stops | None) -> None:
+def _write_file(source: Path, target: Path, stops: Stops | None) -> None:
     if stops is not None:
         write_form(target, stops)
         return
@@ -133,12 +133,12 @@ def _put(source: Path, target: Path, stops: Stops | None) -> None:
     draft.rename(target)
 
 
-def _later(path: Path, mine: Path) -> bool:
-    """Whether a file says that it was measured after ours; files that say nothing of it do not replace ours."""
+def _is_later(path: Path, ours: Path) -> bool:
+    """Whether a file says that it was measured after ours; a file without such a time does not replace ours."""
     moments = []
-    for one in (path, mine):
+    for file in (path, ours):
         try:
-            content = json.loads(one.read_bytes())
+            content = json.loads(file.read_bytes())
         except ValueError:
             return False
         moments.append(
@@ -147,11 +147,11 @@ def _later(path: Path, mine: Path) -> bool:
     return moments[0] > moments[1] != ""
 
 
-def _both_stops(mine: Path, path: Path) -> Stops | None:
-    """Of one experiment on one machine with one version of the code: each case with more repetitions. None where they
-    are not of one kind."""
+def _merged_stops(our_path: Path, their_path: Path) -> Stops | None:
+    """The larger number of repetitions of each case. None if the files are not of the same experiment, machine, code
+    and stopping rule."""
     try:
-        ours, theirs = (Stops.model_validate_json(one.read_bytes()) for one in (mine, path))
+        ours, theirs = (Stops.model_validate_json(file.read_bytes()) for file in (our_path, their_path))
     except ValueError:
         return None
     if (ours.machine, ours.code, ours.metric, ours.nbytes, ours.target) != (

@@ -1,5 +1,5 @@
-"""Converts a results folder of version 0.1: options of plugins nested in each case, hence new case ids. The whole
-folder is made anew beside the old one and then takes its name, so that an interruption loses nothing."""
+"""Converts a results folder of version 0.1: options of plugins are nested in each case, so case ids change. The new
+folder is written beside the old one and then renamed, so that an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from scaleproof.spec.programs import programs_digest, programs_folder
 
 CONVERTED = ("runs", "stops")
 DERIVED = ("tables", "claims", "index", "staging", ".lock")
-"""Left out: other commands make them from the records, or they belong to a process that runs."""
+"""Not copied: other commands make them from the records, or they belong to a running process."""
 Watch = Callable[[Sequence[Path]], Iterable[Path]]
+"""Yields the folders again, one by one, to show the progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A suite's own programs: the digest in its earlier records, and the one that took its place."""
+    """Digest of a suite's own programs in its earlier records, and today's digest."""
 
     suite: str
     earlier: str
@@ -51,7 +52,7 @@ class Programs:
 
 @dataclass(slots=True)
 class Migrated:
-    """What a migration did."""
+    """The result of a migration; counts are of records."""
 
     target: Path
     backup: Path | None = None
@@ -65,10 +66,10 @@ class Migrated:
 
 def migrate(folder: Path, to: Path | None, suites: Mapping[str, Path], watch: Watch = iter) -> Migrated:
     """Convert the records of a results folder, in place or into the new folder `to`. `suites`: folders of suites by
-    name; `watch` gives the launches' folders back one by one while they are converted.
+    name.
 
-    In place, the folder as it was is kept beside, as `<name>.before-migration`. A folder without records of version 0.1
-    is left untouched."""
+    In place, the old folder is kept as `<name>.before-migration`. A folder without records of version 0.1 is not
+    changed."""
     folder = folder.resolve()
     target = folder if to is None else to.absolute()
     backup = folder.with_name(f"{folder.name}.before-migration") if to is None else None
@@ -81,22 +82,22 @@ def migrate(folder: Path, to: Path | None, suites: Mapping[str, Path], watch: Wa
             stack.enter_context(locked(folder))
         launches = list(_launches(folder / "runs"))
         earlier = {path: form for path in launches if (form := _earlier_form(path)) is not None}
-        done = Migrated(target, backup, current=len(launches) - len(earlier))
+        migrated = Migrated(target, backup, current=len(launches) - len(earlier))
         if not earlier and to is None:
-            return done
+            return migrated
         if backup is not None and backup.exists():
             raise SpecError(f"{backup}: is there already, from an earlier migration; remove it, or use --to NEW")
-        done.programs = _programs(earlier.values(), suites)
+        migrated.programs = _programs(earlier.values(), suites)
         shutil.rmtree(draft, ignore_errors=True)
         try:
-            _fill(draft, folder, launches, earlier, done, suites, watch)
-            if done.converted or backup is None:
+            _fill(draft, folder, launches, earlier, migrated, suites, watch)
+            if migrated.converted or backup is None:
                 os.sync()
                 _replace(folder, backup, draft, target)
         finally:
-            if folder.exists():  # else the draft is all there is under that name
+            if folder.exists():  # else the draft is the only copy under its name
                 shutil.rmtree(draft, ignore_errors=True)
-    return done
+    return migrated
 
 
 def _check(folder: Path, target: Path, backup: Path | None) -> None:
@@ -112,7 +113,7 @@ def _launches(runs: Path) -> Iterator[Path]:
 
 
 def _earlier_form(launch: Path) -> dict[str, Any] | None:
-    """Version 0.1's run.json of a launch's folder; None where it is of today's form, or no JSON."""
+    """The run.json of a launch's folder if version 0.1 wrote it; None for a newer one, or for no JSON."""
     try:
         form = json.loads((launch / RUN).read_bytes())
     except (OSError, ValueError):
@@ -122,8 +123,8 @@ def _earlier_form(launch: Path) -> dict[str, Any] | None:
 
 
 def _programs(forms: Iterable[Mapping[str, Any]], suites: Mapping[str, Path]) -> list[Programs]:
-    """Of each suite the digest of its programs in its latest record: only imports changed in them since. Records with
-    another digest ran earlier programs, which are other cases."""
+    """For each suite the digest of its programs in its latest record, since only imports changed in them after it.
+    Records with another digest ran earlier programs: those are other cases."""
     latest: dict[str, tuple[str, str]] = {}
     for form in forms:
         suite, source = form["case"].get("suite"), form["case"].get("source")
@@ -142,17 +143,17 @@ def _fill(
     folder: Path,
     launches: Sequence[Path],
     earlier: Mapping[Path, dict[str, Any]],
-    done: Migrated,
+    migrated: Migrated,
     suites: Mapping[str, Path],
     watch: Watch,
 ) -> None:
-    sources = {(programs.suite, programs.earlier): programs.today for programs in done.programs}
+    sources = {(programs.suite, programs.earlier): programs.today for programs in migrated.programs}
     (draft / "runs").mkdir(parents=True)
     for launch in watch(launches):
-        place = launch.relative_to(folder)
+        name = launch.relative_to(folder)
         form = earlier.get(launch)
         if form is None:
-            _copy(launch, draft / place)
+            _copy(launch, draft / name)
             continue
         try:
             record = converted_record(form, sources, launch)
@@ -160,29 +161,29 @@ def _fill(
             if new.exists():
                 raise ValueError("another record of its case has the same launch id")
         except UNREADABLE as error:
-            done.skipped.append(Skipped(place, reason(error)))
-            _copy(launch, draft / place)
+            migrated.skipped.append(Skipped(name, reason(error)))
+            _copy(launch, draft / name)
             continue
         _copy(launch, new, leave_out=(RUN,))
         write_form(new / RUN, record)
-        done.converted += 1
-        done.case_ids[form["case_id"]] = record.case_id
+        migrated.converted += 1
+        migrated.case_ids[form["case_id"]] = record.case_id
         if form["case"].get("source") and record.case.suite not in suites:
-            done.unknown_suites[record.case.suite] += 1
+            migrated.unknown_suites[record.case.suite] += 1
     for path in sorted(folder.iterdir()):
         if path.name not in (*CONVERTED, *DERIVED):
             _copy(path, draft / path.name)
     for path in sorted((folder / "stops").glob("*")):
-        _convert_stops(path, draft / "stops" / path.name, done.case_ids)
+        _convert_stops(path, draft / "stops" / path.name, migrated.case_ids)
 
 
 def converted_record(form: Mapping[str, Any], sources: Mapping[tuple[str, str], str], folder: Path) -> Record:
-    """Today's record of version 0.1's run.json, checked; raises ValueError where it cannot be converted. `sources`:
-    today's digest of a suite's own programs, by suite and earlier digest."""
+    """The record of a run.json of version 0.1 in today's form; ValueError if it cannot be converted. `sources`: today's
+    digest of a suite's own programs, by suite and earlier digest."""
     if (form.get("case_id"), form.get("launch")) != (folder.parent.name, folder.name):
         raise ValueError("it names another case or launch than its folder")
     case = _converted_case(form["case"], sources)
-    command = [case.case_id if word == form["case_id"] else word for word in form["command"]]
+    command = [case.case_id if argument == form["case_id"] else argument for argument in form["command"]]
     changes = {"schema_version": SCHEMA_VERSION, "case": case, "case_id": case.case_id, "command": command}
     return Record.model_validate({**form, **changes})
 
@@ -205,7 +206,7 @@ def _convert_stops(path: Path, target: Path, case_ids: Mapping[str, str]) -> Non
 
 
 def _copy(source: Path, target: Path, leave_out: Sequence[str] = ()) -> None:
-    """A file or folder under another name. Files are linked where the file system can: none is ever changed in
+    """Copy a file or a folder. Files become hard links if the file system has them, since no file is ever changed in
     place."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():

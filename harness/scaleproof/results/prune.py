@@ -1,4 +1,4 @@
-"""Which records may go, why, and which stay all the same; and their removal, one rename each."""
+"""Which records may be removed, for which reasons, which of them are kept, and their removal."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ REASONS = {
     "failed": "no good launch",
     "unplanned": "in no plan of its suite",
 }
-"""What may be asked to go; without any of them, whatever meets the conditions goes."""
+"""Reasons to remove a record; without a reason, all records that meet the conditions are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One record that may go: for which reasons, what stays with it in the way, and how many bytes it takes."""
+    """A record that may be removed."""
 
     row: Row
     why: tuple[str, ...]
+    """Reasons, keys of REASONS."""
     kept: str
+    """Why it is kept all the same; empty if it is not."""
     cited: bool
     """Whether a verdict rests on it."""
     nbytes: int
+    """Bytes on the disk."""
 
 
 def candidates(
@@ -44,15 +47,15 @@ def candidates(
     suites: Iterable[Suite],
     even_last: bool,
 ) -> list[Candidate]:
-    """Of the chosen rows those that a reason holds for; the last good launch of a case stays unless `even_last`.
-    `launches`: all of the folder."""
-    plans = _planned(results, suites) if "unplanned" in reasons else {}
-    found = [
+    """The chosen rows to which a reason applies, or all of them without a reason. The last good launch of a case is
+    kept unless `even_last`. `launches`: all rows of the folder."""
+    plans = _planned_launches(results, suites) if "unplanned" in reasons else {}
+    matching = [
         (row, why)
         for row in chosen.to_pylist()
-        if (why := [reason for reason in reasons if _holds(reason, row, plans)]) or not reasons
+        if (why := [reason for reason in reasons if _applies(reason, row, plans)]) or not reasons
     ]
-    last = {} if even_last else _last_good(launches.to_pylist(), {row["launch"] for row, _ in found})
+    last = {} if even_last else _last_good(launches.to_pylist(), {row["launch"] for row, _ in matching})
     cited = {launch for runs in claims(results)["runs"].to_pylist() for launch in runs}
     return [
         Candidate(
@@ -60,19 +63,19 @@ def candidates(
             tuple(why),
             "the last good launch of its case" if last.get(row["case"]) == row["launch"] else "",
             row["launch"] in cited,
-            _size(results, row),
+            _nbytes(results, row),
         )
-        for row, why in found
+        for row, why in matching
     ]
 
 
-def remove(results: Path, going: Iterable[Candidate]) -> int:
-    """Take them out of the store; returns how many. Each leaves by one rename, so that no half of it is ever read; a
-    supervisor may not run meanwhile."""
+def remove(results: Path, records: Iterable[Candidate]) -> int:
+    """Remove the records from the store and return their number. Each is renamed first, so that no reader sees a part
+    of one. No supervisor may run at the same time."""
     count = 0
     with locked(results):
-        for one in going:
-            folder, aside = _folder(results, one.row), results / "staging" / one.row["launch"]
+        for record in records:
+            folder, aside = _folder(results, record.row), results / "staging" / record.row["launch"]
             aside.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(aside)
             shutil.rmtree(aside)
@@ -82,7 +85,7 @@ def remove(results: Path, going: Iterable[Candidate]) -> int:
     return count
 
 
-def _holds(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> bool:
+def _applies(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> bool:
     if reason == "old-code":
         return bool(row["code"] != code_digest(row["fabric"]))
     if reason == "failed":
@@ -90,9 +93,9 @@ def _holds(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> 
     return row["suite"] in plans and (row["case"], row["plan_index"]) not in plans[row["suite"]]
 
 
-def _planned(results: Path, suites: Iterable[Suite]) -> dict[str, set[tuple[str, int]]]:
-    """By suite, case and repetition of every launch that some size of it plans; records of suites that are not here are
-    in no way unplanned."""
+def _planned_launches(results: Path, suites: Iterable[Suite]) -> dict[str, set[tuple[str, int]]]:
+    """Case id and repetition of every launch that any size plans, by suite. Records of suites that are not here do not
+    count as unplanned."""
     return {
         suite.name: {
             (launch.case.case_id, launch.plan_index)
@@ -104,16 +107,16 @@ def _planned(results: Path, suites: Iterable[Suite]) -> dict[str, set[tuple[str,
     }
 
 
-def _last_good(rows: Sequence[Row], going: set[str]) -> dict[str, str]:
-    """By case, the latest good launch, where every good one of the case is to go."""
+def _last_good(rows: Sequence[Row], removed: set[str]) -> dict[str, str]:
+    """The latest good launch by case, for cases whose good launches would all be removed."""
     good: dict[str, list[Row]] = {}
     for row in rows:
         if row["status"] == "ok":
             good.setdefault(row["case"], []).append(row)
     return {
-        case_id: max(found, key=lambda row: str(row["started_at"]))["launch"]
-        for case_id, found in good.items()
-        if all(row["launch"] in going for row in found)
+        case_id: max(rows_of_case, key=lambda row: str(row["started_at"]))["launch"]
+        for case_id, rows_of_case in good.items()
+        if all(row["launch"] in removed for row in rows_of_case)
     }
 
 
@@ -121,5 +124,5 @@ def _folder(results: Path, row: Row) -> Path:
     return results / "runs" / str(row["case"]) / str(row["launch"])
 
 
-def _size(results: Path, row: Row) -> int:
+def _nbytes(results: Path, row: Row) -> int:
     return sum(path.stat().st_size for path in _folder(results, row).iterdir())

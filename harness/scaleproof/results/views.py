@@ -1,4 +1,4 @@
-"""A results folder as tables that SQL can ask: launches, samples, claims, planned."""
+"""A results folder as tables for SQL: launches, samples, claims, planned."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ TABLES = {
     "claims": "a row per claim and level of evidence, as the last `scaleproof judge` wrote them",
     "planned": "a row per planned launch with the metrics of each, as the last `scaleproof collect` wrote them",
 }
-_NAMES = {"case": "case_id", "order": "plan_order", "where": "place"}
-"""Columns whose names are words of SQL, and what they are called there."""
+_RENAMED = {"case": "case_id", "order": "plan_order", "where": "place"}
+"""Columns whose names are keywords of SQL, with their names in the tables."""
 _CLAIM = (
     "id",
     "suite",
@@ -78,32 +78,32 @@ _CLAIMS = pa.schema(
 def views(
     results: Path, index: Index, names: Collection[str] = TABLES, chosen: pa.Table | None = None
 ) -> dict[str, pa.Table]:
-    """The tables of these names; `chosen`: only these rows of the index's launches, their samples, and their suites'
-    verdicts and plans."""
+    """The tables of these names. With `chosen`, rows of the index's launches: only those, their samples, and the
+    verdicts and plans of their suites."""
     makers = {
         "launches": lambda: index.launches,
         "samples": lambda: index.samples,
         "claims": lambda: claims(results),
         "planned": lambda: planned(results),
     }
-    found = {name: makers[name]() for name in names}
+    tables = {name: makers[name]() for name in names}
     if chosen is not None:
         suites, launches = pc.unique(chosen["suite"]), chosen["launch"].combine_chunks()
-        own = {
+        filters = {
             "launches": ("launch", launches),
             "samples": ("launch", launches),
             "claims": ("suite", suites),
             "planned": ("suite", suites),
         }
-        found = {name: _among(table, *own[name]) for name, table in found.items()}
+        tables = {name: _filtered(table, *filters[name]) for name, table in tables.items()}
     return {
-        name: table.rename_columns([_NAMES.get(column, column) for column in table.column_names])
-        for name, table in found.items()
+        name: table.rename_columns([_RENAMED.get(column, column) for column in table.column_names])
+        for name, table in tables.items()
     }
 
 
-def _among(table: pa.Table, column: str, wanted: pa.Array) -> pa.Table:
-    return table.filter(pc.is_in(table[column].cast(pa.string()), wanted))
+def _filtered(table: pa.Table, column: str, values: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table[column].cast(pa.string()), values))
 
 
 def claims(results: Path) -> pa.Table:
@@ -114,7 +114,7 @@ def claims(results: Path) -> pa.Table:
 
 
 def _read(path: Path) -> Sequence[ClaimResult]:
-    from scaleproof.claims.claims_file import ClaimsFile  # most questions need no verdicts
+    from scaleproof.claims.claims_file import ClaimsFile  # slow to import, and most queries need no verdicts
 
     try:
         return ClaimsFile.model_validate_json(path.read_bytes()).claims
@@ -138,28 +138,30 @@ def _claim(claim: ClaimResult) -> dict[str, Any]:
 
 def planned(results: Path) -> pa.Table:
     """All run tables of a folder; a metric that only some suites have is null elsewhere."""
-    found = [pq.ParquetFile(path).read() for path in sorted((results / "tables").glob("*.parquet"))]
+    tables = [pq.ParquetFile(path).read() for path in sorted((results / "tables").glob("*.parquet"))]
     return (
-        pa.concat_tables(found, promote_options="default") if found else pa.table({"suite": pa.array([], pa.string())})
+        pa.concat_tables(tables, promote_options="default")
+        if tables
+        else pa.table({"suite": pa.array([], pa.string())})
     )
 
 
-def ask(results: Path, index: Index, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of one statement; SpecError with what DuckDB says, which names the nearest column."""
-    named = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
-    with duckdb.connect() as database, index.attached(database) as recorded:
+def query(results: Path, index: Index, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of one statement; SpecError with DuckDB's message, which names the nearest column."""
+    used = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
+    with duckdb.connect() as database, index.attached(database) as indexed:
         database.execute("SET python_enable_replacements = false")
-        for name in recorded.keys() & named:
-            database.execute(f"CREATE VIEW {name} AS {_renamed(database, recorded[name])}")
-        for name, table in views(results, index, named - recorded.keys()).items():
+        for name in indexed.keys() & used:
+            database.execute(f"CREATE VIEW {name} AS {_renamed(database, indexed[name])}")
+        for name, table in views(results, index, used - indexed.keys()).items():
             database.register(name, table)
         try:
-            found = database.sql(sql)
-            return (list(found.columns), found.fetchall()) if found is not None else ([], [])
+            result = database.sql(sql)
+            return (list(result.columns), result.fetchall()) if result is not None else ([], [])
         except duckdb.Error as error:
             raise SpecError("query: " + " ".join(str(error).split())) from None
 
 
 def _renamed(database: duckdb.DuckDBPyConnection, sql: str) -> str:
-    columns = [f'"{name}" AS {_NAMES.get(name, name)}' for name in database.sql(sql).columns]
+    columns = [f'"{name}" AS {_RENAMED.get(name, name)}' for name in database.sql(sql).columns]
     return f"SELECT {', '.join(columns)} FROM ({sql})"

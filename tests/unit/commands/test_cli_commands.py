@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaleproof.cli import COMMANDS, main
-from scaleproof.commands.run import changing
+from scaleproof.commands.dry_run import changing
 from scaleproof.commands.show import printable
 from scaleproof.doctor import leftovers, survey
 from scaleproof.spec import registry

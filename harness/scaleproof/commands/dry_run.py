@@ -1,0 +1,121 @@
+"""What `scaleproof run --dry-run` prints: cases, launches, and an estimate of time and memory."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import open_store, print_table
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import AnyCase
+    from scaleproof.spec.estimate import Estimate
+    from scaleproof.spec.experiment import Stop
+    from scaleproof.spec.plan import PlannedLaunch
+    from scaleproof.spec.suite import Suite
+
+
+def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
+    """Print cases, launches and an estimate of time and memory."""
+    from scaleproof.spec.estimate import ASSUMPTIONS, estimate
+    from scaleproof.spec.units import format_bytes, format_seconds
+
+    earlier = _earlier_seconds(results)
+    total, peak = 0.0, 0
+    for name, launches in plans.items():
+        planned = {launch.case.case_id for launch in launches}
+        cases = [case for case in suite.experiment(name).size(size).cases if case.case_id in planned]
+        estimates = {case.case_id: estimate(case, earlier) for case in cases}
+        _print_cases(suite, name, size, launches, estimates)
+        _print_stopping_rule(suite.experiment(name).size(size).stop)
+        total += sum(estimates[launch.case.case_id].seconds for launch in launches)
+        peak = max([peak, *(cost.nbytes for cost in estimates.values())])
+    print(
+        f"{sum(map(len, plans.values()))} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of "
+        f"memory (formula: {ASSUMPTIONS})"
+    )
+    _warn_about_memory(peak)
+    return 0
+
+
+def _print_cases(
+    suite: Suite, experiment: str, size: str, launches: Sequence[PlannedLaunch], estimates: Mapping[str, Estimate]
+) -> None:
+    """A row per case. `estimates`: of one launch, by case id, in the order of the rows."""
+    from scaleproof.spec.plan import order_seed
+    from scaleproof.spec.units import format_bytes, format_seconds
+
+    cases = {launch.case.case_id: launch.case for launch in launches}
+    counts = Counter(launch.case.case_id for launch in launches)
+    fields = changing([cases[case_id] for case_id in estimates])
+    rows = [
+        [
+            case_id,
+            cases[case_id].arm,
+            *(_cell(cases[case_id], field) for field in fields),
+            str(counts[case_id]),
+            format_seconds(cost.seconds),
+            format_bytes(cost.nbytes),
+            f"{cost.launches} earlier launches" if cost.launches else "formula",
+        ]
+        for case_id, cost in estimates.items()
+    ]
+    title = (
+        f"{suite.name} {experiment} {size}: {len(rows)} cases, {len(launches)} launches, order seed "
+        f"{order_seed(suite.name, experiment, size)}"
+    )
+    print_table(["case", "arm", *fields, "launches", "time each", "memory", "estimated from"], rows, title)
+
+
+def _print_stopping_rule(stop: Stop | None) -> None:
+    from scaleproof.spec.units import format_bytes
+
+    if stop is not None:
+        quantity = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
+        print(
+            f"goes on until the interval of {quantity} reaches no further than {stop.target:.0%} from its median, "
+            f"up to {stop.budget} launches a case\n"
+        )
+
+
+def changing(cases: Sequence[AnyCase]) -> list[str]:
+    """The fields in which the cases differ, except the arm's name."""
+    values = [case.flat() for case in cases]
+    fields = dict.fromkeys(field for value in values for field in value)
+    return [field for field in fields if field != "arm" and len({repr(value.get(field)) for value in values}) > 1]
+
+
+def _cell(case: AnyCase, field: str) -> str:
+    value = case.value(field, "")
+    if isinstance(value, tuple):
+        return f"{len(value)} values"
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _earlier_seconds(results: Path) -> dict[str, list[float]]:
+    """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
+    if not (results / "runs").is_dir():
+        return {}
+    seconds: dict[str, list[float]] = {}
+    for record in open_store(results).records():
+        if record.status == "ok":
+            seconds.setdefault(record.case_id, []).append(record.wall_s)
+    return seconds
+
+
+def _warn_about_memory(nbytes: int) -> None:
+    import psutil
+
+    from scaleproof.spec.units import format_bytes
+
+    available = psutil.virtual_memory().available
+    if nbytes > available:
+        print(
+            f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here",
+            file=sys.stderr,
+        )
