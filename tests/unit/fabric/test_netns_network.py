@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -313,23 +314,49 @@ def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
         assert node_shell.main() == 7
 
 
+class FakeClock:
+    """Stands for the module `time`; each sleep does the next of `steps`, if one is left."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        self.steps, self.now = list(steps), 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.steps:
+            self.steps.pop(0)()
+
+
 def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setenv(node_shell.FOLDER, str(tmp_path))
     monkeypatch.setattr("sys.argv", ["reach", "node1", "true"])
 
-    def serve_late() -> None:
-        time.sleep(0.1)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(node_shell.socket_path("node1"))
-            time.sleep(0.1)
-            listener.listen()
-            opened = listener.accept()[0]
-            opened.recv(4096)
-            opened.sendall(b"0")
-            opened.close()
+    def answer() -> None:
+        opened = listener.accept()[0]
+        opened.recv(4096)
+        opened.sendall(b"0")
+        opened.close()
 
-    threading.Thread(target=serve_late).start()
-    assert node_shell.main() == 0
+    with socket.socket(socket.AF_UNIX) as listener:
+        clock = FakeClock(
+            lambda: listener.bind(node_shell.socket_path("node1")),
+            lambda: (listener.listen(), threading.Thread(target=answer).start()),
+        )
+        monkeypatch.setattr(node_shell, "time", clock)
+        assert node_shell.main() == 0
+        assert clock.steps == []
+
+
+def test_a_node_that_never_serves_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv(node_shell.FOLDER, str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["reach", "node1", "true"])
+    clock = FakeClock()
+    monkeypatch.setattr(node_shell, "time", clock)
+    with pytest.raises(FileNotFoundError):
+        node_shell.main()
+    assert clock.now > node_shell.START_S
 
 
 def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monkeypatch):

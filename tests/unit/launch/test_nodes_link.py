@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from scaleproof.core.board import LINE, Board
 from scaleproof.launch.finish.artifacts import collect_artifacts
 from scaleproof.launch.nodes import coordinator_link as links
+from scaleproof.launch.nodes import file_transfer
 from scaleproof.launch.nodes.coordinator_link import (
     LONGEST_JSON,
     PIECE,
@@ -228,19 +228,37 @@ def _named(header: dict[str, object], body: bytes) -> str:
     return str(header.get("name", header["kind"]))
 
 
-def test_clocks_are_compared_by_the_shortest_way(pair, tmp_path):
+class FakeClock:
+    """Stands for the module `time`; only the test moves it."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def monotonic(self) -> float:
+        return self.now_ns / 1e9
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+def test_the_exchange_with_the_shortest_round_trip_gives_the_clock_offset(pair, tmp_path, monkeypatch):
     link, other = pair
-    ahead = 5_000_000_000
+    offset_ns, clock = 5_000_000_000, FakeClock()
+    monkeypatch.setattr(file_transfer, "time", clock)
 
     def answer() -> None:
-        for turn in range(8):
+        for number in range(file_transfer.ROUNDS):
             link.receive()
-            time.sleep(0.02 if turn != 3 else 0.0)
-            transfer.receive({"kind": "clock", "now": time.monotonic_ns() + ahead}, b"")
+            clock.now_ns += 1_000_000
+            now = clock.now_ns + offset_ns
+            clock.now_ns += (
+                1_000_000 if number == 3 else 20_000_000
+            )  # all but one come back late: their middle is wrong
+            transfer.receive({"kind": "clock", "now": now}, b"")
 
     transfer = FileTransfer(Path(tmp_path), Link(other), [0], False, 0)
     threading.Thread(target=answer, daemon=True).start()
-    assert abs(transfer.clock_offset_ns() - ahead) < 5_000_000
+    assert transfer.clock_offset_ns() == offset_ns
 
 
 def test_agents_without_a_connection_are_told_apart_by_their_number():

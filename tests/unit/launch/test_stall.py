@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,8 +136,7 @@ def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
-            while process_state(process.pid)[0] not in ("T", "t"):
-                time.sleep(0.01)
+            os.waitpid(process.pid, os.WUNTRACED)  # returns once it has stopped
             stacks_by_rank = stacks.read_stacks(tmp_path, {0: process.pid}, Here())
             assert any("in parked" in line for line in stacks_by_rank[0].lines), stacks_by_rank
             assert "in parked" in (tmp_path / "rank-0.log").read_text()

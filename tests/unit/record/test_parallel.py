@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.records import case, commit, record
 
 CORES, LAUNCHES = 3, 7
+HANG_S = 30.0
 PLAN = [PlannedLaunch(case(), number, 1, number) for number in range(LAUNCHES)]
 
 
@@ -71,25 +72,29 @@ def test_the_share_of_a_killed_process_is_done_here() -> None:
     assert in_parallel(work, range(4), 2) == [[0, 1], [2, 3]]
 
 
-def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_worker_ends_with_its_parent() -> None:
+    """A pipe tells it: every worker writes a byte, and its end is closed when no worker lives any more."""
+    reading, writing = os.pipe()
+
     def work(share: Sequence[int]) -> None:
-        (tmp_path / str(share[0])).write_text(str(os.getpid()))
+        os.write(writing, b"w")
         os.read(os.pipe()[0], 1)  # for ever
 
     middle = os.fork()
     if middle == 0:
         in_parallel(work, range(2), 2)
-    until = time.monotonic() + 10
-    while len(pids := [path.read_text() for path in tmp_path.iterdir()]) < 2 or not all(pids):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    os.close(writing)
+    assert [next_byte(reading), next_byte(reading)] == [b"w", b"w"]
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
-    while any(
-        psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in pids
-    ):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    assert next_byte(reading) == b""
+    os.close(reading)
+
+
+def next_byte(pipe: int) -> bytes:
+    """The next byte of a pipe; b"" when all its writers have ended."""
+    assert select.select([pipe], [], [], HANG_S)[0], f"nothing came within {HANG_S:g} s"
+    return os.read(pipe, 1)
 
 
 def test_a_failure_here_ends_the_workers() -> None:

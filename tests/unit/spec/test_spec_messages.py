@@ -1,7 +1,5 @@
 """Every mistake in a suite file is one line: file, line, key, what is wrong, the nearest valid name."""
 
-# ruff: noqa: E501  (golden messages stay whole)
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -65,12 +63,18 @@ MISTAKES = [
     (
         "[cd_dnn]",
         "[cd_dn]",
-        "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; did you mean 'cd_dnn'?",
+        (
+            "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; "
+            "did you mean 'cd_dnn'?"
+        ),
     ),
     (
         "name: vgg_a,",
         "name: vgg_b,",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.name: unknown workload 'vgg_b'; did you mean 'vgg_a'?",
+        (
+            "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.name: unknown workload 'vgg_b'; "
+            "did you mean 'vgg_a'?"
+        ),
     ),
     (
         "program: train",
@@ -106,7 +110,10 @@ MISTAKES = [
     (
         "ranks: 2,",
         "ranks: 2, servers: 1,",
-        "7: experiments.speed.base.servers: 'servers' is an option of the strategy now: write strategy: {servers: ...}, or strategy.servers",
+        (
+            "7: experiments.speed.base.servers: 'servers' is an option of the strategy now: write strategy: {servers: "
+            "...}, or strategy.servers"
+        ),
     ),
     # keys
     ("title: A suite", "titel: A suite", "1: title: missing"),
@@ -142,7 +149,10 @@ MISTAKES = [
     (
         "image_side: 32",
         "imageside: 32",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.imageside: unknown key; did you mean 'workload.image_side'?",
+        (
+            "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.imageside: unknown key; "
+            "did you mean 'workload.image_side'?"
+        ),
     ),
     ("smoke:", "smok:", "14: experiments.speed.sizes.smok: unknown size; did you mean 'smoke'?"),
     (
@@ -195,7 +205,10 @@ MISTAKES = [
     (
         "64 MiB",
         "64 MB",
-        "24: experiments.moves.base.sizes[1]: '64 MB' is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'",
+        (
+            "24: experiments.moves.base.sizes[1]: '64 MB' is no size in bytes; "
+            "write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"
+        ),
     ),
     ("64 MiB", "-4", "24: experiments.moves.base.sizes[1]: -4 is not allowed; it must be at least 0"),
     ("[1 KiB, 64 MiB]", "[]", "24: experiments.moves.base.sizes: empty; give at least one"),
@@ -217,39 +230,63 @@ MISTAKES = [
     (
         "workload.width: [0.25]",
         "workload.width: [0.25, 0.25]",
-        "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'workload.width': 0.25}; first in matrix[0]",
+        (
+            "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': "
+            "'cd_dnn', 'workload.width': 0.25}; first in matrix[0]"
+        ),
     ),
     # fields that do not go together
     (
         "gloo: {transport: gloo}",
-        "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: tensorflow_parameter_server, collective: ring}",
-        "12: experiments.speed.arms.gloo.collective: strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'",
+        (
+            "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: "
+            "tensorflow_parameter_server, collective: ring}"
+        ),
+        (
+            "12: experiments.speed.arms.gloo.collective: "
+            "strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'"
+        ),
     ),
     ("minibatch: 64", "minibatch: 63", "7: experiments.speed.base.minibatch: 63 does not divide over 2 ranks"),
     (
         "collective: ring",
         "collective: native",
-        f"11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm ({ALGORITHMS})",
+        (
+            "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; "
+            f"it takes an algorithm ({ALGORITHMS})"
+        ),
     ),
     (
         "{transport: gloo}\n",
         "{transport: horovod, collective: ring}\n",
-        "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'",
+        (
+            "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; "
+            "it takes 'native'"
+        ),
     ),
     (
         "{transport: gloo}\n",
         "{transport: {name: horovod, fusion_mib: 64}, framework: tensorflow}\n",
-        "12: experiments.speed.arms.gloo.transport.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'",
+        (
+            "12: experiments.speed.arms.gloo.transport.fusion_mib: "
+            "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'"
+        ),
     ),
     (
         "{transport: gloo}\n",
         "{transport: {name: gloo, fusion_mib: 64}}\n",
-        "12: experiments.speed.arms.gloo.transport.fusion_mib: transport 'gloo' has no option 'fusion_mib'; 'horovod', 'horovod-mpi', 'tensorflow-mirrored' have it",
+        (
+            "12: experiments.speed.arms.gloo.transport.fusion_mib: transport 'gloo' has no option 'fusion_mib'; "
+            "'horovod', 'horovod-mpi', 'tensorflow-mirrored' have it"
+        ),
     ),
     (
         "        collective: ring\n",
         "",
-        f"10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm ({ALGORITHMS})",
+        (
+            "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; "
+            f"it takes an algorithm ({ALGORITHMS})"
+        ),
     ),
     (
         "{transport: gloo}\n",
@@ -274,27 +311,42 @@ MISTAKES = [
     (
         "strategy: sync,",
         "strategy: {name: parameter_server, mechanism: zero_copy},",
-        "7: experiments.speed.base.strategy.mechanism: mechanism 'zero_copy' needs one-sided writes (rdma, shm, ucx), not transport 'tcp'",
+        (
+            "7: experiments.speed.base.strategy.mechanism: "
+            "mechanism 'zero_copy' needs one-sided writes (rdma, shm, ucx), not transport 'tcp'"
+        ),
     ),
     (
         "strategy: sync,",
         "strategy: sync_overlap, framework: tensorflow,",
-        "7: experiments.speed.base.strategy: 'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'",
+        (
+            "7: experiments.speed.base.strategy: "
+            "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'"
+        ),
     ),
     (
         "image_side: 32",
         "image_side: 8",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one",
+        (
+            "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.image_side: workload 'vgg_a': "
+            "image_side 8 leaves no pixels after layer 'pool4'; give a larger one"
+        ),
     ),
     (
         "ranks: 2,",
         "ranks: 2, workload: {data: digits},",
-        f"7: experiments.speed.base.workload.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use {OF_DIGITS}",
+        (
+            "7: experiments.speed.base.workload.data: "
+            f"workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use {OF_DIGITS}"
+        ),
     ),
     (
         "steps: 5, ",
         "",
-        "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'",
+        (
+            "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; "
+            "set it in base, an arm, 'set' or 'sweep'"
+        ),
     ),
     ("program: train, ", "", f"7: experiments.speed.base: program: missing; known: {PROGRAMS}"),
     # the file

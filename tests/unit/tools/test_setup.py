@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import select
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tools.setup.__main__ import python_problem
 from tools.setup.console import CommandError, SetupError, Steps, run
 from tools.setup.run import alone
 
+HANG_S = 30.0
 LOCK = [
     packages.Pin("torch", "2.13.0+cpu"),
     packages.Pin("horovod", "0.28.1"),
@@ -213,27 +215,27 @@ def test_a_resumed_build_that_fails_starts_over_once(tmp_path, monkeypatch):
     assert not (tmp_path / "target").exists()
 
 
-def wait_for_environment(*started):
-    """Popen returns a moment before the kernel shows the new program's environment."""
-    until = time.monotonic() + 10
-    while time.monotonic() < until and not all(
-        build.MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes() for process in started
-    ):
-        time.sleep(0.001)
+def compiler_of(work: Path) -> subprocess.Popen[bytes]:
+    """A process that carries the mark of a build in `work`, and has said that it runs."""
+    process = subprocess.Popen(
+        ["sh", "-c", "echo started; read never"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, build.MARK: str(work)},
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"started\n"
+    return process
 
 
 def test_compilers_of_a_killed_set_up_are_ended_and_no_others(tmp_path):
-    ours = subprocess.Popen(["sleep", "60"], env={**os.environ, build.MARK: str(tmp_path)})
-    other = subprocess.Popen(["sleep", "60"], env={**os.environ, build.MARK: str(tmp_path / "other")})
-    try:
-        wait_for_environment(ours, other)
-        build.end_leftovers(tmp_path)
-        assert ours.wait(10) == -9
-        assert other.poll() is None
-    finally:
-        for process in (ours, other):
-            process.kill()
-            process.wait()
+    with compiler_of(tmp_path) as own, compiler_of(tmp_path / "other") as other:
+        try:
+            build.end_leftovers(tmp_path)
+            assert own.wait(HANG_S) == -signal.SIGKILL
+            assert other.poll() is None
+        finally:
+            own.kill()
+            other.kill()
 
 
 def test_the_build_does_not_see_the_make_that_called_it(monkeypatch, tmp_path):
@@ -259,17 +261,19 @@ def test_an_interrupted_command_ends_with_its_children(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run(["sh", "-c", "sleep 60 & echo child $!; wait"], tmp_path / "log", line=interrupt)
-    child = int((tmp_path / "log").read_text().split()[-1])
-    deadline = time.monotonic() + 10
-    while _runs(child) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not _runs(child)
+    assert ends(int((tmp_path / "log").read_text().split()[-1]))
 
 
-def _runs(pid: int) -> bool:
-    """Whether the process is there and no zombie that its reaper has yet to take."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+def ends(pid: int) -> bool:
+    """Whether a process that is not our child ends, or has ended."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([process], [], [], HANG_S)[0])
+    finally:
+        os.close(process)
 
 
 def test_a_second_set_up_waits_for_the_first(tmp_path):
