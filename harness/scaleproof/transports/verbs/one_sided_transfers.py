@@ -74,6 +74,8 @@ class Transfer:
         connection = self._connection
         word = connection.words.acquire() if last and self._value is not None else None
         if last and self._value is not None and word is None:
+            if stage is not None:
+                connection.stages_out.release(stage)
             return False
         own = self._data[self._position : self._position + size]
         if stage is not None and not self._reads:
