@@ -166,7 +166,7 @@ Operations = list[tuple[float, list[int]]]
 def training_step(network: Network) -> Operations:
     """A network's forward pass and its gradients, layer by layer, in an order in which each can run; costs are
     multiply-accumulates of one sample."""
-    layers, places = network.layers, network.places
+    layers, places = network.layers, network.input_indices
     operations: Operations = [
         (layer.mac, [place - 1 for place in read if place]) for layer, read in zip(layers, places, strict=True)
     ]

@@ -1,1 +1,1 @@
-"""frameworks."""
+"""Frameworks that compute a network: PyTorch and TensorFlow."""

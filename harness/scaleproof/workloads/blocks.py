@@ -1,4 +1,4 @@
-"""Collects the table of a network with branches: every call adds layers and gives the name of the last one."""
+"""Builds the layer table of a network with branches: every method adds layers and returns the name of the last one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from scaleproof.workloads.layers import Concat, Conv, Depthwise, LayerSpec, Norm
 
 
 class Blocks:
-    """A table under construction. `scale` and `epsilon` are those of its batch normalisations."""
+    """A table under construction. `scale` and `epsilon` apply to all its batch normalisations."""
 
     def __init__(self, *, scale: bool = True, epsilon: float = 1e-3) -> None:
         self.table: list[LayerSpec] = []
         self._scale, self._epsilon = scale, epsilon
 
-    def put(self, spec: LayerSpec) -> str:
-        """One layer."""
+    def append(self, spec: LayerSpec) -> str:
+        """Adds one layer."""
         self.table.append(spec)
         return spec.name
 
     def norm(self, name: str, *, active: bool = True) -> str:
-        """Batch normalisation of the layer before."""
-        return self.put(Norm(f"{name}.norm", self._scale, active, self._epsilon))
+        """Batch normalisation of the previous layer."""
+        return self.append(Norm(f"{name}.norm", self._scale, active, self._epsilon))
 
     def conv(
         self,
@@ -33,9 +33,9 @@ class Blocks:
         active: bool = True,
         fit: bool = False,
     ) -> str:
-        """Convolution without bias, batch normalisation, activation. `after`: the layer it reads; empty: the one
-        before."""
-        self.put(
+        """Convolution without bias, batch normalisation, activation. `after`: its input layer; empty: the previous
+        layer."""
+        self.append(
             Conv(
                 name, features, kernel, stride, pad, bias=False, active=False, fit=fit, inputs=(after,) if after else ()
             )
@@ -44,15 +44,15 @@ class Blocks:
 
     def depthwise(self, name: str, kernel: int, stride: int = 1) -> str:
         """Depthwise convolution, batch normalisation, activation."""
-        self.put(Depthwise(name, kernel, stride))
+        self.append(Depthwise(name, kernel, stride))
         return self.norm(name)
 
     def chain(self, name: str, after: str, *convolutions: tuple[int, int | tuple[int, int]]) -> str:
-        """Convolutions of (features, kernel) one behind the other."""
+        """Convolutions of (features, kernel) in sequence."""
         for number, (features, kernel) in enumerate(convolutions, 1):
             after = self.conv(f"{name}.conv{number}", features, kernel, after=after)
         return after
 
     def concat(self, name: str, *branches: str) -> str:
-        """Branches side by side."""
-        return self.put(Concat(name, inputs=branches))
+        """Concatenates the features of branches."""
+        return self.append(Concat(name, inputs=branches))

@@ -24,7 +24,7 @@ def network_of(case: TrainCase) -> Network:
 
 
 def check_workload(case: TrainCase) -> None:
-    """Raises FieldError for everything about the workload that is wrong."""
+    """Raises FieldError if the workload's options are wrong."""
     network = network_of(case)
     _check_data(case, network)
     if case.plugin("strategy").divides_layers:
@@ -53,7 +53,7 @@ def _check_data(case: TrainCase, network: Network) -> None:
 
 
 def _workloads_for(data: str) -> list[str]:
-    """Workloads that declare that they learn a data set."""
+    """Names of the workloads that can learn a data set."""
     workloads = {name: registry.load("workload", name) for name in registry.names("workload")}
     return [name for name, workload in workloads.items() if data in getattr(workload, "data_sets", ())]
 

@@ -1,11 +1,11 @@
-"""Three small networks that learn, in place of the three with which xue2019 shows convergence (Seq2Seq translation,
-CIFAR-10, sentence embedding): they are ours, on data that are generated or come with scikit-learn, and their sizes are
-not the published ones."""
+"""Three small networks that stand for the three with which xue2019 shows convergence (Seq2Seq translation, CIFAR-10,
+sentence embedding). They are our own, with other sizes, on data that are generated or come with scikit-learn."""
 
 from __future__ import annotations
 
 from scaleproof.workloads.datasets import DIGITS, REVERSED_LENGTH, REVERSED_TOKENS, SENTENCE_WORDS, TOPIC_COUNT, WORDS
-from scaleproof.workloads.layers import Conv, Embedding, Linear, Mean, Pool, Positions, Recurrent
+from scaleproof.workloads.layers import Conv, Linear, Mean, Pool
+from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
 from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _SEQ2SEQ = (
@@ -32,7 +32,7 @@ _SENTENCE_EMBEDDING = (
     Linear("softmax", TOPIC_COUNT, classifier=True),
 )
 
-# The decoder sees the right answer up to the token before (teacher forcing).
+# The decoder reads the right answer up to the previous token (teacher forcing).
 seq2seq = Workload(
     name="seq2seq",
     summary="small GRU encoder and decoder that learns to reverse sequences",

@@ -1,5 +1,5 @@
-"""Data of a workload: synthetic tensors of the true shape, or rows that can be learned. A global minibatch depends on
-(seed, step) only."""
+"""Data of a workload: synthetic tensors of the true shape, or rows that can be learned. A global minibatch depends only
+on (seed, step)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from scaleproof.workloads.datasets import (
     WORDS,
 )
 from scaleproof.workloads.inputs.findings import BadInput
-from scaleproof.workloads.layers import Embedding, Recurrent
 from scaleproof.workloads.networks import Network
+from scaleproof.workloads.sequence_layers import Embedding, Recurrent
 
 POOL = 2
-"""Synthetic global minibatches made before the clock starts; step s uses number s modulo this."""
+"""Number of synthetic global minibatches, which are made before timing; step s uses number s modulo POOL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Batch:
 
 DIGITS_FILE = "digits.csv.gz"
 DIGITS_SHA256 = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
-"""Of the file inside scikit-learn 1.9."""
+"""Digest of the file in scikit-learn 1.9."""
 
 
 class Data(Protocol):
-    """What a rank trains on. `test` is empty where there is nothing to test on."""
+    """Data that a rank trains on. `test` is empty if there is no test set."""
 
     test: Batch
 
@@ -58,20 +58,20 @@ class Data(Protocol):
 
 
 def rank_slice(minibatch: int, rank: int, world_size: int) -> slice:
-    """Samples of the global minibatch that a rank takes: consecutive, equal shares."""
+    """Samples of the global minibatch that belong to a rank: consecutive, equal shares."""
     share = minibatch // world_size
     return slice(rank * share, (rank + 1) * share)
 
 
 def empty_batch(network: Network, samples: int) -> Batch:
-    """Memory for samples of a network."""
+    """Uninitialised memory for samples of a network."""
     inputs = np.empty((samples, *network.input_shape), np.float32 if network.vocabulary is None else np.int64)
     return Batch(inputs, np.empty((samples, *network.label_shape), np.int64))
 
 
 class Synthetic:
-    """Standard normal inputs or uniform tokens, uniform labels; each sample has a generator of its own, so that every
-    world size sees the same minibatches."""
+    """Standard normal inputs or uniform tokens, with uniform labels. Every sample has its own random generator, so that
+    all world sizes get the same minibatches."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         mine = range(minibatch)[rank_slice(minibatch, rank, world_size)]
@@ -91,13 +91,13 @@ class Synthetic:
         return batch
 
     def batch(self, step: int) -> Batch:
-        """No work at all: the slice was made before."""
+        """The slice, made in advance."""
         return self._pool[step % POOL]
 
 
 class Table:
-    """Rows that are there from the start; split and shuffled by the seed. An epoch is a permutation; its last,
-    incomplete minibatch is left out."""
+    """A fixed set of rows, split and shuffled by the seed. An epoch is a permutation of the training rows without the
+    last, incomplete minibatch."""
 
     def __init__(self, rows: Batch, tests: int, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         order = np.random.default_rng([seed, 0]).permutation(len(rows.labels))
@@ -109,7 +109,7 @@ class Table:
         self._epoch, self._permutation = -1, order
 
     def batch(self, step: int) -> Batch:
-        """Gathers the rank's rows of the step's minibatch."""
+        """This rank's rows of the step's minibatch."""
         epoch, position = divmod(step, self._steps_per_epoch)
         if epoch != self._epoch:
             self._epoch, self._permutation = epoch, self._order(epoch)
@@ -117,7 +117,7 @@ class Table:
         return Batch(self.train.inputs[rows], self.train.labels[rows])
 
     def epoch_labels(self) -> np.ndarray:
-        """Labels in the order in which the first epoch takes them, over all ranks."""
+        """Labels of all ranks in the order of the first epoch."""
         rows = self._order(0)[: self._steps_per_epoch * self._minibatch]
         labels: np.ndarray = self.train.labels[rows]
         return labels
@@ -142,15 +142,15 @@ class Digits(Table):
 
 
 class Reversal(Table):
-    """Sequences of tokens, all different; the labels are the same backwards. An input is the sequence, a start token,
-    and the answer but for its last token."""
+    """Different sequences of tokens, whose labels are the reversed sequences. An input is the sequence, a start token,
+    and the answer without its last token."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         data = REVERSAL
         count = data.training + data.test
         numbers = np.random.default_rng([seed, 5]).choice(REVERSED_TOKENS**REVERSED_LENGTH, count, replace=False)
         sequences = np.stack(
-            [numbers // REVERSED_TOKENS**place % REVERSED_TOKENS for place in range(REVERSED_LENGTH)], 1
+            [numbers // REVERSED_TOKENS**digit % REVERSED_TOKENS for digit in range(REVERSED_LENGTH)], 1
         )
         answers = np.ascontiguousarray(sequences[:, ::-1])
         inputs = np.concatenate([sequences, np.full((count, 1), REVERSED_TOKENS), answers[:, :-1]], 1)
@@ -158,23 +158,23 @@ class Reversal(Table):
 
 
 class Topics(Table):
-    """Sentences of random words. A topic has words of its own; half the words of a sentence are drawn from them, the
-    others from all."""
+    """Sentences of random words. Every topic has its own words; a share OWN_SHARE of a sentence's words is drawn from
+    them, the others are drawn from all words."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         data, generator = TOPICS, np.random.default_rng([seed, 6])
         shape, own = (data.training + data.test, SENTENCE_WORDS), WORDS // TOPIC_COUNT
         labels = generator.integers(TOPIC_COUNT, size=shape[0])
-        words = np.where(
+        tokens = np.where(
             generator.random(shape) < OWN_SHARE,
             labels[:, None] * own + generator.integers(own, size=shape),
             generator.integers(WORDS, size=shape),
         )
-        super().__init__(Batch(words, labels), data.test, minibatch, seed, rank, world_size)
+        super().__init__(Batch(tokens, labels), data.test, minibatch, seed, rank, world_size)
 
 
 def read_digits() -> bytes:
-    """The file inside scikit-learn: importing scikit-learn would cost each parent a second."""
+    """The file in scikit-learn, read without importing scikit-learn, which takes a second."""
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
         raise SpecError("data 'digits' needs scikit-learn; type `make env`")
@@ -182,12 +182,12 @@ def read_digits() -> bytes:
 
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images float32 (1797, 64), scaled to [-1, 1], and labels; BadInput when the file is not the pinned one, before
-    anything reads it."""
+    """Images float32 (1797, 64), scaled to [-1, 1], and labels. Raises BadInput, before parsing, when the file is not
+    the pinned one."""
     content = read_digits()
-    if (found := hashlib.sha256(content).hexdigest()) != DIGITS_SHA256:
+    if (sha256 := hashlib.sha256(content).hexdigest()) != DIGITS_SHA256:
         raise BadInput(
-            f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of "
+            f"D1 sha256 of digits: {sha256}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of "
             "scikit-learn 1.9: install that version again"
         )
     with gzip.open(io.BytesIO(content)) as file:
@@ -209,9 +209,9 @@ def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
-    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015),
-    1/fan-in before tanh, in embeddings and recurrent layers; biases and offsets zero; scales and the bias of a forget
-    gate one."""
+    """Canonical float32 values in parameter order. Weights are normal with variance 2/fan-in before ReLU (He et al.
+    2015), and 1/fan-in before tanh, in embeddings and in recurrent layers. Biases and offsets are 0; scales and biases
+    of forget gates are 1."""
     values = []
     for number, layer in enumerate(network.trainable):
         gain = 1 if network.activation == "tanh" or isinstance(layer.spec, Recurrent | Embedding) else 2

@@ -1,5 +1,5 @@
-"""The data sets that can be learned, as numbers: which networks they fit and how many rows they have. Imports nothing,
-for checks before a launch; data.py makes the rows."""
+"""Sizes of the data sets that can be learned: which networks they fit and how many rows they have. Imports nothing, so
+that checks before a launch are fast; data.py makes the rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """What a network must read and answer, and how many rows there are."""
+    """Inputs and labels that a network must have for a data set, and the number of rows."""
 
     summary: str
     # values of one sample

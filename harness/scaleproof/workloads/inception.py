@@ -11,7 +11,7 @@ AUXILIARY = "auxiliary.fc"
 
 
 def _pooled(blocks: Blocks, name: str, before: str, features: int) -> str:
-    blocks.put(Pool(f"{name}.pool", 3, average=True, stride=1, pad="same", inputs=(before,)))
+    blocks.append(Pool(f"{name}.pool", 3, average=True, stride=1, pad="same", inputs=(before,)))
     return blocks.conv(f"{name}.conv", features, 1)
 
 
@@ -53,18 +53,18 @@ def _stem(blocks: Blocks) -> str:
     blocks.conv("conv1a", 32, 3, 2, pad=0)
     blocks.conv("conv2a", 32, 3, pad=0)
     blocks.conv("conv2b", 64, 3)
-    blocks.put(Pool("pool3a", 3, stride=2))
+    blocks.append(Pool("pool3a", 3, stride=2))
     blocks.conv("conv3b", 80, 1)
     blocks.conv("conv4a", 192, 3, pad=0)
-    return blocks.put(Pool("pool5a", 3, stride=2))
+    return blocks.append(Pool("pool5a", 3, stride=2))
 
 
 def _auxiliary(blocks: Blocks, before: str) -> None:
-    """On small images its windows are no larger than what is left, as slim has it."""
-    blocks.put(Pool("auxiliary.pool", 5, average=True, stride=3, fit=True, inputs=(before,)))
+    """The auxiliary head. Its windows are cut to the size of small images, as in slim."""
+    blocks.append(Pool("auxiliary.pool", 5, average=True, stride=3, fit=True, inputs=(before,)))
     blocks.conv("auxiliary.conv1", 128, 1)
     blocks.conv("auxiliary.conv2", 768, 5, pad=0, fit=True)
-    blocks.put(Linear(AUXILIARY, 10, classifier=True))
+    blocks.append(Linear(AUXILIARY, 10, classifier=True))
 
 
 def _inception_v3() -> list[LayerSpec]:
@@ -74,18 +74,18 @@ def _inception_v3() -> list[LayerSpec]:
         last = _grid35(blocks, name, last, pooled)
     deep = _reduced(blocks, "mixed6a.b1", blocks.chain("mixed6a.b1", last, (64, 1), (96, 3)), 96)
     shallow = _reduced(blocks, "mixed6a.b0", last, 384)
-    last = blocks.concat("mixed6a", shallow, deep, blocks.put(Pool("mixed6a.b2", 3, stride=2, inputs=(last,))))
+    last = blocks.concat("mixed6a", shallow, deep, blocks.append(Pool("mixed6a.b2", 3, stride=2, inputs=(last,))))
     for name, inner in (("mixed6b", 128), ("mixed6c", 160), ("mixed6d", 160), ("mixed6e", 192)):
         last = _grid17(blocks, name, last, inner)
     before_head = last
     deep = _reduced(blocks, "mixed7a.b1", blocks.chain("mixed7a.b1", last, (192, 1), (192, (1, 7)), (192, (7, 1))), 192)
     shallow = _reduced(blocks, "mixed7a.b0", blocks.conv("mixed7a.b0.conv", 192, 1, after=last), 320)
-    last = blocks.concat("mixed7a", shallow, deep, blocks.put(Pool("mixed7a.b2", 3, stride=2, inputs=(last,))))
+    last = blocks.concat("mixed7a", shallow, deep, blocks.append(Pool("mixed7a.b2", 3, stride=2, inputs=(last,))))
     for name in ("mixed7b", "mixed7c"):
         last = _grid8(blocks, name, last)
     _auxiliary(blocks, before_head)
-    blocks.put(Mean("mean", inputs=(last,)))
-    blocks.put(Linear("fc", 10, classifier=True))
+    blocks.append(Mean("mean", inputs=(last,)))
+    blocks.append(Linear("fc", 10, classifier=True))
     return blocks.table
 
 

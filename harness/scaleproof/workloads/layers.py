@@ -1,5 +1,5 @@
-"""Layers as data: what a table says of each, and the sizes it resolves to. Shapes are per sample: (maps, side, side),
-(positions, features), (features,)."""
+"""Layers as data: how a table describes each layer, and the sizes it resolves to. Shapes are per sample: (maps, side,
+side), (positions, features), (features,). Layers of sequences are in sequence_layers.py."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ Shape: TypeAlias = tuple[int, ...]
 Activation = Literal["relu", "relu6", "tanh"]
 Initial = Literal["normal", "zeros", "ones"]
 Pad = int | Literal["same"]
-"""Pixels on every side, or as many as keep side / stride, rounded up: half before, the larger half after (TensorFlow's
-SAME)."""
-GATES = {"lstm": ("input", "forget", "cell", "output"), "gru": ("reset", "update", "candidate")}
+"""Pixels on every side, or `same`: as many pixels as give an output of ceil(side / stride), the larger half at the end
+(TensorFlow's SAME)."""
 
 
 class Variable(NamedTuple):
-    """One trained tensor of a layer: what frameworks call a variable or a parameter."""
+    """One trained tensor of a layer; frameworks call it a variable or a parameter."""
 
     name: str
     shape: Shape
@@ -36,28 +35,28 @@ class Variable(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """What a spec becomes behind layers of known shapes."""
+    """Sizes of a layer whose inputs have known shapes."""
 
     output_shape: Shape
     variables: tuple[Variable, ...] = ()
     mac: int = 0
-    """Multiply-accumulates per sample of the forward pass; biases, normalisation, pooling, sums and activations are not
-    counted."""
+    """Multiply-accumulates per sample of the forward pass, without biases, normalisation, pooling, sums and
+    activations."""
     input_mac: int | None = None
-    """Those whose gradient goes to the layer's input; None: all."""
+    """Part of `mac` that the gradient of the layer's input takes; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec(ABC):
-    """A layer as a paper writes it. `inputs` names the layers it reads (`input`: the network's own); empty: the one
-    before."""
+    """A layer as a paper describes it. `inputs`: names of the layers it reads (`input`: the network's input); empty:
+    the previous layer."""
 
     name: str
     inputs: tuple[str, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
-        """Sizes behind inputs of these shapes. A side below 1 says that no pixels are left."""
+        """Sizes for inputs of these shapes. A side below 1 means that no pixels are left."""
 
 
 def reduced(features: int, width: float) -> int:
@@ -74,7 +73,7 @@ def pads(side: int, kernel: int, stride: int, pad: Pad) -> tuple[int, int]:
 
 
 def _swept(side: int, kernel: int, stride: int, pad: Pad) -> int:
-    """Positions of a kernel along a side; 0 where a stride would step over everything that is left."""
+    """Positions of a kernel along a side; 0 if the stride is larger than the side."""
     if side < stride and pad == "same":
         return 0
     return (side + sum(pads(side, kernel, stride, pad)) - kernel) // stride + 1
@@ -91,7 +90,7 @@ class Conv(LayerSpec):
     bias: bool = True
     active: bool = True
     fit: bool = False
-    """The kernel becomes no larger than what is left of the image."""
+    """Whether the kernel is cut to the size of the image."""
 
     def kernel_on(self, shape: Shape) -> tuple[int, int]:
         """Height and width on an input of this shape."""
@@ -115,7 +114,7 @@ class Conv(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Depthwise(LayerSpec):
-    """Convolution of each map with a kernel of its own, without bias or activation."""
+    """Convolution of each map with a separate kernel, without bias or activation."""
 
     kernel: int
     stride: int = 1
@@ -131,8 +130,7 @@ class Depthwise(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Norm(LayerSpec):
-    """Batch normalisation with the mean and variance of the minibatch that the rank holds, then an activation where it
-    is `active`."""
+    """Batch normalisation with the mean and variance of the rank's own samples, then an activation if `active`."""
 
     scale: bool = True
     active: bool = True
@@ -147,18 +145,15 @@ class Norm(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Pool(LayerSpec):
-    """Pooling of the maximum, or the average (padded `same` or not at all; padding does not count). `stride` 0: the
-    kernel's, without overlap.
-
-    A remainder of the side is cut off.
-    """
+    """Maximum pooling, or average pooling (padded `same` or not at all; padding does not count). `stride` 0: same as
+    the kernel. A remainder of the side is cut off."""
 
     kernel: int = 2
     average: bool = False
     stride: int = 0
     pad: Pad = 0
     fit: bool = False
-    """The kernel becomes no larger than what is left of the image."""
+    """Whether the kernel is cut to the size of the image."""
 
     def window(self, shape: Shape) -> tuple[int, int]:
         """Kernel and stride on an input of this shape."""
@@ -174,7 +169,8 @@ class Pool(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Pick(LayerSpec):
-    """Every second pixel of both sides: from the first one on, or from the second with zeros behind the last."""
+    """Every second pixel in both directions, starting at the first pixel, or with `shift` at the second (zeros follow
+    the last)."""
 
     shift: bool
 
@@ -196,7 +192,7 @@ class Mean(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Active(LayerSpec):
-    """The network's activation alone."""
+    """Only the network's activation."""
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
@@ -205,7 +201,7 @@ class Active(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Add(LayerSpec):
-    """Sum of layers of one shape, then an activation where it is `active`."""
+    """Sum of layers of the same shape, then an activation if `active`."""
 
     active: bool = False
 
@@ -218,7 +214,7 @@ class Add(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Concat(LayerSpec):
-    """Maps of several layers side by side."""
+    """Concatenation of the maps of several layers."""
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
@@ -229,8 +225,8 @@ class Concat(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Linear(LayerSpec):
-    """Fully connected layer with bias, and activation unless it is the classifier; images are flattened, `each`
-    position of a sequence is taken alone."""
+    """Fully connected layer with bias, and an activation unless it is the classifier. Images are flattened. With `each`
+    it is applied to every position of a sequence separately."""
 
     features: int
     classifier: bool = False
@@ -244,63 +240,14 @@ class Linear(LayerSpec):
             shape[-1] if self.each else prod(shape),
         )
         weight = Variable("weight", (features, fan_in), "normal", fan_in)
-        kept = shape[:-1] if self.each else ()
+        positions = shape[:-1] if self.each else ()
         return Resolved(
-            (*kept, features), (weight, Variable("bias", (features,), "zeros")), weight.elements * prod(kept)
+            (*positions, features), (weight, Variable("bias", (features,), "zeros")), weight.elements * prod(positions)
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding(LayerSpec):
-    """A vector for each token of a sequence."""
-
-    vocabulary: int
-    features: int
-
-    def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
-        """See LayerSpec."""
-        (shape,), features = shapes, reduced(self.features, width)
-        return Resolved((*shape, features), (Variable("weight", (self.vocabulary, features), "normal", features),))
-
-
-@dataclass(frozen=True, slots=True)
-class Positions(LayerSpec):
-    """Positions `start` to `stop` of a sequence."""
-
-    start: int
-    stop: int
-
-    def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
-        """See LayerSpec."""
-        return Resolved((self.stop - self.start, *shapes[0][1:]))
-
-
-@dataclass(frozen=True, slots=True)
-class Recurrent(LayerSpec):
-    """LSTM or GRU over a sequence, from zeros or (GRU) from the state of a second input; gives its last state, or
-    `every` one.
-
-    Each gate has an input weight, a recurrent weight and one bias, three tensors, as the published counts of xue2019
-    have it. The GRU applies its reset gate before the recurrent product (Cho et al. 2014), which takes one bias.
-    """
-
-    features: int
-    cell: Literal["lstm", "gru"]
-    every: bool = False
-
-    def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
-        """See LayerSpec."""
-        (positions, features_in), features = shapes[0], reduced(self.features, width)
-        if shapes[1:] and (self.cell != "gru" or shapes[1] != (features,)):
-            raise ValueError(f"layer {self.name!r} cannot start from {shapes[1]}")
-        variables: list[Variable] = []
-        for gate in GATES[self.cell]:
-            variables += [
-                Variable(f"{gate}.input_weight", (features, features_in), "normal", features_in),
-                Variable(f"{gate}.recurrent_weight", (features, features), "normal", features),
-                Variable(f"{gate}.bias", (features,), "ones" if gate == "forget" else "zeros"),
-            ]
-        gates = len(GATES[self.cell])
-        read = positions * gates * features * features_in
-        output = (positions, features) if self.every else (features,)
-        return Resolved(output, tuple(variables), read + positions * gates * features**2, read)
+def activated(spec: LayerSpec) -> bool:
+    """Whether the network's activation follows the layer."""
+    if isinstance(spec, Linear):
+        return not spec.classifier
+    return isinstance(spec, Active) or (isinstance(spec, Conv | Norm | Add) and spec.active)

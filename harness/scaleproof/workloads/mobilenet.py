@@ -19,8 +19,8 @@ def _mobilenet() -> list[LayerSpec]:
     for number, (features, stride) in enumerate(_V1, 1):
         blocks.depthwise(f"block{number}.depthwise", 3, stride)
         blocks.conv(f"block{number}.pointwise", features, 1)
-    blocks.put(Mean("mean"))
-    blocks.put(Linear("fc", 1000, classifier=True))
+    blocks.append(Mean("mean"))
+    blocks.append(Linear("fc", 1000, classifier=True))
     return blocks.table
 
 
@@ -35,11 +35,11 @@ def _mobilenet_v2() -> list[LayerSpec]:
             blocks.depthwise(f"{name}.depthwise", 3, stride)
             last = blocks.conv(f"{name}.project", features, 1, active=False)
             if stride == 1 and features == before:
-                last = blocks.put(Add(f"{name}.sum", inputs=(entry, last)))
+                last = blocks.append(Add(f"{name}.sum", inputs=(entry, last)))
             before, number = features, number + 1
     blocks.conv("conv2", 1280, 1)
-    blocks.put(Mean("mean"))
-    blocks.put(Linear("fc", 1000, classifier=True))
+    blocks.append(Mean("mean"))
+    blocks.append(Linear("fc", 1000, classifier=True))
     return blocks.table
 
 

@@ -1,5 +1,4 @@
-"""The contract of a model: what program train needs of a framework. One file per framework implements it, from the same
-layer table."""
+"""The interface between program train and a framework. Every framework implements it for the same table of layers."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ from scaleproof.workloads.networks import Network
 
 
 class GradientPlacement(Protocol):
-    """Makes a backward pass allocate its gradients in chosen memory (remote/allocation_sites.py): a context around its
-    operations."""
+    """A context manager in which a backward pass allocates its gradients in chosen memory
+    (remote/allocation_sites.py)."""
 
     def begin(self) -> None:
-        """A new pass starts."""
+        """Called before each backward pass."""
 
     def place(self, tensor: Any, memory: Callable[[tuple[int, ...]], np.ndarray]) -> bool:
-        """The tensor is in the memory afterwards; True where it was allocated there."""
+        """Brings the tensor into the memory. True if it was already allocated there."""
 
     def __enter__(self) -> object: ...
 
@@ -34,41 +33,41 @@ class Model(Protocol):
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
     ) -> None:
-        """With canonical initial values, which may be used in place."""
+        """`values`: initial values in canonical form, which may be used in place."""
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
-        """The memory of the gradients: flat float32 views in parameter order, of the local mean loss times `scale`;
-        `ready(index)` is called as each is final."""
+        """Sets the memory of the gradients: flat float32 views in parameter order. They receive the gradient of the
+        local mean loss times `scale`. `ready(index)` is called when a gradient is final."""
 
     def forward(self, batch: Batch) -> float:
         """Mean loss over the batch."""
 
     def backward(self) -> None:
-        """Gradients of the last forward pass, written to the bound views."""
+        """Computes the gradients of the last forward pass into the bound views."""
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where
-        some are given."""
+        """One optimiser step with the current gradients in the bound views. `only`: indices of the parameters to
+        update; None: all."""
 
     def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
-        """Keep the parameters in this memory from now on (canonical shapes), with their values: writing there changes
-        them. False where the framework has memory of its own; then `load` sets them. With `placement` the bound
-        gradients are allocated in their views too, where the framework can."""
+        """Moves the parameters into this memory (canonical shapes); from then on writing there changes them. False if
+        the framework allocates its own memory; then `load` sets the parameters. With `placement` gradients are
+        allocated in their bound views, if the framework can do that."""
 
     def values(self) -> list[np.ndarray]:
         """Parameters in canonical shape and order (views or copies)."""
 
     def load(self, values: Sequence[np.ndarray]) -> None:
-        """Set the parameters from canonical values."""
+        """Sets the parameters from canonical values."""
 
     def accuracy(self, batch: Batch) -> float:
-        """Share of the batch whose largest output is its label."""
+        """Share of samples whose largest output is their label."""
 
 
 class PiecewiseModel(Model, Protocol):
-    """A model whose optimiser can step pieces of parameters, for updates that ranks share."""
+    """A model whose optimiser can update pieces of parameters, for updates that ranks divide."""
 
     def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
-        """From now on `update` steps these pieces, flat float32 arrays of the caller's, each with a momentum of its
-        own, with these gradients; `only` counts pieces. What the parameters themselves are is left to who brings the
-        pieces back to them."""
+        """From now on `update` steps these pieces with these gradients. Pieces are flat float32 arrays of the caller,
+        each with its own momentum; `only` then selects pieces. The caller copies the pieces back into the
+        parameters."""

@@ -25,40 +25,40 @@ STEM, CELLS, FEATURES = 32, 4, 44
 
 
 class _Cells(Blocks):
-    """Cells read the two cells before them; feature counts are exact here, `width` has been applied to their base."""
+    """Builds cells that read the two previous cells. `width` has already been applied to the feature counts."""
 
     def separable(self, name: str, before: str, features: int, kernel: int, stride: int = 1) -> str:
-        """Twice: activation, depthwise convolution, pointwise one, normalisation."""
+        """Activation, depthwise convolution, pointwise convolution and normalisation, all twice."""
         for half, step in ((1, stride), (2, 1)):
-            self.put(Active(f"{name}.relu{half}", inputs=(before,)))
-            self.put(Depthwise(f"{name}.depthwise{half}", kernel, step))
+            self.append(Active(f"{name}.relu{half}", inputs=(before,)))
+            self.append(Depthwise(f"{name}.depthwise{half}", kernel, step))
             before = self.conv(f"{name}.pointwise{half}", features, 1, active=False)
         return before
 
     def squeezed(self, name: str, before: str, features: int) -> str:
         """A 1x1 convolution to the features of a cell."""
-        self.put(Active(f"{name}.relu", inputs=(before,)))
+        self.append(Active(f"{name}.relu", inputs=(before,)))
         return self.conv(name, features, 1, active=False)
 
     def halved(self, name: str, before: str, features: int) -> str:
-        """Half the side: two 1x1 convolutions, one on every second pixel, one on those beside them."""
-        source, halves = self.put(Active(f"{name}.relu", inputs=(before,))), []
+        """Halves the side by two 1x1 convolutions, one on every second pixel, one on the pixels next to them."""
+        source, halves = self.append(Active(f"{name}.relu", inputs=(before,))), []
         for half in range(2):
-            self.put(Pick(f"{name}.pick{half}", bool(half), inputs=(source,)))
-            halves.append(self.put(Conv(f"{name}.conv{half}", features // 2, 1, bias=False, active=False)))
-        self.put(Concat(f"{name}.join", inputs=tuple(halves)))
+            self.append(Pick(f"{name}.pick{half}", bool(half), inputs=(source,)))
+            halves.append(self.append(Conv(f"{name}.conv{half}", features // 2, 1, bias=False, active=False)))
+        self.append(Concat(f"{name}.join", inputs=tuple(halves)))
         return self.norm(name, active=False)
 
     def pool(self, name: str, before: str, stride: int = 1, *, average: bool = True) -> str:
-        """3x3, padded."""
-        return self.put(Pool(name, 3, average, stride, "same", inputs=(before,)))
+        """A padded 3x3 pooling."""
+        return self.append(Pool(name, 3, average, stride, "same", inputs=(before,)))
 
     def add(self, name: str, first: str, second: str) -> str:
-        """Sum of two."""
-        return self.put(Add(name, inputs=(first, second)))
+        """Sum of two layers."""
+        return self.append(Add(name, inputs=(first, second)))
 
     def normal(self, name: str, h: str, p: str, features: int) -> str:
-        """Normal cell A on squeezed inputs: h of the cell before, p of the one before that."""
+        """Normal cell A on squeezed inputs: h from the previous cell, p from the cell before that."""
         return self.concat(
             name,
             p,
@@ -78,7 +78,7 @@ class _Cells(Blocks):
         )
 
     def reduction(self, name: str, h: str, p: str, features: int) -> str:
-        """Reduction cell A: half the side."""
+        """Reduction cell A, which halves the side."""
         x1 = self.add(
             f"{name}.x1",
             self.separable(f"{name}.x1a", h, features, 5, 2),
@@ -112,9 +112,9 @@ def _nasnet_mobile(width: float) -> list[LayerSpec]:
         h = cells.squeezed(f"{name}.h", x, features)
         x, p = (cells.reduction if halves else cells.normal)(name, h, beside, features), x
         halved_before = halves
-    cells.put(Active("relu"))
-    cells.put(Mean("mean"))
-    cells.put(Linear("fc", 1000, classifier=True))
+    cells.append(Active("relu"))
+    cells.append(Mean("mean"))
+    cells.append(Linear("fc", 1000, classifier=True))
     return cells.table
 
 

@@ -1,5 +1,5 @@
-"""Networks as data: one table of layers drives every framework, the counts in docs and tests, and the replay of
-compute."""
+"""Networks as data: all frameworks, the counts in docs and tests, and the replay of compute use the same table of
+layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.workloads.layers import Activation, LayerSpec, Shape, Variable
 
 INPUT = "input"
-"""What layers call the network's own input."""
+"""Name of the network's input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Layer:
     inputs: tuple[str, ...]
     """Names of the layers it reads."""
     input_shape: Shape
-    """Of the first of them."""
+    """Shape of the first input."""
     output_shape: Shape
     variables: tuple[Variable, ...]
     mac: int
-    """Multiply-accumulates per sample of the forward pass; only products with weights are counted."""
+    """Multiply-accumulates per sample of the forward pass; only products with weights count."""
     input_mac: int
-    """Those whose gradient goes to the layer's input."""
+    """Part of `mac` that the gradient of the layer's input takes."""
 
     @property
     def name(self) -> str:
@@ -36,12 +36,12 @@ class Layer:
 
     @property
     def weight_shape(self) -> Shape:
-        """(out, in, k, k) or (out, in) of its first weight; empty without one."""
+        """(out, in, k, k) or (out, in) of its first weight; empty without weights."""
         return next((variable.shape for variable in self.variables if len(variable.shape) > 1), ())
 
     @property
     def weights(self) -> int:
-        """Number of weights: everything that is no vector."""
+        """Number of values in tensors with more than one dimension."""
         return sum(variable.elements for variable in self.variables if len(variable.shape) > 1)
 
     @property
@@ -52,7 +52,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A resolved network: what `width` and `image_side` made of a paper's table. Its last layer gives the logits."""
+    """A network with all sizes resolved for a `width` and an `image_side`. Its last layer computes the logits."""
 
     name: str
     input_shape: Shape
@@ -62,7 +62,7 @@ class Network:
     vocabulary: int | None = None
     """Inputs are tokens, int64 below this; None: float32."""
     auxiliary: str | None = None
-    """A layer with logits of its own, whose loss is added with the weight AUXILIARY_WEIGHT while training."""
+    """Name of a second layer of logits, whose loss is added with weight AUXILIARY_WEIGHT in training."""
 
     @property
     def classes(self) -> int:
@@ -71,7 +71,7 @@ class Network:
 
     @property
     def label_shape(self) -> Shape:
-        """Of the labels of one sample: () for one label, (positions,) for one at every position."""
+        """Shape of the labels of one sample: () for one label, (positions,) for a label at every position."""
         return self.layers[-1].output_shape[:-1]
 
     @property
@@ -108,14 +108,14 @@ class Network:
         return 3 * self.forward_flop - 2 * self.trainable[0].input_mac
 
     @property
-    def places(self) -> list[tuple[int, ...]]:
-        """For every layer where its inputs are: 0 is the network's input, n the output of layer n - 1."""
-        number = {INPUT: 0} | {layer.name: place for place, layer in enumerate(self.layers, 1)}
+    def input_indices(self) -> list[tuple[int, ...]]:
+        """For every layer, the indices of its inputs: 0 is the network's input, n the output of layer n - 1."""
+        number = {INPUT: 0} | {layer.name: index for index, layer in enumerate(self.layers, 1)}
         return [tuple(number[name] for name in layer.inputs) for layer in self.layers]
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """Numbers of the layers that give logits: the last one, then the auxiliary one where there is one."""
+        """Indices of the layers of logits: the last layer, then the auxiliary one if there is one."""
         last = len(self.layers) - 1
         return (
             (last,) if self.auxiliary is None else (last, [layer.name for layer in self.layers].index(self.auxiliary))
@@ -123,7 +123,7 @@ class Network:
 
 
 AUXILIARY_WEIGHT = 0.4
-"""Of the loss of an auxiliary head, as TF-slim trains Inception-v3."""
+"""Weight of the loss of an auxiliary head, as TF-slim trains Inception-v3."""
 
 
 def build(
@@ -136,20 +136,22 @@ def build(
     vocabulary: int | None = None,
     auxiliary: str | None = None,
 ) -> Network:
-    """Resolve a table. `width` scales hidden features; inputs and classes stay. SpecError when a layer is left without
-    pixels."""
+    """Resolves a table of layers. `width` scales hidden features, but not inputs and classes. Raises FieldError when no
+    pixels are left after a layer."""
     shapes, before = {INPUT: input_shape}, INPUT
     layers = []
     for spec in specs:
         inputs = spec.inputs or (before,)
-        found = spec.resolve([shapes[other] for other in inputs], width)
-        if any(side < 1 for side in found.output_shape):
+        resolved = spec.resolve([shapes[other] for other in inputs], width)
+        if any(side < 1 for side in resolved.output_shape):
             raise FieldError(
                 "workload.image_side",
                 f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; "
                 "give a larger one",
             )
-        input_mac = found.mac if found.input_mac is None else found.input_mac
-        layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))
-        shapes[spec.name], before = found.output_shape, spec.name
+        input_mac = resolved.mac if resolved.input_mac is None else resolved.input_mac
+        layers.append(
+            Layer(spec, inputs, shapes[inputs[0]], resolved.output_shape, resolved.variables, resolved.mac, input_mac)
+        )
+        shapes[spec.name], before = resolved.output_shape, spec.name
     return Network(name, input_shape, tuple(layers), activation, vocabulary, auxiliary)

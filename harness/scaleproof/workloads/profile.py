@@ -1,5 +1,5 @@
-"""Profiles: how long each layer's forward and backward pass takes at a batch, measured on a machine or reckoned from a
-node's peak rate."""
+"""Profiles: how long each layer's forward and backward pass takes for a batch, measured on a machine or calculated from
+a node's peak rate."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
 
 FOLDER = "profiles"
-"""In a machine's folder results/machines/<id>/."""
+"""Folder of profiles in a machine's folder results/machines/<id>/."""
 FRAMEWORK = "torch"
-"""Whose layers can be timed one by one."""
+"""The framework whose layers can be timed one by one."""
 FILE = "profile.json"
-"""In the folder of a launch that replays it, and in its record."""
+"""Name of the profile in the folder and the record of a launch that replays it."""
 
 
 class _Part(BaseModel):
@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 class Spread(_Part):
-    """A time in s: the median over `n` fresh processes and its interval. A reckoned time has n 0 and no interval."""
+    """A time in s: the median over `n` fresh processes and its interval. A calculated time has n 0 and no interval."""
 
     median: NonNegativeFloat
     low: NonNegativeFloat | None = None
@@ -48,22 +48,22 @@ class Spread(_Part):
 
 
 class LayerTimes(_Part):
-    """One layer at the profile's batch; the last layer's times hold the loss too."""
+    """Times of one layer for the profile's batch. The last layer's times include the loss."""
 
     name: str
     mac: NonNegativeInt
-    """Multiply-accumulates per sample of the forward pass, as the network's table counts them."""
+    """Multiply-accumulates per sample of the forward pass, as in the network's table."""
     forward_s: Spread
     backward_s: Spread
-    """All of the layer's backward pass."""
+    """The layer's whole backward pass."""
     weight_s: Spread
-    """Its first part: until the gradients of the layer's parameters are final. The rest is the gradient of its input.
-    """
+    """First part of the backward pass, until the gradients of the layer's parameters are final. The rest computes the
+    gradient of its input."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.weight_s.median > self.backward_s.median:
-            raise ValueError(f"layer {self.name!r}: weight_s is longer than backward_s, which holds it")
+            raise ValueError(f"layer {self.name!r}: weight_s is longer than backward_s, which includes it")
         return self
 
 
@@ -76,7 +76,7 @@ class Profile(_Part):
     width: PositiveFloat = 1.0
     batch: PositiveInt
     framework: str
-    """Whose compute it is; `peak`: reckoned, of none."""
+    """Framework that was measured; `peak`: calculated, without a framework."""
     threads: PositiveInt
     """Compute threads of the rank."""
     node: str
@@ -86,27 +86,27 @@ class Profile(_Part):
     measured_at: str = ""
     """UTC, ISO 8601."""
     taken: str
-    """In words: how the times were found."""
+    """Description of how the times were determined."""
     layers: tuple[LayerTimes, ...]
     update_s: Spread
 
     @property
     def forward_s(self) -> float:
-        """Of the whole network, from the layers' medians."""
+        """Forward pass of the whole network: the sum of the layers' medians."""
         return sum(layer.forward_s.median for layer in self.layers)
 
     @property
     def backward_s(self) -> float:
-        """Of the whole network, from the layers' medians."""
+        """Backward pass of the whole network: the sum of the layers' medians."""
         return sum(layer.backward_s.median for layer in self.layers)
 
     @property
     def step_s(self) -> float:
-        """One step without any exchange."""
+        """One step without communication."""
         return self.forward_s + self.backward_s + self.update_s.median
 
     def why_not(self, network: Network, batch: int) -> str:
-        """Why this profile does not tell the times of that network at that batch; empty when it does."""
+        """Reason why this profile does not apply to that network and batch; empty if it applies."""
         if [layer.name for layer in self.layers] != [layer.name for layer in network.layers]:
             return (
                 f"is of another network: {self.workload} with {len(self.layers)} layers, not {network.name} "
@@ -130,10 +130,10 @@ def peak_profile(
     image_side: int | None = None,
     width: float = 1.0,
 ) -> Profile:
-    """Reckoned from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml): 2 per multiply-accumulate
-    forward, as many for the weights' gradients, then as many for the input's, of which the first layer with weights has
-    none. Layers without products and the update take no time, as in the balance equations of das2016 (section 3).
-    SpecError for an unknown node type."""
+    """A profile calculated from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml). A
+    multiply-accumulate takes 2 FLOP in the forward pass, 2 for the weights' gradient and 2 for the input's gradient,
+    which the first layer with weights does not need. Layers without products and the update take no time, as in the
+    balance equations of das2016 (section 3). Raises SpecError for an unknown node type."""
     kind = node if isinstance(node, NodeType) else node_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []
@@ -164,13 +164,13 @@ def _giga(kind: NodeType) -> str:
 def path_of(
     folder: Path, workload: str, image_side: int | None, width: float, batch: int, framework: str, threads: int
 ) -> Path:
-    """Where a machine's profile lies; `folder` is results/machines/<id>."""
+    """Path of a machine's profile; `folder` is results/machines/<id>."""
     side = "" if image_side is None else f"-side{image_side}"
     return folder / FOLDER / f"{workload}{side}-width{width:g}-batch{batch}-{framework}-threads{threads}.json"
 
 
 def write(profile: Profile, folder: Path) -> Path:
-    """Put it into the machine's folder by one rename."""
+    """Writes a profile into the machine's folder, atomically."""
     path = path_of(
         folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads
     )
@@ -178,7 +178,7 @@ def write(profile: Profile, folder: Path) -> Path:
 
 
 def read(path: Path) -> Profile:
-    """SpecError, in one line, for a file that is none."""
+    """Reads a profile. Raises SpecError, with a message of one line, for a file that is no profile."""
     try:
         return Profile.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -190,7 +190,7 @@ def read(path: Path) -> Profile:
 
 
 def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
-    """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
+    """Whether a case's compute times come from a profile: its ranks sleep for them, or the simulator uses them."""
     return isinstance(case, TrainCase) and (
         case.compute == "replay" or (case.plugin("fabric").predicted and case.compute == "real")
     )
@@ -226,7 +226,7 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     )
     if not path.exists():
         raise MissingInput(
-            f"this machine has no profile of {_words(case, batch)}",
+            f"this machine has no profile of {_description(case, batch)}",
             f"type `{command(case)}`, or name a node type: profile and efficiency",
         )
     profile = read(path)
@@ -244,14 +244,14 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
 
 
 def command(case: TrainCase) -> str:
-    """What a person types to measure the profile that a case wants."""
+    """The command that measures the profile that a case needs."""
     side = "" if case.workload_options.image_side is None else f" --image-side {case.workload_options.image_side}"
     width = "" if case.workload_options.width == 1 else f" --width {case.workload_options.width:g}"
     threads = "" if case.threads_per_rank == 1 else f" --threads {case.threads_per_rank}"
     return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{threads}"
 
 
-def _words(case: TrainCase, batch: int) -> str:
+def _description(case: TrainCase, batch: int) -> str:
     options = case.workload_options
     side = "" if options.image_side is None else f" at side {options.image_side}"
     return (

@@ -3,7 +3,8 @@ state."""
 
 from __future__ import annotations
 
-from scaleproof.workloads.layers import Linear, Recurrent
+from scaleproof.workloads.layers import Linear
+from scaleproof.workloads.sequence_layers import Recurrent
 from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 # Length of a sequence: our own, the published one is not known. Parameters do not depend on it, FLOP do.

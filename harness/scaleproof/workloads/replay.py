@@ -1,8 +1,8 @@
-"""Replayed compute: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready at the
-times of the profile.
+"""Replayed compute: a rank sleeps for the time that each layer takes in a profile, and its gradients become ready at
+the times of the profile.
 
-Sleeps follow a schedule that starts with the pass, so that one late wake-up does not delay the next. Lateness is not
-made up between passes: that of each pass's last wake-up is kept in `late`."""
+Sleeps follow a schedule that starts with the pass, so that a late wake-up does not delay the next one. Passes do not
+make up for lateness of earlier passes; `late` records how late each pass ended."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from scaleproof.workloads.strips import Strip
 SECOND = 1e9
 _PR_SET_TIMERSLACK = 29
 SLACK_NS = 1
-"""By how much the kernel may delay a timer of this thread to join it with others; 50,000 unless told."""
+"""By how much the kernel may delay a timer of this thread to combine it with others; Linux's default is 50,000."""
 
 
 @dataclass(slots=True)
 class Lateness:
-    """Of all passes so far: how long they were to last, and by how much their ends came late; in ns."""
+    """Totals of all passes so far, in ns: how long they should have lasted, and by how much they ended late."""
 
     passes: int = 0
     planned_ns: int = 0
@@ -40,13 +40,13 @@ class Lateness:
 
 
 class ReplayModel:
-    """A Model without any values: parameters are zeros that nothing computes with, `shrink` times fewer than the
-    network's."""
+    """A Model that computes nothing: its parameters are zeros, and it has `shrink` times fewer of them than the
+    network."""
 
     def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
         sharper_timers()
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
-        # Zeros take no memory until somebody writes them.
+        # The kernel gives zeros no memory until they are written.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
         exchanges = replayed_exchanges(network, profile.batch, shrink)
         self._forward = forward_events(network, profile, dilation, exchanges)
@@ -68,7 +68,7 @@ class ReplayModel:
         return list(self._sizes)
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
-        """See Model; gradients stay as they are."""
+        """See Model; gradients are not written."""
         self._ready = ready
 
     def forward(self, batch: Batch) -> float:
@@ -77,17 +77,17 @@ class ReplayModel:
         return math.nan
 
     def backward(self) -> None:
-        """See Model: on the schedule that the forward pass began."""
+        """See Model; continues the schedule of the forward pass."""
         self._perform(self._backward, self._end)
 
     def _perform(self, events: Sequence[PassEvent], start: int) -> int:
-        """The end of the pass by its schedule, which starts again after every exchange."""
+        """Sleeps through a pass and returns when it should end. The schedule starts anew after every exchange."""
         for event in events:
             self._sleep_until(start + event.due_ns)
             for index in event.parameters:
                 self._ready(index)
             if event.last:
-                self._note(start + event.due_ns, event.due_ns)
+                self._record_lateness(start + event.due_ns, event.due_ns)
                 start += event.due_ns
             if event.exchange is not None:
                 event.exchange()
@@ -95,7 +95,7 @@ class ReplayModel:
         return start
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """See Model; as long as the share of the network's elements that is stepped."""
+        """See Model; takes time in proportion to the share of the network's elements that is updated."""
         stepped = self._stepped if only is None else [self._stepped[index] for index in only]
         self._sleep_until(now() + round(self._update_ns * sum(stepped) / self._elements))
 
@@ -113,19 +113,19 @@ class ReplayModel:
         return self._values
 
     def load(self, values: Sequence[np.ndarray]) -> None:
-        """See Model; nobody reads them."""
+        """See Model; the values are ignored."""
 
     def accuracy(self, batch: Batch) -> float:
-        """See Model; nothing was learned."""
+        """See Model; not a number, since nothing was learned."""
         return math.nan
 
     @staticmethod
     def _sleep_until(moment_ns: int) -> None:
-        left = moment_ns - now()
-        if left > 0:
-            time.sleep(left / SECOND)
+        remaining_ns = moment_ns - now()
+        if remaining_ns > 0:
+            time.sleep(remaining_ns / SECOND)
 
-    def _note(self, due_ns: int, planned_ns: int) -> None:
+    def _record_lateness(self, due_ns: int, planned_ns: int) -> None:
         behind = max(0, now() - due_ns)
         self.late.passes += 1
         self.late.planned_ns += planned_ns
@@ -134,7 +134,7 @@ class ReplayModel:
 
 
 class NoData:
-    """Nothing is computed, so nothing is drawn."""
+    """Empty data for replayed compute."""
 
     test = Batch(np.empty(0, np.float32), np.empty(0, np.int64))
 
@@ -144,7 +144,7 @@ class NoData:
 
 
 def sharper_timers() -> None:
-    """This thread's sleeps end when they should, not up to 50 us later."""
+    """Makes this thread's sleeps end on time instead of up to 50 us late."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(SLACK_NS), 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")

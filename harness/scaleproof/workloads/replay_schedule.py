@@ -1,4 +1,4 @@
-"""The schedule of a replayed pass, whose layers take as long as a profile says: when gradients become final, and when
+"""The schedule of a replayed pass, whose layers take the times of a profile: when gradients become final, and when
 activations are exchanged."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SECOND = 1e9
 
 
 class PassEvent(NamedTuple):
-    """An event `due_ns` after the start of a section of a pass: the gradients of these parameters are final. The `last`
-    event ends its section, perhaps by an exchange; the next section begins after that."""
+    """An event `due_ns` after the start of a section of a pass, at which the gradients of `parameters` become final.
+    The `last` event ends its section. If it has an exchange, the next section begins after that."""
 
     due_ns: int
     parameters: tuple[int, ...] = ()
@@ -28,42 +28,42 @@ class PassEvent(NamedTuple):
 
 
 class ReplayedExchange:
-    """An exchange of activations without values: arrays of the right size, there and back."""
+    """An exchange of activations without meaningful values: arrays of the right size, forward and backward."""
 
     def __init__(
         self, exchange: ActivationExchange, features: int, batch: int, before: ReplayedExchange | None
     ) -> None:
-        self._way, self._features, self._batch, self._before = exchange, features, batch, before
-        self._own, self.found = (np.zeros((0, features), np.float32) for _ in range(2))
+        self._exchange, self._features, self._batch, self._before = exchange, features, batch, before
+        self._own, self.received = (np.zeros((0, features), np.float32) for _ in range(2))
 
     def forward(self) -> None:
-        """From the rank's own points, or from those that the exchange before brought."""
-        points = self._batch if self._before is None else len(self._before.found)
+        """Sends the rank's own samples, or those received in the previous exchange."""
+        points = self._batch if self._before is None else len(self._before.received)
         if len(self._own) != points:
             self._own = np.zeros((points, self._features), np.float32)
-        self.found = self._way.forward(self._own)
+        self.received = self._exchange.forward(self._own)
 
     def backward(self) -> None:
-        """After `forward`."""
-        self._way.backward(self.found)
+        """Sends the gradients; call it after `forward`."""
+        self._exchange.backward(self.received)
 
 
 def replayed_exchanges(network: Network, batch: int, shrink: float) -> dict[str, ReplayedExchange]:
-    """Those of a divided network by the layer's name; none of a whole one."""
-    found: dict[str, ReplayedExchange] = {}
+    """Exchanges of a divided network by the name of their layer; empty for a network that is not divided."""
+    exchanges: dict[str, ReplayedExchange] = {}
     last: ReplayedExchange | None = None
     for layer in network.layers:
         if isinstance(layer.spec, ExchangeLayer):
-            last = found[layer.name] = ReplayedExchange(
+            last = exchanges[layer.name] = ReplayedExchange(
                 layer.spec.exchange, shrunk(prod(layer.input_shape), shrink), batch, last
             )
-    return found
+    return exchanges
 
 
 def forward_events(
     network: Network, profile: Profile, dilation: float, exchanges: dict[str, ReplayedExchange]
 ) -> list[PassEvent]:
-    """Exchanges, and the end of the pass. A strip takes its share of a whole layer's time."""
+    """The exchanges and the end of a forward pass. A strip takes its share of the whole layer's time."""
     times = {layer.name: layer for layer in profile.layers}
     events, elapsed = [], 0.0
     for layer in network.layers:
@@ -78,7 +78,7 @@ def forward_events(
 def backward_events(
     network: Network, profile: Profile, dilation: float, exchanges: dict[str, ReplayedExchange]
 ) -> list[PassEvent]:
-    """Last layer first; the gradient of the network's input is not computed."""
+    """The events of a backward pass, last layer first. The gradient of the network's input is not computed."""
     times = {layer.name: layer for layer in profile.layers}
     first, numbered = 0, []
     for layer in network.layers:

@@ -7,7 +7,7 @@ from scaleproof.workloads.layers import Add, LayerSpec, Linear, Mean, Pool
 from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 EPSILON = 1.001e-5
-"""Of the normalisation: the published 1e-5, as near as TensorFlow's kernel takes it."""
+"""Epsilon of the normalisation: the smallest value near the published 1e-5 that TensorFlow's kernel accepts."""
 
 
 def _bottleneck(blocks: Blocks, name: str, before: str, features: int, stride: int, project: bool) -> str:
@@ -17,20 +17,20 @@ def _bottleneck(blocks: Blocks, name: str, before: str, features: int, stride: i
     skip = (
         blocks.conv(f"{name}_skip", 4 * features, 1, stride, pad=0, after=before, active=False) if project else before
     )
-    return blocks.put(Add(f"{name}_sum", active=True, inputs=(narrow, skip)))
+    return blocks.append(Add(f"{name}_sum", active=True, inputs=(narrow, skip)))
 
 
 def _resnet50() -> list[LayerSpec]:
     blocks = Blocks(epsilon=EPSILON)
     blocks.conv("conv1", 64, 7, 2, pad=3)
-    last = blocks.put(Pool("pool1", 3, stride=2, pad=1))
+    last = blocks.append(Pool("pool1", 3, stride=2, pad=1))
     for stage, (features, bottlenecks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), 1):
         for number in range(1, bottlenecks + 1):
             last = _bottleneck(
                 blocks, f"layer{stage}_{number}", last, features, 2 if stage > 1 and number == 1 else 1, number == 1
             )
-    blocks.put(Mean("mean"))
-    blocks.put(Linear("fc", 1000, classifier=True))
+    blocks.append(Mean("mean"))
+    blocks.append(Linear("fc", 1000, classifier=True))
     return blocks.table
 
 

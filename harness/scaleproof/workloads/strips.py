@@ -1,9 +1,9 @@
-"""A network whose fully connected layers are divided over the ranks of a group (das2016: model parallelism): what one
-rank has of it, as a table of layers.
+"""A network whose fully connected layers are divided over the ranks of a group (das2016: model parallelism): one rank's
+part of it, as a table of layers.
 
-Every rank of a group works on all points of the group in its strip of each layer's output features. Where activations
-go from rank to rank the table has a layer of its own, `ExchangeLayer`: before the first strip (`border`) the points of
-all ranks come together, behind every strip (`NAME.join`) its features."""
+A strip is a range of a layer's output features. Every rank computes its strips for the samples ("points") of the whole
+group. Activations are sent between ranks in layers of type `ExchangeLayer`: `border`, before the first strip, gathers
+the samples of all ranks; `NAME.join`, after every strip, gathers the features of that layer."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ BORDER = "border"
 
 
 class ActivationExchange(Protocol):
-    """How activations are exchanged; arrays are (points, features) float32. Returned arrays stay unchanged until the
-    next pass."""
+    """Exchanges activations; arrays are (points, features) float32. Returned arrays stay valid until the next pass."""
 
     def forward(self, own: np.ndarray) -> np.ndarray:
-        """The input of the next layer, from this rank's own output."""
+        """Returns the input of the next layer, given this rank's own output."""
 
     def backward(self, gradient: np.ndarray) -> np.ndarray:
-        """The gradient of `forward`'s argument, from that of its result."""
+        """Returns the gradient of `forward`'s argument, given the gradient of its result."""
 
 
 class ActivationExchanges(Protocol):
-    """What makes them: a strategy."""
+    """Creates the exchanges of a divided network; a strategy implements it."""
 
     def border(self) -> ActivationExchange:
-        """All points of the group to each of its ranks; back: the sum of a point's gradients to whom it belongs."""
+        """Gathers all points of the group on each of its ranks. Backward: the rank that owns a point receives the sum
+        of its gradients."""
 
     def join(self, bounds: Sequence[int], last: bool) -> ActivationExchange:
-        """All features to every rank, of which rank r has those from bounds[r] to bounds[r + 1]; back: the sum of the
-        gradients of the own ones, which all ranks have alike where it is the `last` join, of the logits."""
+        """Gathers all features on every rank; rank r has computed features bounds[r] to bounds[r + 1]. Backward: a rank
+        receives the sum of the gradients of its features. At the `last` join, of the logits, all ranks have the same
+        gradients."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLayer(LayerSpec):
-    """Activations are sent to other ranks, and received from them."""
+    """A layer that exchanges activations with other ranks."""
 
     features: int
     exchange: ActivationExchange
@@ -66,12 +67,12 @@ class Strip(Linear):
 
     @property
     def share(self) -> float:
-        """Of the layer's parameters."""
+        """Share of the layer's parameters."""
         return (self.stop - self.start) / self.features
 
     @property
     def work(self) -> float:
-        """Beside that of the whole layer on this rank's own points; 1 for even strips."""
+        """Compute work relative to the whole layer on this rank's own points; 1 for equal strips."""
         return self.share * self.ranks
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
@@ -86,31 +87,31 @@ class Strip(Linear):
 
 
 def tail(network: Network) -> tuple[Layer, ...]:
-    """The fully connected layers at the network's end, each of which reads the one before: what can be divided."""
-    found: list[Layer] = []
+    """The layers that can be divided: consecutive fully connected layers at the end of the network."""
+    layers: list[Layer] = []
     for layer in reversed(network.layers):
-        if not isinstance(layer.spec, Linear) or layer.spec.each or (found and found[-1].inputs != (layer.name,)):
+        if not isinstance(layer.spec, Linear) or layer.spec.each or (layers and layers[-1].inputs != (layer.name,)):
             break
-        found.append(layer)
-    return tuple(reversed(found))
+        layers.append(layer)
+    return tuple(reversed(layers))
 
 
 def strip_bounds(features: int, parts: int) -> list[int]:
-    """The start of each strip of a layer, and its end: nearly equal strips."""
+    """The start of each of `parts` nearly equal strips, and the end of the last one."""
     return [features * part // parts for part in range(parts + 1)]
 
 
 def check_division(network: Network, parts: int) -> None:
-    """SpecError when the network's fully connected layers cannot be divided over so many ranks."""
+    """Raises SpecError when the network's fully connected layers cannot be divided over `parts` ranks."""
     layers = tail(network)
     if network.auxiliary is not None or not layers:
-        what = (
+        reason = (
             "an auxiliary head, whose logits"
             if network.auxiliary is not None
             else "no fully connected layers at its end, which"
         )
         raise SpecError(
-            f"workload {network.name!r} has {what} strategy 'hybrid' could divide; use 'distributed_update'"
+            f"workload {network.name!r} has {reason} strategy 'hybrid' could divide; use 'distributed_update'"
         )
     narrow = min(layers, key=lambda layer: layer.output_shape[0])
     if narrow.output_shape[0] < parts:
@@ -121,13 +122,13 @@ def check_division(network: Network, parts: int) -> None:
 
 
 def divided(network: Network, parts: int, rank: int, exchanges: ActivationExchanges) -> Network:
-    """The network of one rank among the `parts` of its group. A single rank has all of it."""
+    """The network of rank `rank` among the `parts` ranks of its group. A single rank has the whole network."""
     check_division(network, parts)
     layers = tail(network)
     if parts == 1:
         return network
     before = layers[0].inputs
-    found = [_crossing(BORDER, before, layers[0].input_shape, exchanges.border(), prod(layers[0].input_shape))]
+    divided_layers = [_crossing(BORDER, before, layers[0].input_shape, exchanges.border(), prod(layers[0].input_shape))]
     for layer in layers:
         bounds = strip_bounds(layer.output_shape[0], parts)
         spec = layer.spec
@@ -136,24 +137,24 @@ def divided(network: Network, parts: int, rank: int, exchanges: ActivationExchan
             layer.name,
             bounds[-1],
             classifier=spec.classifier,
-            inputs=(found[-1].name,),
+            inputs=(divided_layers[-1].name,),
             start=bounds[rank],
             stop=bounds[rank + 1],
             ranks=parts,
         )
-        resolved = strip.resolve([found[-1].output_shape], 1.0)
-        found.append(
+        resolved = strip.resolve([divided_layers[-1].output_shape], 1.0)
+        divided_layers.append(
             Layer(
                 strip,
                 strip.inputs,
-                found[-1].output_shape,
+                divided_layers[-1].output_shape,
                 resolved.output_shape,
                 resolved.variables,
                 resolved.mac,
                 resolved.mac,
             )
         )
-        found.append(
+        divided_layers.append(
             _crossing(
                 f"{layer.name}.join",
                 (layer.name,),
@@ -162,11 +163,11 @@ def divided(network: Network, parts: int, rank: int, exchanges: ActivationExchan
                 layer.output_shape[0],
             )
         )
-    return replace(network, layers=(*network.layers[: -len(layers)], *found))
+    return replace(network, layers=(*network.layers[: -len(layers)], *divided_layers))
 
 
 def own_values(network: Network, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Parameters of a divided network from those of the whole one."""
+    """Parameters of a divided network, cut out of the parameters of the whole network."""
     specs = [layer.spec for layer in network.layers for _ in layer.variables]
     return [
         value[spec.start : spec.stop].copy() if isinstance(spec, Strip) else value
@@ -175,7 +176,7 @@ def own_values(network: Network, values: Sequence[np.ndarray]) -> list[np.ndarra
 
 
 def strips(network: Network) -> list[Strip | None]:
-    """For every parameter of a divided network the strip that it belongs to; None: all ranks hold it."""
+    """For every parameter of a divided network, the strip it belongs to; None: all ranks hold the parameter."""
     specs = [layer.spec for layer in network.layers for _ in layer.variables]
     return [spec if isinstance(spec, Strip) else None for spec in specs]
 

@@ -1,5 +1,5 @@
-"""A user's own torch module as a table of layers, for prediction: traced on meta tensors, so that nothing is computed
-and no memory is taken."""
+"""Traces a user's torch module into a table of layers, for prediction. The trace runs on meta tensors: it computes
+nothing and takes no memory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "bool")
 WRITE = "write the shape of one sample, without the batch, as 3x224x224; tokens as int64:128"
 _INPUT = re.compile(r"(?:([a-z0-9]+):)?([0-9]+(?:x[0-9]+)*)$")
 _VALUES = ("meta tensor", "_local_scalar_dense", "item()", "data-dependent")
-"""In torch's messages about code that looks at values, which a traced tensor has not."""
+"""Parts of torch's messages about code that reads values, which meta tensors do not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What a module takes for one sample."""
+    """One input of a module, for one sample."""
 
     shape: Shape
     dtype: str = "float32"
@@ -44,18 +44,18 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Traced(LayerSpec):
-    """A layer as it was found; its sizes are those of the trace."""
+    """A layer with the sizes of the trace."""
 
-    found: Resolved
+    sizes: Resolved
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec; a traced layer has no width."""
-        return self.found
+        return self.sizes
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One call of one module: its products, and the parameters that were first used in it."""
+    """One call of a module: its FLOP, and the parameters that it is the first to use."""
 
     name: str
     input_shape: Shape
@@ -68,7 +68,7 @@ class _Entry:
             Variable(self._short(name), shape, "normal", prod(shape[1:])) for name, shape in self.parameters
         )
         mac = self.flop // (2 * BATCH)
-        spec = Traced(self.name, found=Resolved(self.output_shape, variables, mac))
+        spec = Traced(self.name, sizes=Resolved(self.output_shape, variables, mac))
         return Layer(spec, (before,), self.input_shape, self.output_shape, variables, mac, mac)
 
     def _short(self, name: str) -> str:
@@ -76,8 +76,8 @@ class _Entry:
 
 
 def parse_inputs(text: str) -> tuple[Input, ...]:
-    """`3x224x224`, or several with a comma between them: `int64:128,int64:128`."""
-    found = []
+    """Parses shapes as `3x224x224`; several are separated by commas: `int64:128,int64:128`."""
+    inputs = []
     for part in text.split(","):
         match = _INPUT.match(part.strip())
         if match is None:
@@ -87,35 +87,36 @@ def parse_inputs(text: str) -> tuple[Input, ...]:
             raise SpecError(f"input {part.strip()!r}: unknown type {dtype!r}; {nearest(dtype, list(DTYPES))}")
         if 0 in shape:
             raise SpecError(f"input {part.strip()!r} has a side of 0; {WRITE}")
-        found.append(Input(shape, dtype))
-    return tuple(found)
+        inputs.append(Input(shape, dtype))
+    return tuple(inputs)
 
 
 def trace(path: str, inputs: Sequence[Input] | None) -> tuple[Network, list[str]]:
-    """The network of `package.module:name`, a torch module, its class, or a function without arguments that makes one,
-    and the names of trained parameters that its forward pass does not use (no gradient, no exchange). Layers are calls
-    of modules in the order of the forward pass; a parameter belongs to the call that uses it first, since its gradient
-    is complete when the backward pass has come there. SpecError when the module cannot be had, or its forward pass does
-    not take these inputs."""
+    """The network of `package.module:name`: a torch module, its class, or a function without arguments that makes one.
+    Also returns the names of trained parameters that the forward pass does not use (no gradient, no exchange).
+
+    Layers are calls of modules in the order of the forward pass. A parameter belongs to the call that uses it first,
+    because its gradient is complete when the backward pass reaches that call. Raises SpecError when the module cannot
+    be made, or its forward pass does not accept these inputs."""
     module = _module(path)
     if inputs is None:
-        raise SpecError(f"{path}: what does it take? {_suggested(module)}")
+        raise SpecError(f"{path}: the shape of its input is missing; {_suggested(module)}")
     entries, unused = _run(path, module, inputs)
     layers: list[Layer] = []
     for entry in entries:
         if entry.flop or entry.parameters:
             layers.append(entry.layer(layers[-1].name if layers else "input"))
     if not any(layer.variables for layer in layers):
-        raise SpecError(f"{path}: its forward pass uses no parameter that is trained; there is nothing to exchange")
+        raise SpecError(f"{path}: its forward pass uses no trained parameter; there is nothing to exchange")
     return Network(path, inputs[0].shape, tuple(layers)), unused
 
 
 def _module(path: str) -> nn.Module:
-    """Import and make it, on the meta device where its constructor can."""
+    """Imports and makes the module, on the meta device if its constructor can."""
     import torch
 
-    where, _, name = path.partition(":")
-    target = _attribute(where, name)
+    module_name, _, name = path.partition(":")
+    target = _attribute(module_name, name)
     if isinstance(target, torch.nn.Module):
         return target.to("meta")
     if not callable(target):
@@ -143,31 +144,31 @@ def _made(path: str, target: Callable[[], Any]) -> Any:
     try:
         with torch.device("meta"):
             return target()
-    except Exception:  # constructors that look at values of tensors: made with memory, then dropped
+    except Exception:  # the constructor reads values of tensors: make it with memory
         try:
             return target()
         except Exception as error:
-            raise SpecError(f"{path} cannot be made: {_said(error)}") from None
+            raise SpecError(f"{path} cannot be made: {_one_line(error)}") from None
 
 
-def _attribute(where: str, name: str) -> Any:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def _attribute(module_name: str, name: str) -> Any:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        module = importlib.import_module(where)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is not None and (where == error.name or where.startswith(error.name + ".")):
+        if error.name is not None and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise SpecError(
-                f"no module {error.name!r} here ({here}) or among the installed packages; a torch module is "
+                f"no module {error.name!r} here ({folder}) or among the installed packages; a torch module is "
                 "named as package.module:name"
             ) from None
-        raise SpecError(f"module {where!r} cannot be imported: {_said(error)}") from None
+        raise SpecError(f"module {module_name!r} cannot be imported: {_one_line(error)}") from None
     except Exception as error:
-        raise SpecError(f"module {where!r} cannot be imported: {_said(error)}") from None
+        raise SpecError(f"module {module_name!r} cannot be imported: {_one_line(error)}") from None
     if not hasattr(module, name):
         public = [each for each in vars(module) if not each.startswith("_") and callable(getattr(module, each))]
-        raise SpecError(f"module {where!r} has no {name!r}; {nearest(name, public)}")
+        raise SpecError(f"module {module_name!r} has no {name!r}; {nearest(name, public)}")
     return getattr(module, name)
 
 
@@ -178,14 +179,14 @@ def _parameters(target: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
-def _said(error: Exception) -> str:
-    """An exception on one line."""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words[:200]}{'...' if len(words) > 200 else ''}"
+def _one_line(error: Exception) -> str:
+    """An exception's type and message on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}{'...' if len(text) > 200 else ''}"
 
 
 def _suggested(module: nn.Module) -> str:
-    """Words on --input that fit the module's first layer."""
+    """Advice on --input for the module's first layer."""
     from torch import nn
 
     for child in module.modules():
@@ -203,8 +204,8 @@ def _suggested(module: nn.Module) -> str:
 
 
 def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_Entry], list[str]]:
-    """One forward pass on meta tensors: every call of a module that multiplies or uses parameters, in order, and the
-    parameters that none used."""
+    """Runs one forward pass on meta tensors. Returns the calls of modules that multiply or use parameters, in order,
+    and the names of unused parameters."""
     import torch
 
     values = [torch.zeros((BATCH, *each.shape), dtype=getattr(torch, each.dtype), device="meta") for each in inputs]
@@ -214,12 +215,14 @@ def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_E
         with watch:
             module(*values)
     except Exception as error:
-        words = _said(error)
-        if any(mark in words for mark in _VALUES):
-            raise SpecError(f"{path}: its forward pass looks at values, which a traced pass has not: {words}") from None
-        given = ", ".join(map(str, inputs))
+        message = _one_line(error)
+        if any(mark in message for mark in _VALUES):
+            raise SpecError(
+                f"{path}: its forward pass reads values, which a traced pass does not have: {message}"
+            ) from None
+        options = ", ".join(map(str, inputs))
         raise SpecError(
-            f"{path}: its forward pass does not take --input {given}: {words}; {_suggested(module)}"
+            f"{path}: its forward pass does not accept --input {options}: {message}; {_suggested(module)}"
         ) from None
     finally:
         for hook in watch.hooks:
@@ -228,8 +231,7 @@ def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_E
 
 
 def _watch(module: nn.Module) -> Any:
-    """A dispatch mode that notes products and first uses of parameters under the call of a module in which they
-    happen."""
+    """A dispatch mode that records FLOP and first uses of parameters for each call of a module."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry
@@ -247,24 +249,24 @@ def _watch(module: nn.Module) -> Any:
             ]
 
         def _hooked(self, name: str, child: nn.Module) -> tuple[Any, Any]:
-            def entered(_: nn.Module, arguments: tuple[Any, ...]) -> None:
+            def enter(_: nn.Module, arguments: tuple[Any, ...]) -> None:
                 self.count += 1
                 self.calls.append((name, self.count, _shape(tree_leaves(arguments))))
 
-            def left(*_: Any) -> None:
+            def leave(*_: Any) -> None:
                 self.calls.pop()
 
-            return child.register_forward_pre_hook(entered), child.register_forward_hook(left)
+            return child.register_forward_pre_hook(enter), child.register_forward_hook(leave)
 
         def __torch_dispatch__(
             self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
-            given = kwargs or {}
-            result = function(*args, **given)
-            leaves = tree_leaves((args, given))
+            keywords = kwargs or {}
+            result = function(*args, **keywords)
+            leaves = tree_leaves((args, keywords))
             names = [(self.waiting.pop(id(leaf)), tuple(leaf.shape)) for leaf in leaves if id(leaf) in self.waiting]
             formula = flop_registry.get(function._overloadpacket)
-            flop = formula(*args, **given, out_val=result) if formula else 0
+            flop = formula(*args, **keywords, out_val=result) if formula else 0
             if names or flop or self.calls[-1][1] == self.last:
                 entry = self._entry()
                 entry.parameters += names
@@ -273,7 +275,7 @@ def _watch(module: nn.Module) -> Any:
             return result
 
         def _entry(self) -> _Entry:
-            """That of the call under way; back in a module after calls of others, a new one."""
+            """The entry of the current call. A module that continues after calls of its children gets a new entry."""
             name, call, shape = self.calls[-1]
             if call != self.last:
                 again = sum(entry.name.partition("#")[0] == name for entry in self.entries)
@@ -285,7 +287,7 @@ def _watch(module: nn.Module) -> Any:
 
 
 def _shape(leaves: Sequence[Any]) -> Shape:
-    """Of one sample of the first tensor among them."""
+    """Shape of one sample of the first tensor among the leaves."""
     import torch
 
     tensors: list[Tensor] = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]

@@ -1,12 +1,12 @@
 """Bytes that a rank exchanges in a step when fully connected layers are divided inside G groups of N ranks (das2016,
 hybrid parallelism).
 
-The paper's two volumes of a layer of ifm inputs and ofm outputs at minibatch MB, with float32 and nothing received
-while something is sent (overlap 0):
+The paper's two volumes of a layer with ifm inputs and ofm outputs at minibatch MB, with float32 and without overlap of
+sending and receiving (overlap 0):
     comm_model = 2 * 4 * ifm * MB / G             activations forward, their gradients back; none at G = N
     comm_data  = 2 * 4 * ifm * ofm * G / N        gradients and new weights of a strip; none at G = 1
-A ring over p ranks sends (p - 1) / p of a volume, so what a rank sends is comm_model * (P - 1) / P + comm_data * (G -
-1) / G with P = N / G: that is what is measured, and what decides, since it knows the two ends by itself.
+A ring over p ranks sends (p - 1) / p of a volume, so a rank sends comm_model * (P - 1) / P + comm_data * (G - 1) / G
+with P = N / G. That sum is measured, and it decides on G, because it is also right for G = 1 and G = N.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from scaleproof.workloads.strips import check_division, strip_bounds, tail
 FLOAT, LABEL = 4, 8
 """Bytes of a value and of a label."""
 BOTH = 2
-"""There and back."""
+"""Forward and backward, or gradients and new weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """Bytes of a rank and step."""
+    """Bytes per rank and step."""
 
     groups: int
     comm_model: float
-    """As the paper has it, over all divided layers."""
+    """The paper's volume, over all divided layers."""
     comm_data: float
     activations: float
-    """What a rank sends of comm_model: whole strips, no gradient of the network's own input."""
+    """The part of comm_model that a rank sends: whole strips, without a gradient of the network's input."""
     logits: float
-    """Logits and labels, which come together so that every rank of a group has the loss of the group's points; not in
-    the paper's formulas."""
+    """Logits and labels, which are gathered so that every rank of a group has the loss of the group's points. The
+    paper's formulas omit them."""
     strips: float
-    """What the rank with the widest strips sends of comm_data, biases included."""
+    """The part of comm_data that the rank with the widest strips sends, biases included."""
     replicated: float
-    """What it sends for parameters that all ranks hold: 2V(N-1)/N, the same for every G."""
+    """Bytes that a rank sends for parameters that all ranks hold: 2V(N-1)/N for every G."""
 
     @property
     def sent(self) -> float:
-        """What G decides of."""
+        """The bytes that depend on G."""
         return self.activations + self.logits + self.strips
 
 
 def volume(network: Network, ranks: int, minibatch: int, groups: int) -> Volume:
-    """Of a whole network; SpecError where its layers cannot be divided so."""
+    """The volume of a network with G = `groups`. Raises SpecError if its layers cannot be divided this way."""
     parts, points = ranks // groups, minibatch / groups
     check_division(network, parts)
     layers, inside, between = tail(network), (parts - 1) / parts, (groups - 1) / groups
@@ -70,7 +70,7 @@ def volume(network: Network, ranks: int, minibatch: int, groups: int) -> Volume:
 
 
 def volumes(network: Network, ranks: int, minibatch: int) -> list[Volume]:
-    """For every number of groups that divides the ranks and the layers."""
+    """Volumes for every number of groups that divides the ranks and leaves a feature for each rank of a group."""
     narrow = min(layer.output_shape[0] for layer in tail(network)) if tail(network) else 0
     return [
         volume(network, ranks, minibatch, groups)
@@ -80,22 +80,23 @@ def volumes(network: Network, ranks: int, minibatch: int) -> list[Volume]:
 
 
 def best_groups(network: Network, ranks: int, minibatch: int) -> int:
-    """The number of groups that sends the fewest bytes; of equals the smaller one."""
-    return min(volumes(network, ranks, minibatch), key=lambda found: (found.sent, found.groups)).groups
+    """The number of groups with the fewest bytes sent; the smaller number if two are equal."""
+    return min(volumes(network, ranks, minibatch), key=lambda candidate: (candidate.sent, candidate.groups)).groups
 
 
 def formula_groups(network: Network, ranks: int, minibatch: int) -> int:
-    """The divisor with the least comm_model + comm_data, as the paper counts. It may be another than `best_groups`: in
-    few groups and with few ranks in one, much less is sent than these volumes (CD-DNN at minibatch 1024 on 8 nodes: 1
-    group by the volumes, 2 by what is sent)."""
+    """The number of groups with the least comm_model + comm_data, as the paper counts. It may differ from
+    `best_groups`: with few groups or few ranks per group, the bytes sent are far below these volumes (CD-DNN at
+    minibatch 1024 on 8 nodes: 1 group by volume, 2 by bytes sent)."""
     return min(
-        volumes(network, ranks, minibatch), key=lambda found: (found.comm_model + found.comm_data, found.groups)
+        volumes(network, ranks, minibatch),
+        key=lambda candidate: (candidate.comm_model + candidate.comm_data, candidate.groups),
     ).groups
 
 
 def closed_form_groups(network: Network, ranks: int, minibatch: int) -> float:
-    """G* where the derivative of comm_model + comm_data by G is zero; it knows nothing of divisors nor of the two ends.
-    sqrt(N * MB / ofm) for one layer."""
+    """G* at which the derivative of comm_model + comm_data by G is zero; sqrt(N * MB / ofm) for one layer. It need not
+    be a divisor of N, and ignores that one of the volumes vanishes at G = 1 and G = N."""
     layers = tail(network)
     return sqrt(
         ranks * minibatch * sum(prod(layer.input_shape) for layer in layers) / sum(layer.weights for layer in layers)

@@ -1,5 +1,4 @@
-"""What a network's family file says of each of its networks: layers, full size, allowed reductions, data sets, and the
-counts that a source gives for it."""
+"""The descriptor of a network: layers, full size, allowed reductions, data sets, and reference counts from a source."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ from scaleproof.workloads.networks import Network, build
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceCounts:
-    """Counts of the network at full size, from a source that is not this code. Tests compare the table with them."""
+    """Counts of the network at full size from an independent source. Tests compare the table with them."""
 
     weights: int
-    # of batch normalisations scales and offsets, of other layers biases
+    # biases, and scales and offsets of batch normalisations
     biases: int
     # multiply-accumulates of one sample's forward pass, biases and pooling not counted; 1 MAC = 2 FLOP
     forward_mac: int
@@ -26,9 +25,9 @@ class ReferenceCounts:
     # `author_code`: shapes from the named public code; `memory_high`, `memory_medium`: shapes known from memory, their
     # total agrees with the published one; `derived`: computed from the shapes; `own`: a small network of this project
     provenance: str
-    # number of trained tensors, where a paper gives it
+    # number of trained tensors, if a paper gives it
     tensors: int | None = None
-    # MiB of the parameters in float32, where a paper gives them
+    # MiB of the parameters in float32, if a paper gives it
     mib: float | None = None
 
     @property
@@ -47,9 +46,9 @@ class Workload(WorkloadPlugin):
     # the table, or a function of the width that gives a table with the width applied already
     layers: Sequence[LayerSpec] | Callable[[float], Sequence[LayerSpec]] = field(repr=False)
     reference: ReferenceCounts
-    # smallest image side that leaves pixels for every layer; None: no images, a case cannot reduce the side
+    # smallest image side that leaves pixels for every layer; None: the network takes no images
     smallest_side: int | None = None
-    # names of the data sets that it can learn; every network takes synthetic data
+    # names of the data sets that it can learn; every network can use synthetic data
     data_sets: tuple[str, ...] = ()
     activation: Activation = "relu"
     # inputs are tokens, int64 below this; None: float32
@@ -62,7 +61,7 @@ class Workload(WorkloadPlugin):
         return self
 
     def __call__(self, image_side: int | None = None, width: float = 1.0) -> Network:
-        """The resolved network; SpecError for an image side that it does not allow."""
+        """The resolved network. Raises FieldError for an image side that is not allowed."""
         shape = self._shape(image_side)
         table, factor = (self.layers(width), 1.0) if callable(self.layers) else (self.layers, width)
         return build(

@@ -176,7 +176,7 @@ def test_findings_are_kept_when_one_fails() -> None:
     findings.at_most("D3", "isolated", 0.2, 0.05)
     findings.judge("D2", "rows", 3, "4", False, otherwise="fail")
     with pytest.raises(BadInput, match="^D2 rows of rows: 3, must be 4$"):
-        settle(record, findings.found)
+        settle(record, findings.findings)
     assert [finding["outcome"] for finding in record] == ["warn", "fail"]
     assert BadInput.code == "bad_input"
 

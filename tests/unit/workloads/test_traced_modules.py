@@ -117,12 +117,12 @@ def test_a_constructor_that_looks_at_values_is_run_with_memory(models: str):
         ("engineers_models:number", "3", "is a int"),
         ("engineers_models:needs", "3", "needs arguments (depth)"),
         ("engineers_models:broken", "3", "cannot be made: ValueError: no weights found"),
-        ("engineers_models:Looks", "4", "looks at values"),
-        ("engineers_models:silent", "4", "uses no parameter"),
+        ("engineers_models:Looks", "4", "reads values"),
+        ("engineers_models:silent", "4", "uses no trained parameter"),
         ("engineers_models:cnn", None, "give --input 3x224x224"),
         ("engineers_models:Tied", None, "give --input int64:128"),
         ("engineers_models:Looks", None, "give --input 4"),
-        ("engineers_models:cnn", "1x8x8", "does not take --input 1x8x8"),
+        ("engineers_models:cnn", "1x8x8", "does not accept --input 1x8x8"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_write(models: str, name: str, shape: str | None, message: str):

@@ -1,5 +1,5 @@
-"""Every kind of layer in TensorFlow: a function of the outputs of the layers it reads and of its variables. Images are
-(side, side, maps), the only layout whose convolutions run on a CPU; kernels are (k, k, in, out)."""
+"""Every kind of layer in TensorFlow, as a function of its inputs and its variables. Images are (side, side, maps), the
+only layout whose convolutions run on a CPU; kernels are (k, k, in, out)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from scaleproof.workloads.layers import (
     Concat,
     Conv,
     Depthwise,
-    Embedding,
     Linear,
     Mean,
     Norm,
     Pick,
     Pool,
-    Positions,
-    Recurrent,
+    activated,
     pads,
 )
 from scaleproof.workloads.networks import Layer
+from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
 
 _ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {"relu": tf.nn.relu, "relu6": tf.nn.relu6, "tanh": tf.tanh}
 
@@ -33,13 +32,8 @@ _ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {"relu": tf.nn.relu, "rel
 def apply(layer: Layer, activation: Activation, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
     """The layer with its activation."""
     spec = layer.spec
-    found = _APPLY[type(spec)](layer, spec, inputs, values)
-    active = (
-        not spec.classifier
-        if isinstance(spec, Linear)
-        else isinstance(spec, Active) or (isinstance(spec, Conv | Norm | Add) and spec.active)
-    )
-    return _ACTIVATIONS[activation](found) if active else found
+    output = _APPLY[type(spec)](layer, spec, inputs, values)
+    return _ACTIVATIONS[activation](output) if activated(spec) else output
 
 
 def _padding(layer: Layer, kernel: tuple[int, int], stride: int, pad: Any) -> list[list[int]]:
@@ -52,8 +46,8 @@ def _padding(layer: Layer, kernel: tuple[int, int], stride: int, pad: Any) -> li
 
 def _conv(layer: Layer, spec: Conv, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
     padding = _padding(layer, spec.kernel_on(layer.input_shape), spec.stride, spec.pad)
-    found = tf.nn.conv2d(inputs[0], values[0], spec.stride, padding)
-    return tf.nn.bias_add(found, values[1]) if spec.bias else found
+    output = tf.nn.conv2d(inputs[0], values[0], spec.stride, padding)
+    return tf.nn.bias_add(output, values[1]) if spec.bias else output
 
 
 def _depthwise(layer: Layer, spec: Depthwise, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -89,8 +83,8 @@ def _linear(layer: Layer, spec: Linear, inputs: Sequence[Any], values: Sequence[
         x = tf.transpose(x, (0, 3, 1, 2))
     if len(layer.input_shape) > 1:
         x = tf.reshape(x, (-1, layer.weight_shape[1]))
-    found = tf.nn.bias_add(tf.matmul(x, values[0], transpose_b=True), values[1])
-    return tf.reshape(found, (-1, *layer.output_shape)) if spec.each else found
+    output = tf.nn.bias_add(tf.matmul(x, values[0], transpose_b=True), values[1])
+    return tf.reshape(output, (-1, *layer.output_shape)) if spec.each else output
 
 
 def _recurrent(layer: Layer, spec: Recurrent, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -117,7 +111,7 @@ def _product(x: Any, weight: Any, bias: Any) -> Any:
 
 def _lstm(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) -> tuple[Any, Any]:
     enter, forget, new, leave = (
-        seen + tf.matmul(state, weight, transpose_b=True) for seen, weight in zip(read, weights, strict=True)
+        projected + tf.matmul(state, weight, transpose_b=True) for projected, weight in zip(read, weights, strict=True)
     )
     cell = tf.sigmoid(forget) * cell + tf.sigmoid(enter) * tf.tanh(new)
     return tf.sigmoid(leave) * tf.tanh(cell), cell
@@ -125,8 +119,8 @@ def _lstm(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) ->
 
 def _gru(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) -> tuple[Any, Any]:
     reset, update = (
-        tf.sigmoid(seen + tf.matmul(state, weight, transpose_b=True))
-        for seen, weight in zip(read[:2], weights[:2], strict=True)
+        tf.sigmoid(projected + tf.matmul(state, weight, transpose_b=True))
+        for projected, weight in zip(read[:2], weights[:2], strict=True)
     )
     new = tf.tanh(read[2] + tf.matmul(reset * state, weights[2], transpose_b=True))
     return update * state + (1 - update) * new, cell

@@ -19,8 +19,8 @@ _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
 
 
 class TensorflowModel:
-    """Implements workloads/model_contract.py. The backward pass is one compiled call: all its gradients become ready
-    together, after it."""
+    """Implements workloads/model_contract.py. The backward pass is one compiled call, so that all gradients become
+    ready at its end."""
 
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
@@ -52,10 +52,12 @@ class TensorflowModel:
         return float(self._loss)
 
     def backward(self) -> None:
-        """See Model. Copies each gradient once, out of the memory that TensorFlow chose."""
-        found = self._tape.gradient(self._loss, self._variables, output_gradients=self._scale)
-        for index in reversed(range(len(found))):
-            np.copyto(self._gradients[index], tf.convert_to_tensor(found[index]).numpy())  # dense, also of an embedding
+        """See Model. Copies each gradient once from TensorFlow's memory."""
+        gradients = self._tape.gradient(self._loss, self._variables, output_gradients=self._scale)
+        for index in reversed(range(len(gradients))):
+            np.copyto(
+                self._gradients[index], tf.convert_to_tensor(gradients[index]).numpy()
+            )  # dense, also of an embedding
             self._ready(index)
         del self._tape
 
@@ -65,7 +67,7 @@ class TensorflowModel:
         self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
 
     def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
-        """See Model: TensorFlow's variables have memory of their own."""
+        """See Model. TensorFlow allocates the memory of its variables itself."""
         return False
 
     def values(self) -> list[np.ndarray]:
@@ -79,8 +81,8 @@ class TensorflowModel:
 
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
-        found = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)
-        return float((found == batch.labels).mean())
+        predicted = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)
+        return float((predicted == batch.labels).mean())
 
     def _loss_of(self, inputs: Any, labels: Any) -> Any:
         return loss(self._network, inputs, labels, self._variables)
@@ -101,22 +103,23 @@ class TensorflowModel:
 
 
 def logits(network: Network, inputs: Any, values: Sequence[Any]) -> list[Any]:
-    """Of every head, from inputs (n, *input_shape) and parameters in network order, kernels as (k, k, in, out)."""
-    left = iter(values)
-    found = [tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) == 3 else inputs]
-    for layer, places in zip(network.layers, network.places, strict=True):
-        own = list(islice(left, len(layer.variables)))
-        found.append(tensorflow_layers.apply(layer, network.activation, [found[place] for place in places], own))
-    return [found[head + 1] for head in network.heads]
+    """Logits of every head for inputs (n, *input_shape). Parameters are in network order, kernels as (k, k, in,
+    out)."""
+    remaining_values = iter(values)
+    outputs = [tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) == 3 else inputs]
+    for layer, indices in zip(network.layers, network.input_indices, strict=True):
+        own = list(islice(remaining_values, len(layer.variables)))
+        outputs.append(tensorflow_layers.apply(layer, network.activation, [outputs[index] for index in indices], own))
+    return [outputs[head + 1] for head in network.heads]
 
 
 def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
-    """Logits (n, classes) of the main head; with a label at every position (n, positions, classes)."""
+    """Logits (n, classes) of the main head, or (n, positions, classes) with a label at every position."""
     return logits(network, inputs, values)[0]
 
 
 def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> Any:
-    """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
+    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head."""
     heads = logits(network, inputs, values)
     main, *auxiliary = (
         tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads

@@ -17,17 +17,16 @@ from scaleproof.workloads.layers import (
     Concat,
     Conv,
     Depthwise,
-    Embedding,
     Linear,
     Mean,
     Norm,
     Pick,
     Pool,
-    Positions,
-    Recurrent,
+    activated,
     pads,
 )
 from scaleproof.workloads.networks import Layer
+from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
 from scaleproof.workloads.strips import ActivationExchange, ExchangeLayer, Strip
 
 _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {
@@ -38,13 +37,12 @@ _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {
 
 
 def module(layer: Layer, activation: Activation) -> nn.Module:
-    """The layer with its activation, in place on what the layer itself made."""
+    """The layer and its activation, which is computed in place on the layer's output."""
     spec = layer.spec
     if isinstance(spec, Active):
         return _ACTIVATIONS[activation](False)
-    found = _MAKE[type(spec)](layer, spec)
-    active = not spec.classifier if isinstance(spec, Linear) else isinstance(spec, Conv | Norm | Add) and spec.active
-    return _Activated(found, _ACTIVATIONS[activation](True)) if active else found
+    made = _MAKE[type(spec)](layer, spec)
+    return _Activated(made, _ACTIVATIONS[activation](True)) if activated(spec) else made
 
 
 class _Activated(nn.Module):
@@ -55,8 +53,8 @@ class _Activated(nn.Module):
         self.layer, self.activation = layer, activation
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.activation(self.layer(*inputs))
-        return found
+        output: torch.Tensor = self.activation(self.layer(*inputs))
+        return output
 
 
 class _Function(nn.Module):
@@ -71,7 +69,7 @@ class _Function(nn.Module):
 
 
 class _Norm(nn.Module):
-    """Batch normalisation by the minibatch alone: it keeps no running averages, so there are no buffers."""
+    """Batch normalisation with the minibatch's statistics. It keeps no running averages, so it has no buffers."""
 
     def __init__(self, layer: Layer, spec: Norm) -> None:
         super().__init__()
@@ -84,7 +82,7 @@ class _Norm(nn.Module):
 
 
 class _Recurrent(nn.Module):
-    """LSTM or GRU with three tensors a gate; a gate's product with the inputs of all positions is one."""
+    """LSTM or GRU with three tensors per gate. The inputs of all positions are multiplied in one product per gate."""
 
     def __init__(self, layer: Layer, spec: Recurrent) -> None:
         super().__init__()
@@ -107,7 +105,7 @@ def _lstm(
     read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     enter, forget, new, leave = (
-        seen + functional.linear(state, weight) for seen, weight in zip(read, weights, strict=True)
+        projected + functional.linear(state, weight) for projected, weight in zip(read, weights, strict=True)
     )
     cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
     return torch.sigmoid(leave) * torch.tanh(cell), cell
@@ -117,8 +115,8 @@ def _gru(
     read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     reset, update = (
-        torch.sigmoid(seen + functional.linear(state, weight))
-        for seen, weight in zip(read[:2], weights[:2], strict=True)
+        torch.sigmoid(projected + functional.linear(state, weight))
+        for projected, weight in zip(read[:2], weights[:2], strict=True)
     )
     new = torch.tanh(read[2] + functional.linear(reset * state, weights[2]))
     return update * state + (1 - update) * new, cell
@@ -167,7 +165,7 @@ def _linear(layer: Layer, spec: Linear) -> nn.Module:
 
 
 class _ExchangeFunction(torch.autograd.Function):
-    """Activations that are exchanged with other ranks, as arrays, outside of torch."""
+    """Exchanges activations with other ranks, as NumPy arrays outside of torch."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, exchange: ActivationExchange) -> torch.Tensor:

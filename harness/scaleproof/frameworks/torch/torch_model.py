@@ -15,9 +15,9 @@ from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
 
 
 class TorchModel:
-    """Implements workloads/model_contract.py. A hook copies autograd's fresh gradient into its bucket: a read and a
-    write; zeroing and accumulating take two of each. With `births` (remote/allocation_sites.py) gradients are born
-    there instead, where torch can."""
+    """Implements workloads/model_contract.py. A hook copies autograd's new gradient into its bucket, which takes one
+    read and one write; zeroing and accumulating would take two of each. With a GradientPlacement
+    (remote/allocation_sites.py) gradients are allocated in the bucket where torch allows it."""
 
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
@@ -62,8 +62,8 @@ class TorchModel:
             self._loss.backward()  # type: ignore[no-untyped-call]
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second
-        of every launch."""
+        """See Model. Calls the kernel of torch.optim.SGD(fused=True) directly: torch.optim imports torch._dynamo, which
+        takes a second in every launch."""
         parameters, gradients, velocities = (
             self._stepped if only is None else ([values[index] for index in only] for values in self._stepped)
         )
@@ -92,9 +92,9 @@ class TorchModel:
     def use_memory(self, memory: Sequence[np.ndarray], placement: GradientPlacement | None = None) -> bool:
         """See Model."""
         self._placement = placement
-        for parameter, place in zip(self._parameters, memory, strict=True):
-            np.copyto(place, parameter.detach().numpy())
-            parameter.data = torch.from_numpy(place)
+        for parameter, target in zip(self._parameters, memory, strict=True):
+            np.copyto(target, parameter.detach().numpy())
+            parameter.data = torch.from_numpy(target)
         return True
 
     def values(self) -> list[np.ndarray]:
@@ -109,8 +109,8 @@ class TorchModel:
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
         with torch.inference_mode():
-            found = logits(self._module, torch.from_numpy(batch.inputs))[0].argmax(dim=-1).numpy()
-        return float((found == batch.labels).mean())
+            predicted = logits(self._module, torch.from_numpy(batch.inputs))[0].argmax(dim=-1).numpy()
+        return float((predicted == batch.labels).mean())
 
     def _hook(self, gradient: np.ndarray, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
         view = self._gradients[index]
@@ -121,45 +121,44 @@ class TorchModel:
                 view.copy_(parameter.grad)
             else:
                 self._placement.place(parameter.grad, lambda shape: gradient)
-            parameter.grad = None  # the next backward pass brings a fresh one
+            parameter.grad = None  # the next backward pass makes a new gradient
             ready(index)
 
         return gradient_done
 
 
 class Graph(nn.Module):
-    """A network as a module: logits, and those of an auxiliary head behind them where there is one."""
+    """A network as a module. Its outputs are the logits, and those of the auxiliary head if there is one."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.layers = nn.ModuleList(torch_layers.module(layer, network.activation) for layer in network.layers)
-        self.places, self.heads = network.places, network.heads
+        self.input_indices, self.heads = network.input_indices, network.heads
 
     def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
-        """Of inputs (n, *input_shape)."""
+        """Logits for inputs (n, *input_shape)."""
         outputs = [x]
-        for layer, places in zip(self.layers, self.places, strict=True):
-            outputs.append(layer(*(outputs[place] for place in places)))
-        found = tuple(outputs[head + 1] for head in self.heads)
-        return found if len(found) > 1 else found[0]
+        for layer, indices in zip(self.layers, self.input_indices, strict=True):
+            outputs.append(layer(*(outputs[index] for index in indices)))
+        head_outputs = tuple(outputs[head + 1] for head in self.heads)
+        return head_outputs if len(head_outputs) > 1 else head_outputs[0]
 
 
 def module_of(network: Network) -> Graph:
-    """The network as a module without memory (device meta): values come from data.py, so that both frameworks start
-    from the same ones."""
+    """The network as a module without memory (device meta). Both frameworks take their initial values from data.py."""
     with torch.device("meta"):
         return Graph(network)
 
 
 def logits(module: nn.Module, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Of every head of a network's module, also of one that a library wraps."""
-    found = module(inputs)
-    return found if isinstance(found, tuple) else (found,)
+    """Logits of every head of a network's module, which a library may have wrapped."""
+    outputs = module(inputs)
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
+    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head."""
     main, *auxiliary = (
-        nn.functional.cross_entropy(found.flatten(0, -2), labels.flatten()) for found in logits(module, inputs)
+        nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten()) for head in logits(module, inputs)
     )
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main

@@ -1,4 +1,4 @@
-"""What a check of a data set says, and what happens when the data are not what they should be."""
+"""Results of checks of a data set, and the error when a check fails."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Number = float | str | None
 
 
 class BadInput(ValueError):
-    """The data are not what the case says."""
+    """The data are not those of the case."""
 
     code = "bad_input"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one data set; the fields of core/record_schema.py's InputCheck, whose import would cost every rank
-    pyarrow."""
+    """Result of one check of one data set. Has the fields of core/record_schema.py's InputCheck, which would import
+    pyarrow on every rank."""
 
     check: str
     dataset: str
@@ -30,16 +30,16 @@ class Finding:
 
 
 class Findings:
-    """The findings of one data set, in the order of the checks."""
+    """Results of the checks of one data set, in the order of the checks."""
 
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
 
     def add(self, check: str, name: str, value: Number, bound: str, outcome: Outcome, detail: str = "") -> None:
-        """A finding as it is."""
+        """Adds a finding; floats are rounded to 6 digits."""
         value = float(f"{value:.6g}") if isinstance(value, float) else value
-        self.found.append(Finding(check, self.dataset, name, value, bound, outcome, detail))
+        self.findings.append(Finding(check, self.dataset, name, value, bound, outcome, detail))
 
     def judge(
         self,
@@ -52,7 +52,7 @@ class Findings:
         *,
         otherwise: Outcome = "warn",
     ) -> None:
-        """Passes when it holds."""
+        """Adds a finding that passes if `holds`, with outcome `otherwise` if not."""
         self.add(check, name, value, bound, "pass" if holds else otherwise, detail)
 
     def at_most(self, check: str, name: str, value: float, limit: float, detail: str = "") -> None:
@@ -64,20 +64,20 @@ class Findings:
         self.judge(check, name, float(value), f"at least {limit:g}", value >= limit, detail)
 
     def between(self, check: str, name: str, value: float, low: float, high: float, detail: str = "") -> None:
-        """Warns outside."""
+        """Warns outside of the limits."""
         self.judge(check, name, float(value), f"{low:g} to {high:g}", low <= value <= high, detail)
 
     def absent(self, check: str, name: str, why: str, value: Number = None) -> None:
-        """Not applicable to this data set, and why."""
+        """Adds a check that does not apply to this data set, with the reason."""
         self.add(check, name, value, "none", "not applicable", why)
 
 
-def settle(record: list[dict[str, Any]], found: list[Finding]) -> None:
-    """Put the findings into the launch's record; BadInput with the first one that failed, so that nothing is timed on
-    it."""
-    record.extend(asdict(finding) for finding in found)
-    for finding in found:
+def settle(record: list[dict[str, Any]], findings: list[Finding]) -> None:
+    """Adds the findings to the launch's record. Raises BadInput for the first one that failed, so that nothing is timed
+    on bad data."""
+    record.extend(asdict(finding) for finding in findings)
+    for finding in findings:
         if finding.outcome == "fail":
-            what = f"{finding.check} {finding.name} of {finding.dataset}"
+            label = f"{finding.check} {finding.name} of {finding.dataset}"
             detail = f"; {finding.detail}" if finding.detail else ""
-            raise BadInput(f"{what}: {finding.value}, must be {finding.bound}{detail}")
+            raise BadInput(f"{label}: {finding.value}, must be {finding.bound}{detail}")

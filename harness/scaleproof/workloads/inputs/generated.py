@@ -1,4 +1,4 @@
-"""D1 to D12 for the generated data that can be learned: sequences to be reversed and sentences about topics. Both are
+"""Checks D1 to D12 of generated data that can be learned: sequences to reverse, and sentences about topics. Both are
 made from the launch's seed."""
 
 from __future__ import annotations
@@ -14,52 +14,54 @@ UNUSED, ALIKE = 0.05, 0.01
 
 
 def reversal(data: Reversal, seed: int) -> Findings:
-    """Sequences of tokens and the same backwards."""
-    found = Findings("synthetic reversal")
+    """Checks sequences of tokens whose labels are the reversed sequences."""
+    findings = Findings("synthetic reversal")
     recipe = (
         f"numpy.random.default_rng([{seed}, 5]).choice of {REVERSED_TOKENS}^{REVERSED_LENGTH} sequences without "
         "replacement, their digits as tokens"
     )
-    if not _table(found, "reversal", data, seed, recipe):
-        return found
-    found.absent("D8", "largest class", "every position has a label of its own")
+    if not _table(findings, "reversal", data, seed, recipe):
+        return findings
+    findings.absent("D8", "largest class", "every position has a label of its own")
     right = _reversed_share(data.rows)
-    found.judge(
+    findings.judge(
         "D12", "labels are the sequence backwards", right, "1", right == 1.0, "share of labels", otherwise="fail"
     )
     null = _reversed_share(tables.shuffled(data.rows, seed))
     limit = tables.above_chance(1 / REVERSED_TOKENS, data.rows.labels.size)
-    found.at_most(
+    findings.at_most(
         "D11",
         "labels that are right on the null",
         null,
         limit,
         "share that is the sequence backwards after the rows' labels were shuffled",
     )
-    tables.uniform(found, "tokens", data.rows.labels.reshape(-1), REVERSED_TOKENS)
-    return found
+    tables.uniform(findings, "tokens", data.rows.labels.reshape(-1), REVERSED_TOKENS)
+    return findings
 
 
 def topics(data: Topics, seed: int) -> Findings:
-    """Sentences whose words tell their topic."""
-    found = Findings("synthetic topics")
+    """Checks sentences whose words depend on their topic."""
+    findings = Findings("synthetic topics")
     recipe = (
         f"numpy.random.default_rng([{seed}, 6]); {TOPIC_COUNT} topics with {WORDS // TOPIC_COUNT} words of "
         f"their own; a word comes from them with probability {OWN_SHARE}"
     )
-    if not _table(found, "topics", data, seed, recipe):
-        return found
+    if not _table(findings, "topics", data, seed, recipe):
+        return findings
     labels = data.rows.labels
-    found.at_most("D8", "largest class", float(np.bincount(labels).max() / len(labels)), tables.SOURCE, "share of rows")
+    findings.at_most(
+        "D8", "largest class", float(np.bincount(labels).max() / len(labels)), tables.SOURCE, "share of rows"
+    )
     train, test = _counted(data.train), _counted(data.test)
     real, null = tables.centroid_accuracy(train, test), tables.centroid_accuracy(tables.shuffled(train, seed), test)
     limit = tables.above_chance(float(np.bincount(test.labels).max() / len(test.labels)), len(test.labels))
     detail = f"accuracy of the nearest class mean of word counts with labels shuffled; with the true ones {real:.3g}"
-    found.at_most("D11", "accuracy on the null", null, limit, detail)
+    findings.at_most("D11", "accuracy on the null", null, limit, detail)
     own = float((data.rows.inputs // (WORDS // TOPIC_COUNT) == labels[:, None]).mean())
     expected = OWN_SHARE + (1 - OWN_SHARE) / TOPIC_COUNT
     spread = tables.above_chance(expected, data.rows.inputs.size) - expected
-    found.between(
+    findings.between(
         "D12",
         "words of the sentence's own topic",
         own,
@@ -67,14 +69,14 @@ def topics(data: Topics, seed: int) -> Findings:
         expected + spread,
         "share of words; bound: 5 standard errors",
     )
-    tables.uniform(found, "labels", labels, TOPIC_COUNT)
-    return found
+    tables.uniform(findings, "labels", labels, TOPIC_COUNT)
+    return findings
 
 
-def _table(found: Findings, name: str, data: Reversal | Topics, seed: int, recipe: str) -> bool:
-    """What holds for both; False when values are out of range, which the other checks could not count."""
+def _table(findings: Findings, name: str, data: Reversal | Topics, seed: int, recipe: str) -> bool:
+    """Checks that apply to both data sets. False when values are out of range, since other checks cannot count them."""
     declared, rows = DATA_SETS[name], data.rows
-    found.add(
+    findings.add(
         "D1",
         "provenance",
         recipe,
@@ -82,33 +84,33 @@ def _table(found: Findings, name: str, data: Reversal | Topics, seed: int, recip
         "pass",
         "made in every launch; nobody collected them",
     )
-    tables.size(found, rows.inputs.nbytes)
-    tables.split(found, data, declared.training, declared.test)
+    tables.size(findings, rows.inputs.nbytes)
+    tables.split(findings, data, declared.training, declared.test)
     vocabulary = declared.vocabulary or 0
     if not (
-        tables.in_range(found, "labels", rows.labels, declared.classes)
-        and tables.in_range(found, "tokens", rows.inputs, vocabulary)
+        tables.in_range(findings, "labels", rows.labels, declared.classes)
+        and tables.in_range(findings, "tokens", rows.inputs, vocabulary)
     ):
         return False
-    found.at_most(
+    findings.at_most(
         "D3",
         "unused tokens",
         1 - len(np.unique(rows.inputs)) / vocabulary,
         UNUSED,
         "share of the vocabulary that no row has",
     )
-    tables.no_graph(found)
-    found.absent("D6", "density", "dense by construction")
-    found.at_most(
+    tables.no_graph(findings)
+    findings.absent("D6", "density", "dense by construction")
+    findings.at_most(
         "D7",
         "repeated rows",
         tables.repeated([rows.inputs]) / len(rows.inputs),
         ALIKE,
         "share of rows that stand there more than once",
     )
-    found.absent("D9", "heavy tail", "uniform by construction")
-    tables.order(found, "order of the rows", rows.labels)
-    tables.order(found, "order of training", data.epoch_labels())
+    findings.absent("D9", "heavy tail", "uniform by construction")
+    tables.order(findings, "order of the rows", rows.labels)
+    tables.order(findings, "order of training", data.epoch_labels())
     return True
 
 
@@ -117,7 +119,7 @@ def _reversed_share(rows: Batch) -> float:
 
 
 def _counted(batch: Batch) -> Batch:
-    """How often each word stands in each sentence."""
+    """How often each word occurs in each sentence."""
     counts = np.zeros((len(batch.inputs), WORDS), np.float32)
     np.add.at(counts, (np.arange(len(counts))[:, None], batch.inputs), 1)
     return Batch(counts, batch.labels)

@@ -1,4 +1,4 @@
-"""Statistics of the checks on NumPy alone: ranks that train do not import SciPy."""
+"""Statistics of the checks with NumPy only, since ranks that train do not import SciPy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 FALSE_ALARM = 1e-6
-"""Probability that a sound, generated data set is warned of by one test: launches are many, and a warning should mean
-something."""
+"""Probability that one test warns of a sound, generated data set. It is small because there are many launches."""
 SMALLEST_TAIL = 50
 CANDIDATES = 15
 MOST_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -25,31 +24,35 @@ def ks_distance(values: np.ndarray, cdf: np.ndarray) -> float:
 
 
 def ks_limit(n: int) -> float:
-    """Largest distance that chance alone gives a sample of n, but for FALSE_ALARM (asymptotic; conservative for
+    """KS distance that a sample of n exceeds by chance with probability FALSE_ALARM (asymptotic; conservative for
     discrete values)."""
     return math.sqrt(-math.log(FALSE_ALARM / 2) / (2 * n))
 
 
 def normal_cdf(values: np.ndarray) -> np.ndarray:
-    """Of the standard normal distribution."""
+    """CDF of the standard normal distribution."""
     return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in values.tolist()])
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's, with mean ranks for ties; 0 where one side is constant."""
-    one, other = _ranks(first), _ranks(second)
-    spread = one.std() * other.std()
-    return float(((one - one.mean()) * (other - other.mean())).mean() / spread) if spread else 0.0
+    """Spearman's rank correlation, with mean ranks for ties; 0 if one side is constant."""
+    first_ranks, second_ranks = _ranks(first), _ranks(second)
+    spread = first_ranks.std() * second_ranks.std()
+    return (
+        float(((first_ranks - first_ranks.mean()) * (second_ranks - second_ranks.mean())).mean() / spread)
+        if spread
+        else 0.0
+    )
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[place]
+    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[index]
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A discrete power law p(k) ~ k^-exponent from `smallest` on, fitted to a tail of `count` values with KS distance
+    """A discrete power law p(k) ~ k^-exponent for k >= `smallest`, fitted to `count` values with KS distance
     `distance`."""
 
     exponent: float
@@ -59,15 +62,15 @@ class Tail:
 
 
 def fit_tail(degrees: np.ndarray) -> Tail | None:
-    """Clauset, Shalizi and Newman 2009, section 3: the cut-off with the smallest KS distance, the exponent by their eq.
-    3.7; None without a tail."""
+    """Fit of Clauset, Shalizi and Newman 2009, section 3: the cut-off with the smallest KS distance, and the exponent
+    by eq. 3.7. None if there is no tail."""
     values, counts = np.unique(degrees[degrees > 0], return_counts=True)
     return _fit(values, counts)
 
 
 def _fit(values: np.ndarray, counts: np.ndarray) -> Tail | None:
     above = np.cumsum(counts[::-1])[::-1]
-    possible = values[(values >= 6) & (above >= SMALLEST_TAIL)]  # eq. 3.7 is good to 1 % from 6 on
+    possible = values[(values >= 6) & (above >= SMALLEST_TAIL)]  # eq. 3.7 is accurate to 1 % for values >= 6
     if len(possible) == 0:
         return None
     chosen = np.unique(np.geomspace(1, len(possible), CANDIDATES).astype(int)) - 1
@@ -80,14 +83,14 @@ def _fit_from(values: np.ndarray, counts: np.ndarray, smallest: int) -> Tail:
     values, counts = values[first:], counts[first:]
     count, scale = int(counts.sum()), smallest - 0.5
     exponent = 1 + count / max(float(counts @ np.log(values / scale)), 1e-12)
-    found = np.cumsum(counts) / count
+    observed = np.cumsum(counts) / count
     expected = 1 - ((values + 0.5) / scale) ** (1 - exponent)
-    return Tail(exponent, smallest, count, float(np.abs(found - expected).max()))
+    return Tail(exponent, smallest, count, float(np.abs(observed - expected).max()))
 
 
 def goodness_of_fit(degrees: np.ndarray, fit: Tail, seed: int, repeats: int) -> float:
-    """Share of samples of the fitted law that lie farther from their own fit than the data do; the cut-off is fitted
-    anew in each (ibid., section 4)."""
+    """Share of samples of the fitted law that are farther from their own fit than the data. The cut-off is fitted again
+    for each sample (ibid., section 4)."""
     generator = np.random.default_rng(seed)
     degrees = degrees[degrees > 0]
     below = degrees[degrees < fit.smallest]
@@ -114,7 +117,7 @@ def against_exponential(degrees: np.ndarray, fit: Tail) -> float:
 
 
 def last_level_cache() -> int | None:
-    """Bytes of the largest cache of core 0; None where the kernel does not say."""
+    """Bytes of the largest cache of core 0; None if the kernel does not report it."""
     sizes = [path.read_text().strip() for path in MOST_CACHES.glob("index*/size")]
     bytes_of = {"K": 2**10, "M": 2**20}
     return max((int(size[:-1]) * bytes_of[size[-1]] for size in sizes if size and size[-1] in bytes_of), default=None)

@@ -1,4 +1,4 @@
-"""Checks that every table of rows and labels goes through, wherever it comes from."""
+"""Checks that apply to every table of rows and labels."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from scaleproof.workloads.inputs.statistics import FALSE_ALARM, ks_limit, last_l
 
 SOURCE, ORDER_SPREAD = 0.5, 5.0
 KEY = 16
-"""Leading values of a sample that tell it from another one."""
-CHANCE = f"KS distance; chance alone stays below but for {FALSE_ALARM:g}"
+"""Number of leading values by which samples are compared first."""
+CHANCE = f"KS distance; exceeded by chance with probability {FALSE_ALARM:g}"
 NO_GRAPH = "a table has no arcs"
 
 
-def no_graph(found: Findings) -> None:
-    """D4 and D5 are about graphs."""
-    found.absent("D4", "dangling nodes", NO_GRAPH)
-    found.absent("D5", "largest components", NO_GRAPH)
+def no_graph(findings: Findings) -> None:
+    """D4 and D5 apply to graphs only."""
+    findings.absent("D4", "dangling nodes", NO_GRAPH)
+    findings.absent("D5", "largest components", NO_GRAPH)
 
 
-def size(found: Findings, nbytes: int) -> None:
-    """D2: bytes, shown."""
+def size(findings: Findings, nbytes: int) -> None:
+    """D2: bytes, for information."""
     cache = last_level_cache()
-    found.absent(
+    findings.absent(
         "D2",
         "bytes over last-level cache",
         "no claim rests on reading these data: what is timed is the network",
@@ -34,28 +34,28 @@ def size(found: Findings, nbytes: int) -> None:
     )
 
 
-def in_range(found: Findings, name: str, values: np.ndarray, count: int) -> bool:
-    """D3: whether they are 0 to count - 1; the other checks count them and could not."""
+def in_range(findings: Findings, name: str, values: np.ndarray, count: int) -> bool:
+    """D3: whether values are 0 to count - 1; other checks cannot count them if not."""
     lowest, highest = int(values.min()), int(values.max())
-    found.judge(
+    findings.judge(
         "D3", name, f"{lowest} to {highest}", f"0 to {count - 1}", lowest >= 0 and highest < count, otherwise="fail"
     )
-    return found.found[-1].outcome == "pass"
+    return findings.findings[-1].outcome == "pass"
 
 
-def split(found: Findings, data: Table, training: int, test: int) -> None:
-    """D2: rows to train and to test; D7: none in both."""
-    have = (len(data.train.labels), len(data.test.labels))
-    found.judge(
+def split(findings: Findings, data: Table, training: int, test: int) -> None:
+    """D2: numbers of training and test rows; D7: no row is in both sets."""
+    rows = (len(data.train.labels), len(data.test.labels))
+    findings.judge(
         "D2",
         "rows to train and to test",
-        f"{have[0]} and {have[1]}",
+        f"{rows[0]} and {rows[1]}",
         f"{training} and {test}",
-        have == (training, test),
+        rows == (training, test),
         otherwise="fail",
     )
     shared = shared_rows(data.train.inputs, data.test.inputs)
-    found.judge(
+    findings.judge(
         "D7",
         "rows shared by train and test",
         shared,
@@ -66,24 +66,24 @@ def split(found: Findings, data: Table, training: int, test: int) -> None:
     )
 
 
-def order(found: Findings, name: str, labels: np.ndarray) -> None:
-    """D10: sorted labels repeat themselves; shuffled ones do so as often as chance says. Of several labels a row, the
-    first."""
+def order(findings: Findings, name: str, labels: np.ndarray) -> None:
+    """D10: whether equal labels follow each other more often than by chance, as in sorted rows. Uses the first label of
+    a row."""
     labels = labels.reshape(len(labels), -1)[:, 0]
     limit = above_chance(float((np.bincount(labels) ** 2).sum() / len(labels) ** 2), len(labels))
     detail = "share of rows with the label of the row before; bound: chance plus 5 standard errors"
-    found.at_most("D10", name, float((labels[1:] == labels[:-1]).mean()), limit, detail)
+    findings.at_most("D10", name, float((labels[1:] == labels[:-1]).mean()), limit, detail)
 
 
-def uniform(found: Findings, name: str, values: np.ndarray, count: int) -> None:
-    """D12: values 0 to count - 1 against the uniform distribution."""
+def uniform(findings: Findings, name: str, values: np.ndarray, count: int) -> None:
+    """D12: compares values 0 to count - 1 with the uniform distribution."""
     shares = np.cumsum(np.bincount(values, minlength=count)) / len(values)
     apart = float(np.abs(shares - np.arange(1, count + 1) / count).max())
-    found.at_most("D12", f"{name} against the uniform distribution", apart, ks_limit(len(values)), CHANCE)
+    findings.at_most("D12", f"{name} against the uniform distribution", apart, ks_limit(len(values)), CHANCE)
 
 
 def shared_rows(first: np.ndarray, second: np.ndarray) -> int:
-    """Rows of the second array that the first has too, bit by bit."""
+    """Number of rows of the second array that are also in the first, compared bit by bit."""
     return int(np.isin(as_rows(second), as_rows(first)).sum())
 
 
@@ -94,7 +94,7 @@ def as_rows(array: np.ndarray) -> np.ndarray:
 
 
 def repeated(arrays: list[np.ndarray]) -> int:
-    """Rows that stand there more than once; whole rows are compared only where their first values agree."""
+    """Number of repeated rows. Whole rows are compared only if leading values agree."""
     keys = np.concatenate([as_rows(array.reshape(len(array), -1)[:, :KEY]) for array in arrays])
     if len(np.unique(keys)) == len(keys):
         return 0
@@ -103,7 +103,7 @@ def repeated(arrays: list[np.ndarray]) -> int:
 
 
 def centroid_accuracy(train: Batch, test: Batch) -> float:
-    """Share of test rows whose nearest class mean is their own: a classifier that costs a ms."""
+    """Share of test rows whose nearest class mean is that of their own class: a classifier that takes a ms."""
     classes = np.unique(train.labels)
     flat, rows = train.inputs.reshape(len(train.labels), -1), test.inputs.reshape(len(test.labels), -1)
     means = np.stack([flat[train.labels == label].mean(axis=0) for label in classes])
@@ -112,10 +112,10 @@ def centroid_accuracy(train: Batch, test: Batch) -> float:
 
 
 def shuffled(batch: Batch, seed: int) -> Batch:
-    """The rows with labels of other rows."""
+    """The rows with shuffled labels."""
     return Batch(batch.inputs, np.random.default_rng([seed, 4]).permutation(batch.labels))
 
 
 def above_chance(share: float, count: int) -> float:
-    """Chance plus 5 standard errors of a share over so many rows."""
+    """A share expected by chance, plus 5 standard errors over `count` rows."""
     return share + ORDER_SPREAD * math.sqrt(share * (1 - share) / count)

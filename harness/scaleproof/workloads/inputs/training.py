@@ -1,5 +1,5 @@
-"""D1 to D12 for what networks train on: scikit-learn's digits and synthetic tensors; generated.py has the data that are
-generated to be learned."""
+"""Checks D1 to D12 of training data: scikit-learn's digits and synthetic tensors. generated.py checks generated data
+that can be learned."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MOST_VALUES = 4096
 
 
 def checked_data(case: TrainCase, network: Network, seed: int, rank: int, record: list[dict[str, Any]]) -> Data:
-    """The case's data for one rank. Rank 0 checks them first, into its `record`; BadInput when nothing should be timed
-    on them."""
+    """The case's data for one rank. Rank 0 checks them first and adds the findings to its `record`. Raises BadInput
+    when nothing should be timed on them."""
     if rank != 0:
         return open_data(case, network, seed, rank)
     if case.workload_options.data == "digits":
@@ -61,91 +61,93 @@ def training_inputs(case: TrainCase, network: Network, data: Data, seed: int) ->
     return _in_order(_synthetic(case, network, [data.batch(number) for number in range(POOL)], seed))
 
 
-def _in_order(found: Findings) -> list[Finding]:
-    return sorted(found.found, key=lambda finding: int(finding.check[1:]))
+def _in_order(findings: Findings) -> list[Finding]:
+    return sorted(findings.findings, key=lambda finding: int(finding.check[1:]))
 
 
 def digits_file() -> Finding:
-    """D1 of digits; failed when the file is not the one that is pinned."""
-    found, sha256 = Findings("digits"), hashlib.sha256(read_digits()).hexdigest()
-    found.judge(
+    """D1 of digits; fails when the file is not the pinned one."""
+    findings, sha256 = Findings("digits"), hashlib.sha256(read_digits()).hexdigest()
+    findings.judge(
         "D1", "sha256", sha256, DIGITS_SHA256, sha256 == DIGITS_SHA256, f"{DIGITS_FILE}: {PROVENANCE}", otherwise="fail"
     )
-    return found.found[0]
+    return findings.findings[0]
 
 
 def _digits(data: Digits, seed: int) -> Findings:
-    found = Findings("digits")
+    findings = Findings("digits")
     labels, train, test = data.rows.labels, data.train, data.test
-    if not tables.in_range(found, "labels", labels, len(DIGITS_PER_CLASS)):
-        return found
-    _table(found, data.rows.inputs.reshape(len(labels), -1), labels)
-    tables.split(found, data, DIGITS.training, DIGITS.test)
-    found.absent("D7", "leakage by time", "the rows carry no time")
-    found.absent(
+    if not tables.in_range(findings, "labels", labels, len(DIGITS_PER_CLASS)):
+        return findings
+    _table(findings, data.rows.inputs.reshape(len(labels), -1), labels)
+    tables.split(findings, data, DIGITS.training, DIGITS.test)
+    findings.absent("D7", "leakage by time", "the rows carry no time")
+    findings.absent(
         "D8",
         "largest writer",
         "13 people wrote the digits, the file does not say who wrote which: writers are in training and test set alike",
     )
-    tables.order(found, "order of the file", labels)
-    tables.order(found, "order of training", data.epoch_labels())
+    tables.order(findings, "order of the file", labels)
+    tables.order(findings, "order of training", data.epoch_labels())
     real, null = tables.centroid_accuracy(train, test), tables.centroid_accuracy(tables.shuffled(train, seed), test)
     chance = float(np.bincount(test.labels).max() / len(test.labels))
     limit = tables.above_chance(chance, len(test.labels))
     detail = f"accuracy of the nearest class mean with labels shuffled; with the true ones {real:.3g}"
-    found.at_most("D11", "accuracy on the null", null, limit, detail)
+    findings.at_most("D11", "accuracy on the null", null, limit, detail)
     counts = np.bincount(labels, minlength=len(DIGITS_PER_CLASS))
     apart = float(np.abs(np.cumsum(counts - np.array(DIGITS_PER_CLASS))).max() / len(labels))
-    found.at_most(
+    findings.at_most(
         "D12",
         "labels against the published counts",
         apart,
         0.0,
         "real data, nothing is generated; KS distance of the labels",
     )
-    return found
+    return findings
 
 
-def _table(found: Findings, images: np.ndarray, labels: np.ndarray) -> None:
-    """What the file alone says."""
-    found.judge(
+def _table(findings: Findings, images: np.ndarray, labels: np.ndarray) -> None:
+    """Checks that need only the file."""
+    findings.judge(
         "D2", "rows", len(labels), f"{sum(DIGITS_PER_CLASS)}", len(labels) == sum(DIGITS_PER_CLASS), otherwise="fail"
     )
-    tables.size(found, images.nbytes)
-    found.at_most(
+    tables.size(findings, images.nbytes)
+    findings.at_most(
         "D3",
         "constant inputs",
         float((images.min(axis=0) == images.max(axis=0)).mean()),
         UNUSED,
         "share of pixels that never change",
     )
-    tables.no_graph(found)
-    found.absent(
+    tables.no_graph(findings)
+    findings.absent(
         "D6",
         "density",
         "dense images; the value is the share of pixels that are not blank",
         float((images > -1).mean()),
     )
-    found.at_most(
+    findings.at_most(
         "D7",
         "repeated rows",
         1 - len(np.unique(tables.as_rows(images))) / len(images),
         0.01,
         "share of images that stand there more than once",
     )
-    found.at_most("D8", "largest class", float(np.bincount(labels).max() / len(labels)), tables.SOURCE, "share of rows")
-    found.absent("D9", "heavy tail", "10 classes of equal size are no tail")
+    findings.at_most(
+        "D8", "largest class", float(np.bincount(labels).max() / len(labels)), tables.SOURCE, "share of rows"
+    )
+    findings.absent("D9", "heavy tail", "10 classes of equal size are no tail")
 
 
 def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) -> Findings:
     name = f"synthetic {case.workload}"
-    found, labels = Findings(name), np.concatenate([batch.labels for batch in pool])
+    findings, labels = Findings(name), np.concatenate([batch.labels for batch in pool])
     drawn = "standard_normal float32" if network.vocabulary is None else f"integers below {network.vocabulary},"
     recipe = (
         f"synthetic: numpy.random.default_rng([{seed}, minibatch, sample]); inputs {drawn} "
         f"{network.input_shape}, labels integers below"
     )
-    found.add(
+    findings.add(
         "D1",
         "provenance",
         f"{recipe} {network.classes}",
@@ -154,44 +156,47 @@ def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) 
         "made in every launch; nobody collected them",
     )
     expected = POOL * (case.minibatch // case.ranks)
-    found.judge("D2", "rows of rank 0", len(labels), f"{expected}", len(labels) == expected, otherwise="fail")
-    tables.size(found, sum(batch.inputs.nbytes for batch in pool))
-    if not tables.in_range(found, "labels", labels, network.classes):
-        return found
-    found.absent(
+    findings.judge("D2", "rows of rank 0", len(labels), f"{expected}", len(labels) == expected, otherwise="fail")
+    tables.size(findings, sum(batch.inputs.nbytes for batch in pool))
+    if not tables.in_range(findings, "labels", labels, network.classes):
+        return findings
+    findings.absent(
         "D3",
         "unused labels",
         "labels of synthetic data say nothing, and the last layer is dense",
         1 - len(np.unique(labels)) / network.classes,
     )
-    tables.no_graph(found)
-    found.absent("D6", "density", "dense by construction")
+    tables.no_graph(findings)
+    findings.absent("D6", "density", "dense by construction")
     same = tables.repeated([batch.inputs for batch in pool])
-    found.judge("D7", "repeated rows", same, "0", same == 0, "samples of rank 0 that are alike")
-    found.absent("D7", "rows shared by train and test", "there is no test set")
-    found.absent("D8", "largest source", "one generator")
-    found.absent("D9", "heavy tail", "normal inputs and uniform labels by construction")
-    tables.order(found, "order of training", labels)
-    found.absent(
+    findings.judge("D7", "repeated rows", same, "0", same == 0, "samples of rank 0 that are alike")
+    findings.absent("D7", "rows shared by train and test", "there is no test set")
+    findings.absent("D8", "largest source", "one generator")
+    findings.absent("D9", "heavy tail", "normal inputs and uniform labels by construction")
+    tables.order(findings, "order of training", labels)
+    findings.absent(
         "D11",
         "null",
         "labels are independent of the inputs: these data are a null themselves, and nothing is concluded from "
         "their losses",
     )
-    _marginals(found, network, pool, labels.reshape(-1))
-    return found
+    _marginals(findings, network, pool, labels.reshape(-1))
+    return findings
 
 
-def _marginals(found: Findings, network: Network, pool: list[Batch], labels: np.ndarray) -> None:
+def _marginals(findings: Findings, network: Network, pool: list[Batch], labels: np.ndarray) -> None:
     if network.vocabulary is None:
         values = np.concatenate(
             [batch.inputs.reshape(-1)[:: max(1, batch.inputs.size * len(pool) // MOST_VALUES)] for batch in pool]
         )[:MOST_VALUES]
         values = np.sort(values.astype(float))
         distance, limit = ks_distance(values, normal_cdf(values)), ks_limit(len(values))
-        found.at_most("D12", "synthetic inputs against the normal distribution", distance, limit, tables.CHANCE)
+        findings.at_most("D12", "synthetic inputs against the normal distribution", distance, limit, tables.CHANCE)
     else:
         tables.uniform(
-            found, "synthetic inputs", np.concatenate([batch.inputs.reshape(-1) for batch in pool]), network.vocabulary
+            findings,
+            "synthetic inputs",
+            np.concatenate([batch.inputs.reshape(-1) for batch in pool]),
+            network.vocabulary,
         )
-    tables.uniform(found, "synthetic labels", labels, network.classes)
+    tables.uniform(findings, "synthetic labels", labels, network.classes)
