@@ -27,7 +27,7 @@ NBYTES, CALLS, TURNS, WARMUP = 4096, 200, 40, 400
 
 
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
-def test_a_told_all_reduce_beside_an_untold_one(transport: str, benchmark: BenchmarkFixture) -> None:
+def test_all_reduce_with_and_without_announcements(transport: str, benchmark: BenchmarkFixture) -> None:
     """The arms `untold` and `again` are equal: their ratio is the noise."""
     values = {
         "program": "collective",
@@ -91,7 +91,7 @@ def seconds_of(group: Group, buffer: np.ndarray, calls: int) -> float:
 
 
 @pytest.mark.parametrize("word", ["entered", "left", "round", "wait", "go_on"])
-def test_a_word_on_the_board(word: str, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+def test_one_announcement_on_the_board(word: str, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """Cost of one announcement, the call of a Python method included."""
     post = Board(tmp_path / "board", 1).post(0)
     arguments = {"entered": ("all_reduce",), "round": (2,), "wait": (0,)}.get(word, ())

@@ -149,7 +149,7 @@ def test_what_is_missing_is_one_line(monkeypatch, capsys, change, said):
         (["up", "0"], "small_cluster: between 1 and 200 nodes, and a name of small letters and digits"),
     ],
 )
-def test_a_mistake_is_one_line(cluster, capsys, words, said):
+def test_a_mistake_is_a_one_line_error(cluster, capsys, words, said):
     assert main(["--name", "never", *words]) == 1
     told = capsys.readouterr().err
     assert told.startswith(said) and told.count("\n") == 1

@@ -140,7 +140,7 @@ def test_views_are_aligned_apart_and_part_of_their_bucket(sizes: list[int], limi
 
 @pytest.mark.parametrize("kind", [Sync, SyncOverlap])
 @given(SIZES, LIMIT, st.randoms(use_true_random=False))
-def test_whatever_order_gradients_come_in_each_bucket_leaves_once_complete_and_in_order(
+def test_each_bucket_leaves_once_complete_and_in_order_for_any_order_of_gradients(
     kind: type[Sync] | type[SyncOverlap], sizes: list[int], limit: float, random: Any
 ) -> None:
     group = DoublingGroup()
@@ -170,7 +170,7 @@ def test_the_sum_of_scaled_gradients_is_the_gradient_of_the_global_mean(sizes: l
     assert LocalOnly(cast(RankContext, FakeContext()), None, parameters_of(sizes), 1.0).gradient_scale == 1.0
 
 
-def test_what_the_communication_thread_meets_is_raised_in_finish_and_nothing_is_stepped() -> None:
+def test_an_error_of_the_communication_thread_is_raised_in_finish_before_any_step() -> None:
     strategy = make(SyncOverlap, [100, 100, 100], 1, DoublingGroup(fail_at=1))
     strategy.begin(0)
     for index in (2, 1, 0):
@@ -236,7 +236,7 @@ def test_the_main_thread_moves_its_calls_when_it_looks_again_between_layers() ->
     assert sender.submit(0, lambda: Slow(1)) == 0
 
 
-def test_who_does_not_poll_leaves_calls_to_the_transport() -> None:
+def test_a_strategy_that_does_not_poll_leaves_calls_to_the_transport() -> None:
     sender, call = MainThreadSender(), Slow(5)
     sender.submit(0, lambda: call)
     sender.poll()

@@ -164,7 +164,7 @@ def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
     ranks=st.lists(nodes(), min_size=1, max_size=3),
     about=st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 2**60), st.text(max_size=4))),
 )
-def test_what_is_written_is_read(ranks: list[tuple[Node, ...]], about: dict[str, Any]):
+def test_a_written_trace_is_read_back_equal(ranks: list[tuple[Node, ...]], about: dict[str, Any]):
     trace = Trace(tuple(ranks), {"1": tuple(range(len(ranks)))}, about)
     with tempfile.TemporaryDirectory() as folder:
         write_trace(Path(folder), "x", trace)

@@ -55,7 +55,7 @@ def test_halving_and_doublings_rounds_are_rabenseifners(ranks: int) -> None:
 
 
 @given(st.sampled_from(["ring", "halving_doubling", "tree"]), st.integers(2, 9))
-def test_no_round_is_shorter_than_a_message_of_it(algorithm: str, ranks: int) -> None:
+def test_no_round_is_shorter_than_its_longest_message(algorithm: str, ranks: int) -> None:
     count, rounds = 1024 * ranks, rounds_of(algorithm, "all_reduce", ranks)
     every = list(messages(algorithm, "all_reduce", ranks, count))
     assert len(rounds.messages) == len({message.round for message in every})
@@ -83,7 +83,7 @@ def test_intervals_hold_what_made_the_times_in_nine_of_ten_experiments() -> None
     assert (held >= 0.9 * trials).all(), held
 
 
-def test_a_change_of_protocol_is_found_and_none_is_where_none_is() -> None:
+def test_a_change_of_protocol_is_detected_only_where_there_is_one() -> None:
     generator = np.random.default_rng(1)
     switch = (Segment(4096, 2e-6, 1e-9), Segment(None, 3e-5, 1e-10))
     noise = np.exp(generator.normal(0, 0.02, len(SIZES)))

@@ -29,7 +29,7 @@ PLACES = st.lists(st.tuples(st.integers(0, RANKS - 1), st.integers(0, 40), st.in
 
 
 @given(PLACES)
-def test_places_of_a_rank_do_not_overlap_and_keep_where_they_were(places: list[tuple[int, int, int]]) -> None:
+def test_regions_of_a_rank_do_not_overlap_and_keep_their_offset(places: list[tuple[int, int, int]]) -> None:
     plan, again = Plan(RANKS), Plan(RANKS)
     largest: dict[tuple[int, int], int] = {}
     for rank, name, nbytes in places:
@@ -61,7 +61,7 @@ EDGES = st.lists(
 
 
 @given(EDGES)
-def test_the_flag_of_a_tensor_lies_behind_it_and_inside_its_place(edges: list[Edge]) -> None:
+def test_the_flag_of_a_tensor_lies_behind_it_and_inside_its_region(edges: list[Edge]) -> None:
     plan, shapes = Plan(RANKS), {(edge.source, edge.name): edge.shape for edge in edges}
     fitting = [edge for edge in edges if edge.shape == shapes[edge.source, edge.name]]
     for edge in fitting:
@@ -78,11 +78,11 @@ def test_the_flag_of_a_tensor_lies_behind_it_and_inside_its_place(edges: list[Ed
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=DIMENSIONS).map(tuple), st.sampled_from(DTYPES))
-def test_a_description_comes_back(shape: tuple[int, ...], dtype: str) -> None:
+def test_a_description_survives_serialisation(shape: tuple[int, ...], dtype: str) -> None:
     assert described(np.array(describe(shape, dtype), np.uint64).tolist()) == (shape, dtype)
 
 
-def test_what_cannot_be_described_is_refused() -> None:
+def test_invalid_descriptions_are_refused() -> None:
     for shape, dtype in (((1,) * (DIMENSIONS + 1), "float32"), ((1,), "object")):
         with pytest.raises(NotStatic, match="cannot be described"):
             describe(shape, dtype)

@@ -130,7 +130,7 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
         ("hierarchical/3", "all_reduce", 3),
     ],
 )
-def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
+def test_rings_by_rule_equal_the_generated_rings(algorithm, operation, p):
     from scaleproof.collectives.message_schedule import Action, messages
 
     count, by_round = 64 * p, {}

@@ -114,7 +114,7 @@ def test_a_flow_gets_what_another_leaves():
     assert ends == pytest.approx([2.0, 4.0])
 
 
-def test_nothing_to_move_and_nobody_in_the_way_ends_at_once():
+def test_empty_and_uncontended_flows_end_at_once():
     flows, ends = Flows(np.array([1.0])), []
     flows.send(0.0, (0,), INF, lambda: ends.append(flows.now))
     flows.send(5.0, (), INF, lambda: ends.append(flows.now))

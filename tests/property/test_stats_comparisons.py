@@ -48,7 +48,7 @@ def findings(
     ("noise", "paired"),
     [(normal, False), (normal, True), (heavy_tails, False), (heavy_tails, True), (one_sided, False), (drift, True)],
 )
-def test_equal_arms_are_told_apart_in_at_most_5_percent(noise: Noise, paired: bool, count: int) -> None:
+def test_equal_arms_differ_in_at_most_5_percent_of_comparisons(noise: Noise, paired: bool, count: int) -> None:
     """Without a noise floor, so that the test alone has to hold its level; a floor only makes it stricter."""
     alarms = sum(finding in ("higher", "lower") for finding in findings(noise, count, paired, 0, None, COMPARISONS))
     assert binomtest(alarms, COMPARISONS, 0.05, alternative="greater").pvalue > 0.01, alarms

@@ -124,7 +124,7 @@ def profile() -> MachineProfile:
     )
 
 
-def test_show_prints_floors_with_what_they_let_find_and_bounds(
+def test_show_prints_noise_floors_detectable_differences_and_bounds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_profile(tmp_path, profile())
@@ -153,7 +153,7 @@ def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("option", [["--minutes", "0"], ["--comparisons", "0"]])
-def test_no_comparison_at_all_is_a_mistake(
+def test_a_calibration_without_comparisons_is_an_error(
     option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", *option, "--results", str(tmp_path)]) == 2

@@ -131,7 +131,7 @@ def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytes
         (["example", "--size", "full"], "no finished ping-pong or all-reduce of example costs at size full"),
     ],
 )
-def test_what_cannot_be_fitted_is_one_line(
+def test_what_cannot_be_fitted_is_a_one_line_error(
     results: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fit", *arguments, "--results", str(results), "--suites", str(results.parent / "suites")]) == 2
@@ -149,7 +149,7 @@ def test_what_cannot_be_fitted_is_one_line(
         (SIZES, np.full((6, len(SIZES)), np.nan), "transfer over x: a time is missing, zero or negative"),
     ],
 )
-def test_wrong_times_are_named(nbytes: np.ndarray, times: np.ndarray, message: str) -> None:
+def test_invalid_times_are_named(nbytes: np.ndarray, times: np.ndarray, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         fit_transfer("transfer over x", nbytes, times)
 

@@ -75,7 +75,7 @@ def test_activations_of_divided_layers_are_offered_too(groups: int) -> None:
 
 
 @pytest.mark.parametrize("slower", [1, 4])
-def test_knobs_are_the_least_that_are_carried(slower: int) -> None:
+def test_the_least_sufficient_dilation_and_shrink_are_chosen(slower: int) -> None:
     case, offer = case_of(), offer_of(case_of(), NOWHERE)
     machine = capacity(gbytes=1.0 / slower, messages=20_000 / slower)
     knobs = choose(case, offer, machine)
@@ -93,7 +93,7 @@ def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose(case_of(), offer_of(case_of(), NOWHERE), capacity(gbytes=1e6, messages=1e9)).shrink == 8
 
 
-def test_what_no_knobs_make_bearable_is_refused_with_advice() -> None:
+def test_a_case_that_no_dilation_or_shrink_can_carry_is_refused_with_advice() -> None:
     with pytest.raises(
         SpecError,
         match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or "
@@ -107,7 +107,7 @@ def test_links_without_a_rate_are_refused() -> None:
         offer_of(case_of(link_mbit=None), NOWHERE)
 
 
-def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
+def test_a_case_beyond_the_machines_capacity_is_not_runnable_here() -> None:
     heavy = case_of()
     why, advice = too_much(heavy, capacity(gbytes=0.1), NOWHERE) or ("", "")
     assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
@@ -123,7 +123,7 @@ def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
     )
 
 
-def test_what_links_carry_within_little_of_a_step_runs_whatever_it_asks_for_meanwhile() -> None:
+def test_a_short_exchange_in_a_long_step_may_exceed_the_capacity() -> None:
     # Compute of a slow node takes seconds and an exchange over fast links milliseconds.
     case = case_of(link_mbit=100_000.0, profile="xeon_e5_2698v3_x2", efficiency=0.1, minibatch=512)
     offer, machine = offer_of(case, NOWHERE), capacity(gbytes=20.0, messages=1e9)
@@ -138,11 +138,13 @@ def test_only_replayed_cases_on_built_links_are_concerned() -> None:
     assert concerns(case_of()) and not concerns(case_of(fabric="simulated")) and not concerns(case_of(compute="none"))
 
 
-def test_nothing_is_asked_of_links_that_are_never_busy() -> None:
+def test_a_case_without_traffic_needs_no_capacity() -> None:
     assert asked(Offer(0.0, 0.0, 0.0, 0.0), capacity(), 1, 1).carried
 
 
-def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_dilation_and_shrink_of_each_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "results" / "machines" / machine_id() / FILE
     path.parent.mkdir(parents=True)
     path.write_text(replace_rates(capacity(), 2e9).model_dump_json())

@@ -18,7 +18,7 @@ def launches(jitter: Jitter, count: int = 6, ranks: int = 8, steps: int = 200) -
     return [pd.DataFrame([0.1 * jitter.factors(ranks, seed, step) for step in range(steps)]) for seed in range(count)]
 
 
-def test_what_was_drawn_is_found_again():
+def test_fitted_jitter_recovers_the_parameters_it_was_drawn_from():
     jitter = spread(launches(Jitter(step_sigma=0.03, rank_sigma=0.08, straggler_share=0.02, straggler_factor=3.0)))
     assert jitter is not None
     assert jitter.step_sigma == pytest.approx(0.03, rel=0.05) and jitter.rank_sigma == pytest.approx(0.08, rel=0.25)
@@ -28,7 +28,7 @@ def test_what_was_drawn_is_found_again():
     assert jitter.beyond == pytest.approx(0.05, abs=0.01)
 
 
-def test_a_single_rank_tells_nothing_of_others_and_few_steps_tell_nothing():
+def test_one_rank_gives_no_rank_spread_and_few_steps_give_no_jitter():
     jitter = spread(launches(Jitter(step_sigma=0.03), ranks=1))
     assert jitter is not None and jitter.rank_sigma is None and jitter.straggler_share == 0.0
     assert spread(launches(Jitter(0.03), steps=4)) is None and spread([]) is None
@@ -39,7 +39,7 @@ def test_even_steps_have_no_spread():
     assert jitter is not None and (jitter.step_sigma, jitter.rank_sigma, jitter.straggler_share) == (0.0, 0.0, 0.0)
 
 
-def test_it_is_kept_for_the_machine_and_another_form_is_named(tmp_path: Path):
+def test_jitter_is_stored_per_machine_and_another_schema_is_an_error(tmp_path: Path):
     fitted = FittedJitter(
         machine="m",
         code="c",

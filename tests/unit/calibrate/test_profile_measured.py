@@ -35,7 +35,7 @@ def network_of(name: str, side: int | None, width: float) -> Network:
 
 
 @pytest.mark.parametrize(("name", "side", "width"), NETWORKS)
-def test_a_step_is_divided_among_its_layers_without_rest_or_overlap(name: str, side: int | None, width: float) -> None:
+def test_the_times_of_the_layers_add_up_to_the_step(name: str, side: int | None, width: float) -> None:
     network = network_of(name, side, width)
     moments = TimedModel(network, 1).timed_step(Synthetic(network, 2, SEED, 0, 1).batch(0))
     layers = times(network, moments)
@@ -115,7 +115,7 @@ def test_the_command_stores_what_a_case_then_finds(
     assert main(["profile", "--show", "--results", str(tmp_path)]) == 0 and "dnn_digits" in capsys.readouterr().out
 
 
-def test_a_suite_is_asked_for_what_it_replays_and_only_once(
+def test_the_profiles_that_a_suite_replays_are_measured_once(
     processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "mine"
@@ -144,7 +144,7 @@ def test_a_suite_is_asked_for_what_it_replays_and_only_once(
         (["--workload", "vgg_a", "--batch", "1", "--image-side", "8"], "leaves no pixels"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_a_mistake_is_a_one_line_error(
     arguments: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["profile", *arguments, "--results", str(tmp_path)]) == 2

@@ -131,17 +131,17 @@ def test_a_claim_that_holds_validates_launches_like_those_it_was_judged_on(
 
 
 @pytest.mark.parametrize("fields", [{}, {"ranks": 8}, {"dilation": 4}, {"transport": "grpc"}])
-def test_a_miss_lowers_all_that_the_claim_speaks_of(fields: dict[str, Any]) -> None:
+def test_a_missed_validation_lowers_every_launch_in_its_scope(fields: dict[str, Any]) -> None:
     label = Findings.of_results([verdict("not reproduced", missed_by=0.07)]).label([emulated(**fields)])
     assert label is not None and label.standing == "missed"
     assert label.why == ("validation.dilation (size smoke) is missed by 0.07 x: 1.12 is not between",)
 
 
-def test_a_miss_lowers_nothing_that_the_claim_does_not_speak_of() -> None:
+def test_a_missed_validation_leaves_launches_outside_its_scope() -> None:
     assert standing([verdict("not reproduced")], emulated(dilation=1)) == "not validated here"
 
 
-def test_other_machines_and_versions_say_nothing() -> None:
+def test_verdicts_of_other_machines_and_versions_do_not_count() -> None:
     others: list[dict[str, Any]] = [{"machine": "n"}, {"code": "e"}]
     for other in others:
         for word in ("reproduced", "not reproduced"):
@@ -165,7 +165,7 @@ def test_everything_that_is_checked_of_a_level_must_hold() -> None:
     assert standing([verdict("inconclusive", **other), verdict("not reproduced")], emulated()) == "missed"
 
 
-def test_a_number_stands_on_its_worst_launches() -> None:
+def test_the_label_of_a_number_is_that_of_its_worst_launches() -> None:
     assert standing([verdict("reproduced")], emulated(), emulated(ranks=8)) == "not validated here"
     assert standing([verdict("reproduced")], emulated(), record(TRAIN)) == "validated"
 
@@ -259,7 +259,7 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
     return result
 
 
-def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:
+def test_a_missed_validation_of_the_level_below_is_inherited(tmp_path: Path) -> None:
     from scaleproof.claims.claims_yaml import load_claims
     from scaleproof.claims.evidence_labels import with_misses_below
 
@@ -281,7 +281,7 @@ def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:
     assert prediction.validates is not None and not prediction.validates.below
 
 
-def test_no_other_suite_says_what_evidence_is_worth(tmp_path: Path) -> None:
+def test_only_suite_validation_may_validate_evidence(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="suite 'validation' alone says what evidence is worth"):
         judged(tmp_path, {**SPEEDUP, "validates": {"what": "w", "evidence": "emulated"}}, one_rank_takes_twice_as_long)
 
@@ -295,7 +295,7 @@ def test_a_field_that_no_case_has_is_named(tmp_path: Path) -> None:
         judge_suite(load_suite("validation", tmp_path), "smoke", Store(tmp_path / "results"))
 
 
-def test_other_code_of_the_same_machine_is_told() -> None:
+def test_a_validation_counts_only_for_the_same_code() -> None:
     label = Findings.of_results([verdict("reproduced", code="e")]).label([emulated()])
     assert label is not None and label.why == ("dilation: not judged here with this version of the code",)
     newer = emulated().model_copy(update={"code": Code(version="0", commit=None, dirty=None, digest="e")})

@@ -160,7 +160,7 @@ def test_failed_launches_are_no_result(tmp_path: Path) -> None:
     assert result.reason == "none of 6 planned launches finished, 6 failed"
 
 
-def test_what_could_not_run_here_says_why(tmp_path: Path) -> None:
+def test_a_claim_that_could_not_run_here_says_why(tmp_path: Path) -> None:
     failure = Failure(
         code="not_runnable", rank=-1, message="torch is not installed", step=-1, operation="", advice="type `make env`"
     )
@@ -362,7 +362,7 @@ def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
     assert "no noise floor known" in result.rule
 
 
-def test_a_profile_without_the_metric_is_said(tmp_path: Path) -> None:
+def test_a_profile_without_the_metric_is_a_warning(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.02)
     result = judged(
         tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone
@@ -520,7 +520,7 @@ def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
         )
 
 
-def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
+def test_each_verdict_has_its_acm_term(tmp_path: Path) -> None:
     def attempt(claim: dict[str, Any]) -> str | None:
         return judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: None).attempt
 

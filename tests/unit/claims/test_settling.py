@@ -40,7 +40,7 @@ def test_a_block_like_the_others_is_rarely_accused_even_when_the_machine_drifts(
     assert np.mean(accused) <= most
 
 
-def test_too_few_cases_or_blocks_tell_nothing() -> None:
+def test_too_few_cases_or_blocks_give_no_result() -> None:
     def times(cases: int, blocks: int) -> dict[str, dict[int, float]]:
         return {str(case): {block: 2.0 if block == 0 else 1.0 for block in range(blocks)} for case in range(cases)}
 

@@ -62,7 +62,7 @@ def test_parts_add_up_to_the_step_and_none_is_negative(events: list[tuple[int, s
 
 @settings(max_examples=40)
 @given(spans)
-def test_an_event_that_is_there_twice_counts_once(events: list[tuple[int, str, int, int, int]]) -> None:
+def test_a_duplicated_event_counts_once(events: list[tuple[int, str, int, int, int]]) -> None:
     plain = [
         event for event in events if event[1] not in ("communication", "queue")
     ]  # a second all-reduce is another bucket

@@ -215,7 +215,7 @@ def test_a_rule_without_anything_to_compare_with_is_refused() -> None:
         judge(Rule(name="ordering"), measured(1, 2), None, None)
 
 
-def test_a_rule_says_what_it_lacks() -> None:
+def test_a_rule_names_its_missing_field() -> None:
     with pytest.raises(ValidationError, match="rule 'ratio' needs 'high'"):
         Rule(name="ratio", low=1)
     with pytest.raises(ValidationError, match="'low' or 'high', one of them"):

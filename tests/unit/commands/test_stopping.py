@@ -182,7 +182,7 @@ def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Pat
     assert len({launch.order for launch in planned}) == len(planned)
 
 
-def test_a_reader_is_told_what_ended_the_launches(tmp_path: Path) -> None:
+def test_the_output_says_what_ended_the_launches(tmp_path: Path) -> None:
     suite = suite_of(tmp_path)
     Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
     stops = read_stops(tmp_path, "x", "e", "smoke")

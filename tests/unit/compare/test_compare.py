@@ -78,7 +78,7 @@ def test_a_change_within_the_noise_floor_is_no_difference(tmp_path: Path) -> Non
     assert {row.change for row in comparison.rows} == {"no difference"} and comparison.regressions == 0
 
 
-def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(
+def test_without_a_noise_floor_nothing_is_a_regression_and_fail_on_is_an_error(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (results / "machines" / "m" / "profile.json").unlink()
@@ -213,7 +213,7 @@ OTHER_RANK = {
 }
 
 
-def test_what_differs_around_the_launches_is_told_and_warned_of(tmp_path: Path) -> None:
+def test_differences_of_environment_are_listed_and_warned_of(tmp_path: Path) -> None:
     launches(tmp_path, FAST, "a", code=code("0ld"), environment=HERE, facts={**RANK, "seeds": {"hash": 1}})
     launches(
         tmp_path,
@@ -288,7 +288,7 @@ def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(
     assert json.loads(out.out)["pairs"][0]["rows"][0]["p_adjusted"] < 0.05
 
 
-def test_text_is_plain_where_no_person_looks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_that_is_not_a_terminal_has_no_colours(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(results, OLD, NEW)
     text = capsys.readouterr().out
     assert "\x1b" not in text

@@ -64,7 +64,7 @@ def test_arms_are_paired_over_what_arms_vary_and_the_fields_are_named(tmp_path: 
         {"threads_per_rank": 2},
     ],
 )
-def test_what_measures_something_else_is_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
+def test_cases_that_measure_different_things_are_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
     launches(tmp_path, FAST[:1], "a", case=small())
     launches(tmp_path, FAST[:1], "b", case=small(arm="other", **field))
     pairs, reasons = paired(tmp_path, "@arm:plain", "@arm:other")
@@ -183,6 +183,6 @@ def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
         ({"started_at": "2026-01-01T00:00:00", "seed": 9}, NotPaired.OTHER_SEEDS),
     ],
 )
-def test_other_launches_are_not_paired_and_why_is_said(other: dict[str, Any], reason: NotPaired) -> None:
+def test_launches_that_cannot_be_paired_give_the_reason(other: dict[str, Any], reason: NotPaired) -> None:
     a, b = [launch_of(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
     assert pair_launches(a, b) == ([], reason)

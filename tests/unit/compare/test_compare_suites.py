@@ -55,7 +55,7 @@ def test_a_metric_without_a_clock_needs_no_noise_floor_and_one_with_a_clock_cann
     assert "calibration measures none for the metrics that a suite adds" in warning_messages(alone)["no_noise_floor"]
 
 
-def test_a_suite_that_is_not_here_is_told(tmp_path: Path) -> None:
+def test_a_missing_suite_is_a_warning(tmp_path: Path) -> None:
     own = case_from({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
     for prefix in ("a", "b"):
         launches(tmp_path, FAST, prefix, case=own, code=code(f"{prefix}0"))

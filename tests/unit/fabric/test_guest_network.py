@@ -150,7 +150,7 @@ def test_other_traffic_is_counted_apart_from_the_fabrics_own_probe(tmp_path):
     assert {kind: counts["frames"] for kind, counts in kinds.items()} == {"arp": 1, "ipv6": 1, "probe": 2, "tcp": 1}
 
 
-def test_what_is_no_capture_is_refused(tmp_path):
+def test_a_file_that_is_no_capture_is_refused(tmp_path):
     (tmp_path / "x").write_bytes(b"no pcap")
     with pytest.raises(ValueError, match="no pcap file"):
         capture.count(tmp_path / "x")
@@ -179,7 +179,7 @@ def test_a_rank_on_a_node_maps_in_its_memory_and_binds_its_nodes_address(tmp_pat
     assert location.namespace().startswith("node1/")
 
 
-def test_processes_of_nodes_are_what_their_nodes_tell(tmp_path):
+def test_processes_of_guests_are_those_that_their_nodes_report(tmp_path):
     write_json(processes_file(tmp_path, 1), {"2": {"state": "T", "used_s": 1.5, "read_bytes": 7}})
     processes = OnNodes(tmp_path, [0, 0, 1])
     assert (processes.state(2, 99, ()), processes.disk_bytes(2, 99)) == (("T", 1.5), 7)
@@ -216,13 +216,13 @@ def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
         (None, None),
     ],
 )
-def test_a_link_that_does_not_give_what_was_set_is_told(link, message):
+def test_a_link_that_misses_its_set_rate_or_delay_is_a_warning(link, message):
     warnings = link_warnings({"link_delay_ms": 5.0, "link_mbit": 100.0, "found": [link]})
     assert [message in warning.message for warning in warnings] == ([True] if message else [])
     assert link_warnings(None) == []
 
 
-def test_numbers_of_soft_roce_are_called_so():
+def test_figures_of_soft_roce_are_labelled():
     assert evidence_words("emulated", "guests", "rdma") == "emulated, soft-RoCE"
     assert evidence_words("emulated", "guests", "grpc+rdma") == "emulated, soft-RoCE"
     assert evidence_words("emulated", "guests", "tcp") == "emulated"

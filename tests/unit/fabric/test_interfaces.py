@@ -19,7 +19,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
     ("interface", "message"),
     [("lo0", "did you mean 'lo'?"), ("mlx5_9:1", "did you mean 'mlx5_0:1'?"), ("rxe0:1:900", "mlx5_0:1")],
 )
-def test_the_nearest_name_is_told_on_the_host(interface: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_interface_names_the_nearest_one(interface: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device(monkeypatch)
     obstacle = Host(interface).obstacle()
     assert obstacle is not None
@@ -28,7 +28,7 @@ def test_the_nearest_name_is_told_on_the_host(interface: str, message: str, monk
     assert "`interface`" in advice and "\n" not in why + advice
 
 
-def test_all_names_are_told_when_none_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_interfaces_are_listed_when_none_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     device(monkeypatch)
     obstacle = Host("zzzz").obstacle()
     assert (

@@ -88,12 +88,12 @@ def test_a_star_is_one_subnet_with_a_learning_switch():
     assert network.route_links(0, 3) == [Link(("node0", "switch"), 100.0, 0.0), Link(("node3", "switch"), 100.0, 0.0)]
 
 
-def test_a_tree_of_switches_learns_and_a_circle_of_them_does_not():
+def test_switches_learn_addresses_in_a_tree_and_not_in_a_cycle():
     assert emulated_network(two_switches()).bridged
     assert not emulated_network(two_switches(Link(("left", "right"), 50.0, 0.0))).bridged
 
 
-def test_nodes_pass_on_where_nothing_else_leads():
+def test_nodes_forward_only_where_there_is_no_other_path():
     network = emulated_network(ring(4))
     assert not network.bridged
     assert [end.interface for _, end in network.node_ends(0)] == ["eth0", "eth1"]
@@ -102,7 +102,7 @@ def test_nodes_pass_on_where_nothing_else_leads():
     assert walk(network, 0, 3) == ["node0", "node3"]
 
 
-def test_nodes_that_look_at_their_ways_at_once_share_no_link():
+def test_nodes_that_probe_their_links_at_once_share_no_link():
     thin = Cluster(
         "thin",
         4,
@@ -117,7 +117,7 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
     assert paths == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
 
 
-def test_a_slow_way_shares_no_link_with_a_fast_one():
+def test_probes_of_a_slow_path_share_no_link_with_those_of_a_fast_one():
     """Nodes 1 and 4 stream over b to c, node 4 slowly for its own link's sake."""
     at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
     edges = [
@@ -178,7 +178,7 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
         ),
     ],
 )
-def test_what_cannot_be_built_is_told_in_one_line(cluster, message):
+def test_a_cluster_that_cannot_be_built_is_a_one_line_error(cluster, message):
     with pytest.raises(SpecError, match=message) as raised:
         emulated_network(cluster)
     assert "\n" not in str(raised.value)
@@ -200,7 +200,7 @@ def test_what_cannot_be_built_is_told_in_one_line(cluster, message):
         ("nodes: 2\nlinks: [{between: [node0, node1], gbit: 1, cuont: 2}]", "did you mean 'count'"),
     ],
 )
-def test_a_bad_description_is_one_line_with_file_and_place(tmp_path, text, message):
+def test_a_bad_description_is_a_one_line_error_with_file_and_line(tmp_path, text, message):
     file = tmp_path / "bad.yaml"
     file.write_text(f"summary: bad\nsource: a test\n{text}\n")
     with pytest.raises(SpecError) as raised:
@@ -379,7 +379,7 @@ def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monk
     assert exit_codes == [-9]
 
 
-def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
+def test_a_kernel_without_control_groups_gives_the_reason(tmp_path):
     quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
     assert not quota.report()["in_effect"] and quota.why
     quota.join(0)
@@ -390,7 +390,7 @@ def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
     ("cores", "limit", "in_effect"),
     [(0.04, "1000 25000", 0.04), (0.07, "1000 14286", 0.07), (1e-4, "1000 1000000", 1e-3), (2, "20000 10000", 2)],
 )
-def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, in_effect):
+def test_a_small_quota_has_a_longer_period_and_reports_its_effective_value(tmp_path, cores, limit, in_effect):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
     assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).report()["cores"] == in_effect
@@ -456,7 +456,7 @@ def test_a_link_is_judged_by_what_was_set_on_its_own_way():
         (None, None),
     ],
 )
-def test_a_link_that_gives_nothing_is_told(link, expected):
+def test_a_link_without_an_answer_or_rate_is_a_warning(link, expected):
     messages = [warning.message for warning in link_warnings({"found": [link]})]
     assert len(messages) == (expected is not None) and all(str(expected) in message for message in messages)
 
@@ -474,7 +474,7 @@ def test_cables_between_nodes_are_not_pulled():
         veth_links.set_links(emulated_network(ring(3)), 1, False)
 
 
-def test_a_trial_that_takes_too_long_is_no_verdict_for_ever(monkeypatch):
+def test_a_trial_that_timed_out_is_repeated_later(monkeypatch):
     def slow(command, **options):
         raise subprocess.TimeoutExpired(command, options["timeout"])
 

@@ -62,11 +62,11 @@ def test_another_interface_than_the_requested_one_is_named(sent_bytes: dict[str,
     assert misled(Carried("1", (0,), 10 * MB, sent_bytes), "eth0") == expected
 
 
-def test_little_traffic_accuses_nobody() -> None:
+def test_little_traffic_gives_no_warning() -> None:
     assert misled(Carried("1", (0,), 1000, {"lo": 10 * MB, "eth0": 0}), "eth0") is None
 
 
-def test_bytes_on_no_interface_are_unseen() -> None:
+def test_a_launch_without_counted_bytes_is_reported_as_unseen() -> None:
     assert unseen(Carried("1", (0,), 10 * MB, {"lo": 100}), "lo") and not unseen(
         Carried("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo"
     )
@@ -81,7 +81,7 @@ def test_idle_traffic_is_no_background() -> None:
     )
 
 
-def test_more_on_the_requested_interface_than_a_transport_can_send_is_somebody_elses() -> None:
+def test_traffic_beyond_what_the_transport_can_send_is_foreign() -> None:
     assert shared(Carried("1", (0,), 100 * MB, {"lo": 103 * MB}), "lo", 10) == 0
     assert shared(Carried("1", (0,), 100 * MB, {"lo": 200 * MB}), "lo", 10) > 70 * MB
 
@@ -123,7 +123,7 @@ def test_a_launch_that_was_disturbed_is_marked() -> None:
     assert codes(machine_warnings(start, reading(1, own_s=0))) == [], "a tick is no share"
 
 
-def test_slower_cores_and_used_up_quotas_are_told_with_their_ranks() -> None:
+def test_warnings_name_ranks_with_slower_cores_or_used_up_quotas() -> None:
     even = {
         "start": {"mhz": 3000, "throttled": {"times": 1, "us": 5}},
         "end": {"mhz": 2990, "throttled": {"times": 1, "us": 5}},
@@ -158,7 +158,7 @@ def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counte
     assert pace.power_w({}, {"energy": pace.energy()}, 0.5) is None
 
 
-def test_sockets_bound_elsewhere_are_told() -> None:
+def test_a_socket_bound_to_another_interface_is_a_warning() -> None:
     bound = {0: {"listening": ["0.0.0.0"], "connected": ["10.0.0.1", "127.0.0.1"]}}
     assert [warning.message.split(" too")[0] for warning in address_warnings(bound, "10.0.0.1", "eth0")] == [
         "sockets of ranks are listening on 0.0.0.0",
@@ -201,14 +201,14 @@ def test_seeds_are_equal_where_they_must_be_and_distinct_where_they_must_be() ->
     assert logged({"launch": 7, "hash": "7", "samples": "a"}, {"launch": 7, "hash": "7", "samples": "a"}) is False
 
 
-def test_unequal_machines_are_told() -> None:
+def test_unequal_machines_are_a_warning() -> None:
     assert (
         codes(unequal_hosts({0: facts(), 1: facts(host={"kernel": "5"})})) == ["unequal_hosts"]
         and unequal_hosts({0: facts(), 1: facts()}) == []
     )
 
 
-def test_what_all_ranks_share_is_kept_once() -> None:
+def test_facts_that_all_ranks_share_are_stored_once() -> None:
     facts_by_rank = {0: facts(libraries={"a": "1", "b": "1"}), 1: facts(libraries={"a": "1", "b": "2"})}
     assert common(facts_by_rank, "libraries") == {"a": "1"} and own(facts_by_rank[1], "libraries", {"a": "1"}) == {
         "b": "2"
@@ -227,7 +227,7 @@ def rank_answer(rank: int = 0, **changed: Any) -> dict[str, Any]:
     return base | {"gflops": 50.0, "clock": {"offset_ns": 0, "uncertainty_ns": 100}, "clock_error": None} | changed
 
 
-def test_what_ranks_tell_is_judged() -> None:
+def test_each_failed_preflight_answer_of_a_rank_has_its_code_and_advice() -> None:
     good = rank_preflight.judge({0: rank_answer(), 1: rank_answer()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
     bad = {
@@ -281,7 +281,7 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     assert machine_preflight.open_files(case, [10]).passed is False
 
 
-def test_an_interface_that_is_busy_before_the_experiment_is_told() -> None:
+def test_a_busy_interface_before_the_experiment_is_a_warning() -> None:
     assert codes(warnings([machine_preflight.idle_check({"eth0": 9e6, "lo": 0.0})])) == ["idle_traffic"]
     assert warnings([machine_preflight.idle_check({"eth0": 9e4})]) == []
 
@@ -297,7 +297,7 @@ def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> Non
     assert {key[0]: group.ranks for key, group in groups.items()} == {"local": rank_preflight.MOST_RANKS, "mpirun": 2}
 
 
-def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(
+def test_the_preflight_runs_once_per_experiment_and_again_after_a_failure(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested_groups: list[Any] = []

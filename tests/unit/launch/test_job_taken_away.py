@@ -27,16 +27,16 @@ def test_a_job_that_is_no_longer_running_is_named_with_its_state(monkeypatch, st
     ("end", "expected"),
     [("2020-01-01T00:00:00", "Slurm ends job 7 (TIMEOUT)"), ("2999-01-01T00:00:00", ""), ("Unknown", "")],
 )
-def test_a_job_whose_time_is_over_starts_nothing_though_slurm_still_says_running(monkeypatch, end, expected):
+def test_no_launch_starts_after_the_end_of_a_job_that_slurm_still_calls_running(monkeypatch, end, expected):
     assert reason_of_end(monkeypatch, f"JobId=7 JobState=RUNNING EndTime={end} Reason=None") == expected
 
 
-def test_a_job_that_runs_goes_on_as_does_one_of_which_slurm_says_nothing(monkeypatch):
+def test_a_running_job_goes_on_and_so_does_one_that_slurm_does_not_describe(monkeypatch):
     assert reason_of_end(monkeypatch, "JobId=7 JobState=RUNNING Reason=None") == reason_of_end(monkeypatch, "") == ""
     assert reason_of_end(monkeypatch, "JobId=7 JobState=TIMEOUT", failed=False) == ""
 
 
-def test_outside_of_slurm_nobody_is_asked(monkeypatch):
+def test_outside_of_slurm_no_command_is_run(monkeypatch):
     monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: pytest.fail("asked"))
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed"))
     assert allocated_nodes.taken_away(record, None) == ""  # type: ignore[arg-type]

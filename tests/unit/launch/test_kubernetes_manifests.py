@@ -63,7 +63,7 @@ def replicas(manifest: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("options", [(), ("--gpus", "2"), ("--nodes", "1"), ("--nodes", "4")])
 @pytest.mark.parametrize("kind", ["mpijob", "pytorchjob"])
-def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
+def test_manifests_match_the_published_schemas_of_their_kind_and_of_pods(
     suite: str, capsys: pytest.CaptureFixture[str], kind: str, options: tuple[str, ...]
 ) -> None:
     manifest = rendered(capsys, suite, "--kind", kind, *options)
@@ -75,7 +75,7 @@ def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
     )
 
 
-def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_field_fails_the_schema(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = rendered(capsys, suite, "--kind", "mpijob")
     for part, name in (
         (manifest["spec"], "slotsPerWorkers"),
@@ -184,7 +184,7 @@ def test_the_first_pod_waits_for_the_others_shells(
         (("--kind", "mpijob", "--image", "a image"), "'a image' is no name of an image"),
     ],
 )
-def test_what_kubernetes_would_refuse_is_one_line(
+def test_what_kubernetes_would_refuse_is_a_one_line_error(
     suite: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     assert run(suite, *arguments) == 2

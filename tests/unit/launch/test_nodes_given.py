@@ -133,7 +133,7 @@ def test_a_wrong_host_is_one_line_that_names_it(text, message):
         (NodeOptions(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
     ],
 )
-def test_what_cannot_be_given_is_one_line(options, variables, message, monkeypatch):
+def test_options_that_do_not_fit_together_are_a_one_line_error(options, variables, message, monkeypatch):
     for name in ("SCALEPROOF_HOSTS", "SCALEPROOF_LAUNCHER", "SCALEPROOF_SSH", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
@@ -165,7 +165,7 @@ def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     )
 
 
-def test_what_was_given_can_be_typed_again(monkeypatch):
+def test_the_options_of_an_allocation_can_be_typed_again(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
     arguments = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
     allocation = requested_allocation(
@@ -214,7 +214,7 @@ def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(sc
     )
 
 
-def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
+def test_nodes_that_srun_could_not_reach_are_read_from_its_messages():
     output = (
         "srun: error: Task launch for StepId=7.0 failed on node n2: Communication connection failure\n"
         "srun: error: Application launch failed: x\n"
@@ -236,7 +236,7 @@ def test_a_remote_line_means_the_same_to_any_login_shell(monkeypatch):
     )
 
 
-def test_srun_gets_nothing_of_the_step_around_it():
+def test_srun_inherits_no_variables_of_the_surrounding_step():
     environment = slurm.scrubbed(
         {
             "SLURM_JOB_ID": "1",
@@ -256,7 +256,7 @@ def test_srun_gets_nothing_of_the_step_around_it():
     )
 
 
-def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_for():
+def test_concatenated_answers_are_split_and_incomplete_ones_waited_for():
     lines = [answer_line(answer(f"n{number + 1}"), number) for number in range(3)]
     answers = answers_in("a message of the day\n" + lines[1] + lines[0] + "\n\n" + lines[2][:-5], ["n1", "n2", "n3"])
     assert {name: node_answer.host for name, node_answer in answers.items()} == {"n1": "n1", "n2": "n2"}
@@ -273,7 +273,7 @@ def _ranks(placement: Any) -> list[tuple[str, tuple[int, ...]]]:
     return [(node.name, ranks) for node, ranks in zip(placement.nodes, placement.ranks, strict=True)]
 
 
-def test_more_ranks_than_slots_and_an_interface_that_a_node_lacks_are_said():
+def test_more_ranks_than_slots_and_a_missing_interface_are_errors():
     nodes = allocated(answer("n1"), answer("n2"))
     assert "more than the nodes have slots (n1:2, n2:2)" in nodes.placement_for(case(ranks=6))[0]
     assert "has no interface 'ib0'" in nodes.placement_for(case(interface="ib0"))[0]
@@ -301,7 +301,7 @@ def test_nodes_of_one_boot_share_its_cores_and_are_evidence_of_an_emulated_netwo
     ]
 
 
-def test_after_a_loss_cases_go_on_that_keep_their_number_of_nodes_and_others_wait():
+def test_after_a_lost_node_only_cases_that_keep_their_number_of_nodes_go_on():
     nodes = allocated(answer("n1"), answer("n2"), answer("n3")).without("n2")
     assert _ranks(nodes.placement_for(case(ranks=2))) == [("n1", (0,)), ("n3", (1,))]
     assert nodes.waits(case(ranks=3)) and not nodes.waits(case(ranks=2))
@@ -324,7 +324,7 @@ def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
     )
 
 
-def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
+def test_nodes_without_a_common_interface_are_an_error_that_names_them(monkeypatch, tmp_path):
     answers = [answer("n1"), answer("n2", own="ens3", interfaces={"ens3": "10.0.0.2"})]
     monkeypatch.setattr("scaleproof.launch.nodes.allocated_nodes.discover", lambda allocation, results: answers)
     allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
@@ -348,7 +348,7 @@ def test_a_record_names_the_node_whose_loss_ended_it():
     assert lost_node(record()) == ""
 
 
-def test_secrets_and_what_a_node_has_for_itself_stay_here():
+def test_secrets_and_node_specific_variables_are_not_sent_to_nodes():
     variables = {
         "OMP_NUM_THREADS": "1",
         "HF_TOKEN": "x",

@@ -60,7 +60,7 @@ def test_messages_and_their_bytes_arrive_as_they_were_sent(pair):
         (b"\0\0", "closed"),
     ],
 )
-def test_what_is_no_message_ends_the_link(pair, sent, message):
+def test_malformed_messages_end_the_link(pair, sent, message):
     link, other = pair
     other.sendall(sent)
     other.shutdown(socket.SHUT_WR)
@@ -83,7 +83,7 @@ def test_silence_ends_the_link(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "rendezvous/../x", ".hidden", "a/b", "", "rendezvous/.draft", "x\n"]
 )
-def test_no_name_leads_out_of_the_folder(name):
+def test_no_file_name_leads_out_of_the_folder(name):
     assert not is_plain(name) and not is_key(name)
 
 
@@ -114,7 +114,7 @@ def test_no_name_leads_out_of_the_folder(name):
         "profile.json",
     ],
 )
-def test_a_node_may_write_nothing_of_others(tmp_path, name):
+def test_a_node_may_not_write_files_of_other_nodes(tmp_path, name):
     with pytest.raises(ValueError, match="not its own"):
         ReceivedFiles(tmp_path, 1, (2, 3)).write({"name": name, **WHOLE}, b"")
     assert list(tmp_path.iterdir()) == []
@@ -127,7 +127,7 @@ def test_a_node_may_write_its_own_ranks_files_and_keys(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a b.npy", "plot: x=1, y=2.png", "größe.txt", "run.json"])
-def test_what_a_program_keeps_may_have_any_name_in_the_folder_of_its_node(tmp_path, name):
+def test_an_artifact_may_have_any_name_in_the_folder_of_its_node(tmp_path, name):
     sent = artifact_name(1, name)
     assert ReceivedFiles(tmp_path, 1, (2, 3)).write({"name": sent, **WHOLE}, b"x") == sent
     assert (tmp_path / "artifacts-1" / name).read_bytes() == b"x" and not (tmp_path / name).exists()
@@ -170,7 +170,7 @@ def test_artifacts_of_nodes_reach_the_record_by_names_that_are_free(tmp_path):
     assert (tmp_path / "plot.png").read_bytes() == b"x" and (tmp_path / "launch.json").read_text() == "own"
 
 
-def test_a_file_in_pieces_is_seen_when_it_is_whole(tmp_path):
+def test_a_file_sent_in_pieces_appears_when_it_is_complete(tmp_path):
     files = ReceivedFiles(tmp_path, 1, (2, 3))
     assert (
         files.write({"name": "rank-2.events", "first": True, "last": False}, b"one") == ""
@@ -180,7 +180,7 @@ def test_a_file_in_pieces_is_seen_when_it_is_whole(tmp_path):
     assert (tmp_path / "rank-2.events").read_bytes() == b"onetwo"
 
 
-def test_a_report_names_its_artifacts_where_they_lie_here(tmp_path):
+def test_a_rank_report_names_the_local_paths_of_its_artifacts(tmp_path):
     ReceivedFiles(tmp_path, 0, (0,)).write(
         {"name": "rank-0.json", **WHOLE}, json.dumps({"artifacts": {"p": "/dev/shm/there/p.npy"}}).encode()
     )
@@ -199,7 +199,7 @@ def test_a_line_of_another_nodes_rank_is_refused(tmp_path):
     assert (tmp_path / "board").read_bytes() == bytes(2 * LINE) + b"x" * LINE + bytes(LINE)
 
 
-def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
+def test_the_exit_file_of_a_rank_is_sent_after_all_its_other_files(tmp_path, pair):
     link, other = pair
     folder = tmp_path / "launch"
     transfer = FileTransfer(folder, Link(other), [1], True, 0)
@@ -261,7 +261,7 @@ def test_the_exchange_with_the_shortest_round_trip_gives_the_clock_offset(pair, 
     assert transfer.clock_offset_ns() == offset_ns
 
 
-def test_agents_without_a_connection_are_told_apart_by_their_number():
+def test_agents_that_cannot_connect_are_identified_by_their_number():
     lines = [failed_agent_line(number, f"no way: {number}") for number in range(2)]
     assert failed_agents("ssh: hello\n" + lines[1] + lines[0] + "\n") == {0: "no way: 0", 1: "no way: 1"}
     assert failed_agents(lines[0][:-3]) == {}

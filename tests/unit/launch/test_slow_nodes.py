@@ -56,7 +56,7 @@ def test_a_node_whose_interval_reaches_the_others_is_not_named() -> None:
     assert who(sniff_of(*FOUR, copied={**wide, "c": figure(5e9, spread=0.1)})) == []
 
 
-def test_a_slow_link_is_the_nodes_when_both_its_ways_are_slow() -> None:
+def test_a_node_is_named_when_its_links_are_slow_in_both_directions() -> None:
     """Of three nodes two of three ways are slow then, and still only the node between them is named."""
     for names in (("a", "b", "c"), FOUR):
         assert who(
@@ -67,12 +67,12 @@ def test_a_slow_link_is_the_nodes_when_both_its_ways_are_slow() -> None:
         ]
 
 
-def test_one_slow_way_is_named_by_both_of_its_ends() -> None:
+def test_one_slow_link_is_named_by_both_of_its_ends() -> None:
     slow_parts = slow(sniff_of(*FOUR, rate={"b": figure(0.1e9)}))
     assert [each.words for each in slow_parts] == ["b to c link 0.8 Gbit/s, 92% below the middle of all, 9.6 Gbit/s"]
 
 
-def test_a_way_to_a_node_that_is_slow_anyway_is_not_told_apart() -> None:
+def test_a_link_to_a_slow_node_is_not_named_separately() -> None:
     assert who(sniff_of(*FOUR, copied={"c": figure(1e9)}, rate={"b": figure(0.1e9)})) == [("c", "copied")]
 
 
@@ -159,7 +159,7 @@ def test_a_launch_without_a_sniff_test_shows_its_nodes_all_the_same() -> None:
     assert len(printed) == 4 and "copies" not in printed[1] and "switch" not in printed[1]
 
 
-def test_launches_of_the_same_case_elsewhere_are_told() -> None:
+def test_launches_of_the_same_case_on_other_nodes_are_a_warning() -> None:
     first, second = record("aa", placement=placed("n0", "n1")), record("bb", placement=placed("n0", "n2"))
     [(code, message)] = elsewhere(first, [first, second])
     assert code == "different_nodes" and "this launch on c/n0, c/n1; others of its case on c/n0, c/n2" in message

@@ -47,7 +47,9 @@ def ranks_waiting(*waits: int | None, behind: int = -1, ended: int = -1) -> list
         (ranks_waiting(None, ended=0), -1, "all ranks had ended"),
     ],
 )
-def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[RankSnapshot], rank: int, clause: str) -> None:
+def test_the_chain_of_waiting_ranks_leads_to_the_first_silent_one(
+    ranks: list[RankSnapshot], rank: int, clause: str
+) -> None:
     silence = first_silent(ranks)
     assert (silence.rank, clause in sentence(silence, ranks)) == (rank, True), sentence(silence, ranks)
 
@@ -84,7 +86,7 @@ def test_a_ranks_last_words_can_be_read_by_another_process(tmp_path: Path) -> No
     assert reader.read(0) == Line(0, 0, 0, 0, "starting", "", "", 0, 0, 0, None, None)
 
 
-def test_a_helpers_waiting_is_the_ranks_once_the_main_thread_waits_too(tmp_path: Path) -> None:
+def test_a_helper_threads_wait_counts_once_the_main_thread_waits_too(tmp_path: Path) -> None:
     board = Board(tmp_path / "board", 1)
     post = board.post(0)
     helper = threading.Thread(target=post.wait, args=(5,))

@@ -11,7 +11,7 @@ from scaleproof.launch.progress import Bar, Lines
 from tests.unit.records import failure, record
 
 
-def test_plain_lines_tell_failures_at_once_and_the_count_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_output_prints_failures_at_once_and_the_count_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines("s e")
     lines.begin(3, 1)
     lines.ended(record())

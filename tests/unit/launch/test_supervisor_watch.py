@@ -35,7 +35,7 @@ def killed(rank: int, at: int, number: int) -> Sign:
         ([killed(0, 1, signal.SIGKILL), Sign("start_failed", 2, 1, ""), Sign("node_lost", 1, 2, "")], 1),
     ],
 )
-def test_the_root_cause_is_what_no_other_failure_explains(signs: list[Sign], cause: int) -> None:
+def test_the_root_cause_is_the_failure_that_no_other_explains(signs: list[Sign], cause: int) -> None:
     assert root_cause(signs).rank == cause
     assert root_cause(signs[::-1]).rank == cause
 

@@ -68,7 +68,7 @@ def commit_foreign(results: Path, launch: str, **fields: Any) -> str:
         ("launcher", "catapult"),
     ],
 )
-def test_such_a_record_is_read_as_it_was_written(tmp_path: Path, kind: str, value: Any) -> None:
+def test_a_record_of_a_missing_plugin_is_read_as_it_was_written(tmp_path: Path, kind: str, value: Any) -> None:
     case_id = commit_foreign(tmp_path, "bb", **{kind: value})
     name = value if isinstance(value, str) else value["name"]
     for store in (Store(tmp_path), Store(tmp_path, index=Index(tmp_path)), Store(tmp_path, index=Index(tmp_path))):

@@ -48,12 +48,12 @@ def test_shares_are_done_once_each_and_by_processes_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("cores", [0, 1])
-def test_one_core_or_less_does_all_of_it_here(cores: int) -> None:
+def test_with_one_core_the_parent_does_all_the_work(cores: int) -> None:
     assert in_parallel(lambda share: (list(share), os.getpid()), range(5), cores) == [([0, 1, 2, 3, 4], os.getpid())]
     assert in_parallel(list, [], cores) == []
 
 
-def test_where_no_process_can_be_forked_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_process_can_be_forked_the_parent_does_all_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> int:
         raise BlockingIOError
 
@@ -61,7 +61,7 @@ def test_where_no_process_can_be_forked_all_is_done_here(monkeypatch: pytest.Mon
     assert in_parallel(list, range(4), 2) == [[0, 1], [2, 3]]
 
 
-def test_the_share_of_a_killed_process_is_done_here() -> None:
+def test_the_parent_does_the_share_of_a_killed_process() -> None:
     own_pid = os.getpid()
 
     def work(share: Sequence[int]) -> list[int]:
@@ -97,7 +97,7 @@ def next_byte(pipe: int) -> bytes:
     return os.read(pipe, 1)
 
 
-def test_a_failure_here_ends_the_workers() -> None:
+def test_a_failure_of_the_parent_ends_its_workers() -> None:
     def work(share: Sequence[int]) -> None:
         if 0 in share:
             raise KeyboardInterrupt
@@ -109,7 +109,7 @@ def test_a_failure_here_ends_the_workers() -> None:
     assert psutil.Process().children() == before
 
 
-def test_a_failure_of_a_worker_is_seen_here() -> None:
+def test_a_failure_of_a_worker_reaches_the_parent() -> None:
     def work(share: Sequence[int]) -> None:
         if 0 not in share:
             raise ValueError("of the second share")
@@ -118,7 +118,7 @@ def test_a_failure_of_a_worker_is_seen_here() -> None:
         in_parallel(work, range(2), 2)
 
 
-def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:
+def test_reading_in_parallel_gives_the_same_table_as_reading_alone(results: Path) -> None:
     own_pid, pids_folder = os.getpid(), results / "seen"
 
     def samples(record: Record, frame: pd.DataFrame) -> float:
@@ -139,7 +139,7 @@ def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:
     )
 
 
-def test_what_a_process_left_undone_is_done_here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parent_reads_what_a_killed_worker_left_unread(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_pid, original = os.getpid(), index_module.read_form
 
     def dies_elsewhere(folder: Path) -> Record:

@@ -25,7 +25,7 @@ def codes(*sides: list[Record]) -> list[str]:
     return [code for code, _ in unlike([(name, side) for name, side in zip("AB", sides, strict=False)])]
 
 
-def test_other_nodes_and_switches_are_told_by_name() -> None:
+def test_other_nodes_and_switches_are_reported_by_name() -> None:
     (nodes, reason), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
     assert (nodes, reason) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
     assert switches == "different_switches"
@@ -34,7 +34,7 @@ def test_other_nodes_and_switches_are_told_by_name() -> None:
     )
 
 
-def test_nodes_within_a_side_are_told_with_their_launches() -> None:
+def test_different_nodes_within_one_side_are_reported_with_their_launches() -> None:
     [(_, reason)] = unlike([("", [on("n0", "n1"), on("n2", "n3"), on("n2", "n3")])])
     assert reason == "launches ran on different nodes: c/n0, c/n1 (1 launch) or on c/n2, c/n3 (2 launches)"
 
@@ -64,7 +64,7 @@ def test_nodes_within_a_side_are_told_with_their_launches() -> None:
         "made for it",
     ],
 )
-def test_what_counts_as_other_ground(first: Record, second: Record, expected: list[str]) -> None:
+def test_differences_of_placement_and_their_codes(first: Record, second: Record, expected: list[str]) -> None:
     assert codes([first], [second]) == codes([second], [first]) == expected
 
 
@@ -73,7 +73,7 @@ def test_unknown_switches_are_no_difference() -> None:
     assert codes([on("n0", "n1")], [unknown]) == []
 
 
-def test_of_many_nodes_those_are_told_that_not_all_have() -> None:
+def test_of_many_nodes_only_those_that_differ_are_listed() -> None:
     many = [f"n{number:02}" for number in range(40)]
     [(_, reason)] = unlike(
         [("A", [record(placement=placed(*many, "y"))]), ("B", [record(placement=placed(*many, "z"))])]

@@ -8,7 +8,7 @@ from pathlib import Path
 from scaleproof.record.private_paths import without_private_paths
 
 
-def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:
+def test_private_paths_become_their_role_and_all_else_stays() -> None:
     cleaned = without_private_paths(
         {"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}}
     )

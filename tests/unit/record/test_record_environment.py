@@ -45,7 +45,7 @@ def test_what_cannot_be_read_is_none_and_named_with_its_reason() -> None:
     assert description["kernel"] == platform.release() and description["cpu_flags"]
 
 
-def test_a_library_is_told_by_what_is_mapped_not_by_a_package_list() -> None:
+def test_library_versions_come_from_mapped_files_not_from_a_package_list() -> None:
     libraries = loaded_libraries()
     name, version = os.confstr("CS_GNU_LIBC_VERSION").split()  # type: ignore[union-attr]
     assert name == "glibc" and libraries["libc.so.6"].startswith(f"GLIBC_{version}, build ")
@@ -66,7 +66,7 @@ def test_a_build_id_is_that_of_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"no library", b"\x7fELF\x02\x01" + bytes(100)])
-def test_a_library_that_is_none_is_told_as_not_readable_or_by_its_size(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_library_is_recorded_as_such_or_by_its_size(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "libbroken.so"
     path.write_bytes(content)
     assert (

@@ -62,9 +62,7 @@ def test_emulated_time_is_taken_back_once(tmp_path: Path) -> None:
     assert indexed.samples(launch).to_pylist() == plain.samples(launch).to_pylist()
 
 
-def test_what_is_new_is_read_and_what_is_known_is_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_new_records_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = index_module.read_form
     monkeypatch.setattr(index_module, "read_form", lambda folder: (read.append(folder.name), original(folder))[1])
@@ -114,7 +112,7 @@ def files(results: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("harm", ["gone", "truncated", "damaged inside", "of another version", "cannot be written"])
-def test_the_index_is_never_needed(tmp_path: Path, harm: str) -> None:
+def test_a_missing_or_damaged_index_changes_no_result(tmp_path: Path, harm: str) -> None:
     commit(tmp_path, record("aa"))
     assert launches(tmp_path) == ["aa"]
     [name] = files(tmp_path)

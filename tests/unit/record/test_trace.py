@@ -98,7 +98,7 @@ def test_times_are_those_of_rank_0s_clock_in_microseconds() -> None:
     assert labels[1] == "clock -1000000000 ns against rank 0, true within 77 ns"
 
 
-def test_details_say_bytes_peer_and_warm_up() -> None:
+def test_trace_details_hold_bytes_peer_and_warm_up() -> None:
     events = trace_of(*two_ranks())["traceEvents"]
     assert [event["args"] for event in events if event["name"] == "send"] == [{"step": 0, "nbytes": 500, "peer": 1}]
     assert [event["args"] for event in events if event["ph"] == "C"] == [{"loss": 2.5}]
@@ -117,7 +117,7 @@ def test_details_say_bytes_peer_and_warm_up() -> None:
         max_size=30,
     )
 )
-def test_whatever_overlaps_the_trace_is_valid(events: list[tuple[int, str, int, int]]) -> None:
+def test_overlapping_events_give_a_valid_trace(events: list[tuple[int, str, int, int]]) -> None:
     trace = trace_of(*((rank, name, 0, start, start + length) for rank, name, start, length in events))
     assert_valid(trace)
     assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == sum(length > 0 for *_, length in events)

@@ -20,7 +20,7 @@ def test_the_code_and_machine_that_ran_last_are_used() -> None:
     ) == [2, 3]
 
 
-def test_what_failed_under_newer_code_moves_nothing() -> None:
+def test_failed_launches_of_newer_code_do_not_change_the_version_in_use() -> None:
     assert used(("host", "a", "old", "ok"), ("host", "a", "new", "failed")) == [0]
 
 

@@ -51,7 +51,7 @@ def test_equal_launches_are_no_regression_and_their_summary_has_no_table(tmp_pat
     assert text.startswith("### Scaleproof: no regression\n") and "3 rows: 3 no difference." in text and "|" not in text
 
 
-def test_a_runner_of_another_kind_is_said_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_runner_of_another_kind_is_reported_and_is_no_failure(tmp_path: Path) -> None:
     results = two_commits(tmp_path / "results", SLOW, machine="m2")
     calibrate(results, "m2")
     assert run(results) == 0
@@ -62,7 +62,7 @@ def test_a_runner_of_another_kind_is_said_and_fails_nothing(tmp_path: Path) -> N
     )
 
 
-def test_what_cannot_be_decided_is_said_in_the_summary_too(tmp_path: Path) -> None:
+def test_an_undecided_comparison_stands_in_the_summary_too(tmp_path: Path) -> None:
     results, file = two_commits(tmp_path / "results", SLOW), tmp_path / "summary.md"
     (results / "machines" / "m" / "profile.json").unlink()
     assert run(results, "--summary", str(file)) == 2

@@ -129,7 +129,7 @@ def test_values_of_a_claim_are_those_of_its_verdict(made: tuple[Path, Suite, str
     assert [float(cell) for cell in row[5:8]] == [verdict.ours, verdict.interval.low, verdict.interval.high]
 
 
-def test_what_was_not_run_is_said_in_one_line(made: tuple[Path, Suite, str]) -> None:
+def test_figures_without_launches_are_one_line(made: tuple[Path, Suite, str]) -> None:
     nothing = made[2].split('<section id="headline-nothing"')[1].split("</section>")[0]
     assert "No launch gives this figure a value yet." in nothing and "<svg viewBox" not in nothing
     assert "No launch gives a value yet for: never run." in made[2]

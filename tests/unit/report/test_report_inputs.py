@@ -56,7 +56,7 @@ def test_launches_of_a_data_set_are_one_row_per_check_with_the_worst_outcome() -
     )
 
 
-def test_words_that_differ_between_launches_are_counted() -> None:
+def test_differing_sentences_of_launches_are_counted() -> None:
     (table,) = summary(with_inputs(check(1, f"seed {seed}", "pass", bound="recorded")) for seed in range(5))
     assert (table.rows[0].value, table.rows[0].bound) == ("seed 0; and 4 more", "recorded")
 

@@ -71,7 +71,7 @@ def test_nothing_is_fetched_from_outside(made: tuple[Path, Suite, Path]) -> None
         assert "@import" not in text and "url(http" not in text, page
 
 
-def test_what_a_rank_printed_stays_text(made: tuple[Path, Suite, Path]) -> None:
+def test_output_of_a_rank_is_escaped_on_its_page(made: tuple[Path, Suite, Path]) -> None:
     hostile = [page for page in made[2].rglob("*.html") if "owned" in page.read_text()]
     assert len(hostile) >= 3
     for page in hostile:

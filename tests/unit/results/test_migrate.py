@@ -162,7 +162,7 @@ def test_records_of_today_stay_beside_converted_ones_also_in_a_new_folder(result
         migrate(results, tmp_path / "new", {})
 
 
-def test_what_cannot_be_converted_is_kept_and_named(results: Path) -> None:
+def test_records_that_cannot_be_converted_are_kept_and_named(results: Path) -> None:
     unknown = earlier(results, "dd", SWEEP | {"transport": "from_elsewhere"}).relative_to(results)
     form = (results / unknown / "run.json").read_text()
     migration = migrate(results, None, {})

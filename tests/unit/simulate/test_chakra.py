@@ -62,7 +62,7 @@ def test_the_file_is_what_chakra_says(tmp_path: Path):
     assert b"\x0a\x09is_cpu_op\xd8\x01\x00" in content, "bool_val = 27"
 
 
-def test_an_all_gather_says_what_a_rank_puts_in():
+def test_the_size_of_an_all_gather_is_the_contribution_of_one_rank():
     part = Node(0, "gather", NodeType.COMM_COLL, (), nbytes=MB, operation=Collective.ALL_GATHER)
     assert replayed((part,), (part,)) == pytest.approx([1.01] * 2), (
         "as ASTRA-sim takes it: one round with each rank's part of 1 MB"
@@ -143,7 +143,7 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
         ),
     ],
 )
-def test_ranks_that_do_not_fit_together_are_refused(ranks: Any, groups: Any, message: str):
+def test_inconsistent_traces_of_ranks_are_refused(ranks: Any, groups: Any, message: str):
     with pytest.raises(SpecError) as mistake:
         replayed(*ranks, **groups)
     assert message in str(mistake.value) and "\n" not in str(mistake.value)
@@ -191,7 +191,7 @@ def broken(folder: Path, how: str) -> None:
         ("groups form", "not of the form"),
     ],
 )
-def test_a_broken_folder_is_one_line(how: str, message: str, tmp_path: Path):
+def test_a_broken_folder_is_a_one_line_error(how: str, message: str, tmp_path: Path):
     broken(tmp_path, how)
     with pytest.raises(SpecError) as mistake:
         read_trace(tmp_path)
@@ -241,7 +241,7 @@ def test_messages_are_written_in_chakras_fields(tmp_path: Path):
         ([{"id": 1, "type": 5, "comm_src": 3}], "sends from rank 3, but this is the file of rank 0"),
     ],
 )
-def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], message: str, tmp_path: Path):
+def test_an_invalid_node_is_named(nodes: list[dict[str, Any]], message: str, tmp_path: Path):
     made = []
     for values in nodes:
         fields = {name: value for name, value in values.items() if not name.startswith("comm_")}
@@ -254,7 +254,7 @@ def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], messag
     assert message in str(mistake.value) and "\n" not in str(mistake.value)
 
 
-def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
+def test_every_integer_type_of_protobuf_is_read(tmp_path: Path):
     node = NodeMessage(id=1, type=7)
     set_attribute(node, "comm_size", "uint64", 4096)
     set_attribute(node, "comm_type", "int32", 7)
@@ -263,7 +263,7 @@ def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
     assert (call.nbytes, call.operation) == (4096, Collective.REDUCE_SCATTER)
 
 
-def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_trace_can_be_written_and_simulated_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "suites" / "mine"
     folder.mkdir(parents=True)
     case = (
@@ -300,7 +300,7 @@ def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFi
         assert message in printed and printed.count("\n") == 1
 
 
-def test_a_trace_of_others_needs_to_be_told_its_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_foreign_trace_needs_a_description_of_its_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     write_trace(tmp_path, "x", Trace(((comp(0, 1e-3), reduce(1, 8, 0)),) * 2))
     assert main(["chakra", "replay", str(tmp_path), "--results", str(tmp_path)]) == 2
     assert "give --fabric" in capsys.readouterr().err

@@ -61,7 +61,9 @@ CASE: dict[str, Any] = {
         ),
     ],
 )
-def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field: str, why: str) -> None:
+def test_exchange_fields_that_no_plugin_supports_are_refused_by_name(
+    fields: dict[str, Any], field: str, why: str
+) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         case_from({**CASE, **fields})
     error = raised.value.errors()[0]["ctx"]["error"]  # type: ignore[attr-defined]
@@ -79,12 +81,12 @@ def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field:
         {"collective": "hierarchical", "nodes": 2, "fabric": "netns"},
     ],
 )
-def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
+def test_every_exchange_field_changes_the_case_id(fields: dict[str, Any]) -> None:
     case = case_from({**CASE, **fields})
     assert case.case_id != case_from({**CASE, "fabric": case.fabric}).case_id
 
 
-def test_cases_that_do_not_name_them_keep_their_identity() -> None:
+def test_cases_without_exchange_fields_keep_their_id() -> None:
     assert not {"channels", "strategy.bucket_order", "forward_waits"} & set(
         case_from(CASE).canonical().replace('"', " ").split()
     )
@@ -93,7 +95,7 @@ def test_cases_that_do_not_name_them_keep_their_identity() -> None:
 @pytest.mark.parametrize(
     "fields", [{"strategy.channels": 2}, {"strategy.communication": "main"}, {"strategy.forward_waits": "layer"}]
 )
-def test_a_trace_has_no_place_for_them(fields: dict[str, Any]) -> None:
+def test_exchange_fields_cannot_be_written_as_a_trace(fields: dict[str, Any]) -> None:
     case = case_from({**CASE, **fields, "compute": "none"})
     assert isinstance(case, TrainCase)
     with pytest.raises(SpecError, match=f"{next(iter(fields))} .*: a trace has only nodes and their dependencies"):

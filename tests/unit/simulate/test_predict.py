@@ -169,7 +169,7 @@ def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> P
     )
 
 
-def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) -> None:
+def test_costs_fitted_on_this_machine_are_preferred(results: Path) -> None:
     costs = cost_model(case_of(), results, machine_id())
     assert (costs.upto_nbytes, [alpha.value for alpha in costs.alphas], costs.gamma.value) == (
         (65536, None),
@@ -193,7 +193,7 @@ def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
     assert "fabric host" in cost_model(case_of(link_mbit=1000), results, machine_id()).source
 
 
-def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> None:
+def test_whole_calls_of_a_library_are_converted_to_messages_of_a_ring(results: Path) -> None:
     """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1
     ns a byte."""
     costs = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
@@ -220,7 +220,7 @@ def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results:
         cost_model(case_of(transport="grpc", costs="fitted"), results, machine_id())
 
 
-def test_a_fit_to_too_few_launches_is_not_taken_for_certain(tmp_path: Path) -> None:
+def test_a_fit_to_too_few_launches_is_stated_as_an_assumption(tmp_path: Path) -> None:
     sparse = stored(
         tmp_path,
         fitted("tcp", "host", line((None, 1e-5, 2e-9), launches=5), 3e-10),
@@ -279,7 +279,7 @@ def test_a_profile_of_few_processes_is_named_as_an_assumption(results: Path) -> 
         )
 
 
-def test_a_prediction_repeats_itself_and_a_draw_is_another(results: Path) -> None:
+def test_equal_seeds_repeat_a_prediction_and_other_draws_differ(results: Path) -> None:
     inputs = inputs_of(case_of(), results)
     ends = [float(predict(inputs, seed).end.max()) for seed in (None, None, 1, 1, 2)]
     assert ends[0] == ends[1] and ends[2] == ends[3] and len(set(ends)) == 3
@@ -297,7 +297,7 @@ def test_draws_are_as_wide_as_the_interval_and_on_its_side() -> None:
     assert min(Uncertain("y", 1.0, 0.0, 2.0).drawn(seed) for seed in range(500)) >= 0.0
 
 
-def test_a_drawn_profile_moves_as_a_whole(results: Path) -> None:
+def test_all_times_of_a_drawn_profile_scale_together(results: Path) -> None:
     measured = profile(training())
     drawn = drawn_profile(measured, 3)
     assert drawn is not None
@@ -331,7 +331,7 @@ def test_other_inputs_are_another_prediction(results: Path) -> None:
     assert Predictor(results).inputs(case) != before
 
 
-def test_what_no_simulation_can_be_made_of_is_said_before_one_is(results: Path) -> None:
+def test_cases_that_cannot_be_simulated_are_refused_beforehand(results: Path) -> None:
     with pytest.raises(SpecError, match="strategy 'tensorflow_parameter_server' is not simulated; "):
         Predictor(results).inputs(
             training(
@@ -363,7 +363,7 @@ def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
         Predictor(results).inputs(case)
 
 
-def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transport_that_is_not_installed_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec import registry
 

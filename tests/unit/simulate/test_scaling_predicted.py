@@ -57,7 +57,7 @@ def question(
     return Question(defaults, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
 
 
-def test_a_point_is_what_the_simulator_says_of_its_case():
+def test_a_point_equals_the_simulation_of_its_case():
     scaling = question()
     point, case = scaling.point(4), scaling.case(4)
     prediction = simulate(
@@ -73,7 +73,7 @@ def test_a_point_is_what_the_simulator_says_of_its_case():
 
 
 @pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
-def test_exposed_is_what_a_step_takes_beyond_a_nodes_own_computing(strategy: str):
+def test_exposed_time_is_the_step_minus_the_compute_of_one_node(strategy: str):
     scaling = question(FREE, strategy=strategy, link_mbit=None)
     measured = scaling.profiles(scaling.case(8))[0].model_copy(update={"update_s": Spread(median=0.5)})
     point = Question(scaling.fields, NETWORK, FREE, lambda case: (measured,), 64).point(8)
@@ -121,7 +121,7 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
         ({"fabric.link_mbit": 1e7}, FREE, "compute"),
     ],
 )
-def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
+def test_the_limiting_resource_is_the_one_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
     point = question(costs, **fields).point(8)
     assert point.binds == binds
     assert all(0 <= gain <= 0.5 + 1e-9 for name, gain in point.gains.items()), (
@@ -129,7 +129,7 @@ def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any],
     )
 
 
-def test_the_most_useful_nodes_are_found_to_the_node():
+def test_the_largest_useful_number_of_nodes_is_exact():
     scaling = question(minibatch=None, link_mbit=2000.0)
     useful = scaling.useful([1, 4, 16, 64], 0.5)
     assert scaling.point(useful.value).efficiency.value >= 0.5 > scaling.point(useful.value + 1).efficiency.value
@@ -137,7 +137,7 @@ def test_the_most_useful_nodes_are_found_to_the_node():
     assert useful.at_end == ""
 
 
-def test_a_minibatch_ends_what_can_be_asked_for():
+def test_node_counts_beyond_the_minibatch_are_left_out():
     useful = question(FREE, link_mbit=None).useful([1, 8, 64], 0.5)
     assert (useful.value, useful.at_end) == (64, "the minibatch has no more samples")
     assert question().counts(1, 10) == [1, 2, 4, 8]
@@ -174,7 +174,9 @@ def test_a_measured_profile_is_drawn_from_its_intervals():
     assert 0.85 * step.value < step.low < 0.95 * step.value and 1.05 * step.value < step.high < 1.18 * step.value
 
 
-def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_a_table_and_a_summary_and_draws_a_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     out = tmp_path / "new" / "scaling.svg"
     assert (
         main(
@@ -204,7 +206,9 @@ def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.C
     )
 
 
-def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_output_says_whether_predictions_were_validated_on_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     arguments = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
@@ -231,7 +235,7 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     ]
 
 
-def test_a_module_of_the_users_own_for_machines(
+def test_a_users_own_module_gives_a_workload_and_json_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "my_own_models.py").write_text(
@@ -297,7 +301,7 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path,
     assert "--efficiency LOW..HIGH is missing" in capsys.readouterr().err
 
 
-def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_profile_measured_on_this_machine_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     network = dnn.cd_dnn(None, 0.25)
     reckoned = peak_profile(network, 32, "xeon_e5_2698v3_x2", 0.5, width=0.25)
     measured = reckoned.model_copy(
@@ -331,22 +335,22 @@ def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path
     ("text", "expected"),
     [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])],
 )
-def test_numbers_of_nodes(text: str, expected: list[int]):
+def test_numbers_of_nodes_are_parsed(text: str, expected: list[int]):
     assert nodes_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "8..1", "1..", "a", "1..9999", "-1"])
-def test_what_is_no_number_of_nodes(text: str):
+def test_invalid_numbers_of_nodes_are_refused(text: str):
     with pytest.raises(SpecError, match="--nodes"):
         nodes_of(text)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("0.5", (0.5, 0.5)), ("0.4..0.6", (0.4, 0.6)), ("1", (1.0, 1.0))])
-def test_shares_of_a_peak(text: str, expected: tuple[float, float]):
+def test_shares_of_a_peak_are_parsed(text: str, expected: tuple[float, float]):
     assert efficiency_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0.6..0.4", "1.2", "x", "0.1..0.2..0.3", "nan"])
-def test_what_is_no_share_of_a_peak(text: str):
+def test_invalid_shares_of_a_peak_are_refused(text: str):
     with pytest.raises(SpecError, match="--efficiency"):
         efficiency_of(text)

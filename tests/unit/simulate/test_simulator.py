@@ -176,12 +176,12 @@ def test_a_hierarchical_case_takes_the_time_of_its_closed_form():
     assert simulated(case, costs).step_s - compute_s(case) == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_rank_alone_communicates_nothing():
+def test_a_single_rank_does_not_communicate():
     prediction = simulated(case_of(strategy="local_only", transport=None, collective="native", ranks=1), FREE)
     assert {span.event for span in prediction.spans} == {"forward", "backward", "update", "step"}
 
 
-def test_layers_that_wait_for_their_own_gradients_only_hide_what_comes_late():
+def test_waiting_per_layer_gains_most_when_gradients_of_front_layers_come_first():
     """A step's calls may run into the next forward pass, which helps when the first layer's do not come last."""
     case = case_of(steps=6, link_mbit=None)
     slow = MessageCosts((Segment(None, 3e-4, 0.0),), 0.0)
@@ -236,7 +236,7 @@ def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_red
     assert slow[1] <= slow[0]
 
 
-def test_one_server_is_the_bottleneck_and_more_share_it():
+def test_one_server_is_a_bottleneck_that_several_servers_relieve():
     one_server, four_servers = (
         simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4)
     )
@@ -309,13 +309,13 @@ def test_samples_have_every_rank_in_the_timed_region_and_the_parts_of_the_first_
     assert (table["end_ns"] >= table["start_ns"]).all() and table["warmup"].sum() == (table["step"] == 0).sum()
 
 
-def test_what_is_not_simulated_says_so():
+def test_cases_that_are_not_simulated_are_refused_with_the_reason():
     case = case_of(strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native")
     with pytest.raises(SpecError, match="'tensorflow_parameter_server' is not simulated; "):
         simulated(case)
 
 
-def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
+def test_routes_are_shortest_and_a_message_takes_one_of_parallel_links():
     ends = [("node0", "node1"), ("node1", "node2"), ("node2", "node3"), ("node3", "node0"), ("node0", "node2")]
     network = Network(Cluster("graph", 4, (), tuple(Link(pair, 80.0, 1.0) for pair in [*ends, ends[0]])))
     assert [len(network.route(0, node)) for node in range(4)] == [0, 1, 1, 1]
@@ -336,7 +336,7 @@ def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
     assert Network(star("s", 3, 80.0, 0.0)).star is not None
 
 
-def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():
+def test_routes_equal_those_of_the_emulated_cluster():
     for nodes in (4, 8):
         cluster = load_cluster("dgx1v_like", nodes)
         emulated, network = emulated_network(cluster), Network(cluster)

@@ -92,7 +92,7 @@ def test_one_worker_has_nothing_to_reduce_and_a_ring_carries_what_sharded_server
     )
 
 
-def test_the_papers_stand_on_the_same_axes(suite: Suite) -> None:
+def test_the_tags_of_papers_use_the_same_axes(suite: Suite) -> None:
     papers = yaml.safe_load((suite.folder / "papers.yaml").read_text())
     assert {"das2016", "xue2019", "awan2019", "zou2017", "jin2016_gossip"} <= set(papers)
     for name, tags in papers.items():

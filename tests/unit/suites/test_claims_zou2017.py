@@ -62,7 +62,7 @@ def test_without_launches_algebra_alone_is_judged(suite: Suite, tmp_path: Path) 
         assert result.ours == pytest.approx(result.published, rel=0.005), result.id
 
 
-def test_a_wrong_lemma_is_seen_in_the_derived_rows(suite: Suite, metrics: dict[str, Metric]) -> None:
+def test_a_wrong_lemma_fails_the_derived_rows(suite: Suite, metrics: dict[str, Metric]) -> None:
     rows = load_published(suite.folder)
     model = metrics["lemma_rows_off"].model
     assert model is not None and model({}, rows) == 0

@@ -118,7 +118,7 @@ def test_large_messages_get_as_many_iterations_as_their_budget_allows(nbytes: in
     assert without.program == "transfer" and repetitions(without, nbytes) == 200
 
 
-def test_what_cannot_be_polled_takes_no_part_in_an_incast() -> None:
+def test_a_transport_that_cannot_be_polled_is_not_runnable_in_an_incast() -> None:
     obstacle = load_entry(FOLDER / "programs", "windows").obstacle
     reason = obstacle(case_from({**windows("incast", 3), "transport": "gloo"}))
     assert reason is not None and "over gloo the arrival of a message shows only in a wait for it" in reason[0]
@@ -148,7 +148,7 @@ def test_a_sender_that_got_nothing_through_counts_against_fairness(metrics: dict
     assert value(metrics, "sender_fairness", record(windows("one_way", 2)), rows) is None
 
 
-def test_processor_time_is_told_for_both_sides(metrics: dict[str, Metric]) -> None:
+def test_processor_time_is_given_for_both_sides(metrics: dict[str, Metric]) -> None:
     rows = samples(
         (0, "window", 0, 0, 10, 100, 4),
         (0, "window", 1, 10, 20, 100, 4, True),

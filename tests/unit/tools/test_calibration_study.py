@@ -80,7 +80,7 @@ def kept_study() -> tuple[design.Values, dict[tuple[str, int], list[int]], dict[
     return *values_file.read(VALUES, stored["outcome"]["launches_per_arm"]), stored
 
 
-def test_the_rates_of_the_kept_study_follow_from_its_values() -> None:
+def test_the_rates_of_the_stored_study_follow_from_its_values() -> None:
     values, _, stored = kept_study()
     again = design.outcome(values)
     assert json.loads(json.dumps(again)) == stored["outcome"]
@@ -88,7 +88,7 @@ def test_the_rates_of_the_kept_study_follow_from_its_values() -> None:
     assert stored["median_launch_s"] < 1
 
 
-def test_the_values_of_the_kept_study_follow_from_its_digests() -> None:
+def test_the_values_of_the_stored_study_follow_from_its_digests() -> None:
     values, digests, _ = kept_study()
     assert {arm for arm, _ in digests} == set(design.ARMS)
     for (arm, block), durations in digests.items():
@@ -96,7 +96,7 @@ def test_the_values_of_the_kept_study_follow_from_its_digests() -> None:
         assert values.arms[arm][block] == pytest.approx(design.median_s(durations), rel=1e-5)
 
 
-def test_the_docs_give_the_kept_results() -> None:
+def test_the_docs_give_the_stored_results() -> None:
     stored = json.loads(OUTCOME.read_text())["outcome"]
     text = (Path(__file__).parents[3] / "docs" / "calibration.md").read_text()
     for name in ("false_alarms", "false_alarms_of_the_test_alone", "found"):

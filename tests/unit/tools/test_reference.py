@@ -37,7 +37,7 @@ def test_a_table_between_missing_markers_is_refused() -> None:
         tables._between("no markers", "speed", "x")
 
 
-def test_what_is_kept_is_text_and_small() -> None:
+def test_the_reference_is_text_and_small() -> None:
     files = [path for path in REFERENCE.rglob("*") if path.is_file()]
     assert {path.name for path in files if path.suffix not in TEXT} == BINARY
     later = {folder.name for folder in list_suites(ROOT / "suites")} - TODAY
@@ -56,7 +56,7 @@ def test_the_repository_holds_no_archive() -> None:
     ] == []
 
 
-def test_the_kept_records_give_the_kept_verdicts_again(tmp_path: Path) -> None:
+def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path) -> None:
     text_records.unpack(tmp_path)
     stored = {(verdict.id, verdict.evidence): verdict for verdict in verdicts.read()}
     judged = set()
@@ -81,7 +81,7 @@ def test_an_archive_holds_the_results_folder(tmp_path: Path) -> None:
     assert {path.read_text() for path in (tmp_path / "again").rglob("file")} == {"runs", "machines"}
 
 
-def test_an_archive_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_archive_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no such archive"):
         archive.unpack(tmp_path / "none.tar.xz", tmp_path)
 

@@ -91,7 +91,7 @@ def test_not_root_gets_the_line_to_type():
         machine.need_packages(list(machine.ALWAYS[:2]), is_root=False, has_apt=True)
 
 
-def test_another_system_than_debian_is_told_the_names():
+def test_another_system_than_debian_is_told_the_package_names():
     with pytest.raises(SetupError, match="this is not Debian; install what Debian calls: g[+][+]$"):
         machine.need_packages([machine.ALWAYS[0]], is_root=True, has_apt=False)
 
@@ -141,7 +141,7 @@ def test_torch_comes_from_pips_own_settings_else_from_the_cpu_index(tmp_path):
     assert [packages.DEFAULT_TORCH_INDEX in call for call in without_torch.calls] == [False, True, False]
 
 
-def test_torch_index_names_the_place(tmp_path):
+def test_torch_index_names_the_package_index(tmp_path):
     index = Index()
     wheels(tmp_path, index).fetch(LOCK, quiet(), "file:///wheels")
     assert ["file:///wheels" in call for call in index.calls] == [True, False]
@@ -304,7 +304,7 @@ def test_a_line_off_a_terminal_has_step_title_and_time():
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_tools_of_others_are_installed_where_that_works_and_never_stop_the_set_up(tmp_path, monkeypatch, fails):
+def test_optional_tools_are_installed_where_possible_and_never_stop_the_set_up(tmp_path, monkeypatch, fails):
     commands = []
 
     def install(packages_, _log, _steps):
@@ -322,7 +322,7 @@ def test_tools_of_others_are_installed_where_that_works_and_never_stop_the_set_u
     assert ("missing: suite crosscheck (iperf3 hyperfine time), builds the guests' kernel (" in out.getvalue()) is fails
 
 
-def test_who_is_not_root_goes_on_without_the_tools_of_others(monkeypatch):
+def test_users_other_than_root_go_on_without_optional_tools(monkeypatch):
     monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
     monkeypatch.setattr(machine.os, "geteuid", lambda: 1000)
     out = io.StringIO()

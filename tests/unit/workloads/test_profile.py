@@ -146,7 +146,7 @@ def test_a_profile_of_another_machine_is_refused(tmp_path: Path) -> None:
         profile_of(replayed(), folder)
 
 
-def test_what_is_no_profile_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_profile_is_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "torn.json"
     path.write_text('{"schema_version": 1')
     with pytest.raises(SpecError, match=r"torn.json: no profile of this version"):

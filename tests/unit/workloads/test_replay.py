@@ -192,7 +192,7 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
         ({"fabric": "netns", "shrink": 2, "compute": "real"}, "shrink", "is for replayed compute"),
     ],
 )
-def test_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
+def test_emulated_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         case_from({**CASE, **fields})
     assert (
@@ -216,7 +216,7 @@ PEAK: dict[str, Any] = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficie
         ),
     ],
 )
-def test_what_a_prediction_would_not_follow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
+def test_replays_that_a_prediction_cannot_follow_are_refused(fields: dict[str, Any], field: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         case_from({**CASE, **fields})
     assert raised.value.errors()[0]["ctx"]["error"].field == field  # type: ignore[attr-defined]
@@ -322,7 +322,7 @@ def test_waiting_for_a_quota_saturates_though_cores_are_idle() -> None:
     assert "for 15% of the time it waited for the quota" in saturation(crowding(region, [], trace))[0].message
 
 
-def test_each_way_to_saturate_the_cores_is_told_and_a_quiet_launch_has_no_warning() -> None:
+def test_each_kind_of_saturation_is_a_warning_and_a_quiet_launch_has_none() -> None:
     quiet = Crowding(idle=0.5, queued=0.02, late=0.01)
     assert saturation(quiet) == saturation(Crowding()) == []
     wrong = [replace(quiet, idle=0.05), replace(quiet, late=0.1)]
@@ -344,7 +344,7 @@ def test_a_launch_that_saturated_the_cores_counts_in_no_metric_and_says_so() -> 
     assert crowded.evidence_words.endswith("excluded: saturated")
 
 
-def test_what_was_dilated_and_shrunk_stands_beside_the_evidence() -> None:
+def test_dilation_and_shrink_stand_beside_the_evidence() -> None:
     slow = record({**CASE, "fabric": "netns", "dilation": 8, "shrink": 64}, evidence="emulated")
     assert slow.evidence_words == "emulated, dilation 8, shrink 64"
     missed = link_warnings({"found": [{"set_mbit": 100.0, "mbit": 60.0}]})

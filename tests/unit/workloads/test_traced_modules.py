@@ -136,7 +136,7 @@ def test_a_mistake_is_one_line_that_says_what_to_write(models: str, name: str, s
     ("text", "message"),
     [("3x", "is no shape"), ("flot32:3", "did you mean 'float32'?"), ("0x3", "a side of 0"), ("", "is no shape")],
 )
-def test_a_shape_that_is_none_is_said_so(text: str, message: str):
+def test_an_invalid_shape_is_an_error(text: str, message: str):
     with pytest.raises(SpecError, match=message.replace("?", r"\?")):
         traced.parse_inputs(text)
 

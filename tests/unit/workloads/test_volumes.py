@@ -59,7 +59,7 @@ def test_volumes_of_one_layer_are_those_of_the_formulas(name: str) -> None:
         assert (volumes.comm_model + volumes.comm_data) / MB == pytest.approx(expected, rel=0.006)
 
 
-def test_the_closed_form_knows_nothing_of_the_ends_where_the_fewest_bytes_may_be() -> None:
+def test_the_closed_form_misses_a_minimum_at_the_ends_of_the_range() -> None:
     """das2016: hidden layers of CD-DNN at minibatch 256: G* is 1.41, yet 2 groups send half more than one."""
     network = one_layer(2048, 2048)
     assert best_groups(network, 16, 256) == 1 and round(closed_form_groups(network, 16, 256), 2) == 1.41
@@ -124,7 +124,7 @@ def case(**fields: Any) -> TrainCase:
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(fields: dict[str, Any], message: str) -> None:
+def test_impossible_strategies_are_a_one_line_error(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         case(**fields)
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_is_one_line(fields: dict[str, Any], message: str) -> Non
         ({"workload": "inception_v3"}, "an auxiliary head"),
     ],
 )
-def test_networks_that_cannot_be_divided_are_one_line_before_any_process_starts(
+def test_networks_that_cannot_be_divided_are_refused_before_any_process_starts(
     fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SpecError, match=message):
