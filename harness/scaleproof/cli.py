@@ -1,4 +1,4 @@
-"""The command line: all commands, and one line for each mistake."""
+"""The command line: all commands. Every error is one line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COMMANDS = {
 }
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-_MISTAKES = (
+_USER_ERRORS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -79,7 +79,7 @@ from nothing to a report:
   scaleproof kubernetes das2016 throughput ...         the same over several nodes as an object for Kubernetes
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro
-  scaleproof predict --workload vgg_a --fabric 25g     how training would scale on a cluster of yours, and what binds
+  scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
@@ -90,19 +90,19 @@ from nothing to a report:
   scaleproof init suite mine                           a suite of your own that runs as it is
 
 `snakemake das2016` does run, collect, judge and report for a whole suite.
-exit codes: 0 done; 1 some launch has no good record (compare: a regression); 2 a mistake in what was typed or in a
+exit codes: 0 done; 1 some launch has no good record (compare: a regression); 2 an error in the command line or in a
 file; 75 nodes were lost and launches wait for them: start again; 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose mistakes are one line."""
+    """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         raise SpecError(f"{self.prog}: {message}; see '{self.prog} --help'")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; imports nothing heavy."""
+    """The parser of all commands. It imports no large library, so that --help is fast."""
     parser = _Parser(
         prog="scaleproof",
         description="Turns claims about distributed deep learning into experiments and verdicts.",
@@ -127,43 +127,41 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    words = sys.argv[1:] if argv is None else argv
     try:
-        given = _parse(words)
-        code: int = given.handler(given)
+        options = _parse(sys.argv[1:] if argv is None else argv)
+        code: int = options.handler(options)
         sys.stdout.flush()
         return code
-    except SpecError as mistake:
-        return _say(str(mistake))
+    except SpecError as error:
+        return _print_error(str(error))
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else the interpreter's last flush fails once more
+        # Otherwise the interpreter's last flush fails too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
-        if error.errno not in _MISTAKES or error.filename is None:
+        if error.errno not in _USER_ERRORS or error.filename is None:
             raise
-        return _say(f"{error.filename}: {error.strerror}")
+        return _print_error(f"{error.filename}: {error.strerror}")
 
 
-def _parse(words: list[str]) -> argparse.Namespace:
-    """argparse, with the nearest name for a misspelt command or option."""
+def _parse(argv: list[str]) -> argparse.Namespace:
+    """Parse the command line; SpecError with the nearest name for an unknown command or option."""
     from scaleproof.spec.registry import nearest
 
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise SpecError(f"scaleproof: unknown command {words[0]!r}; {nearest(words[0], list(COMMANDS))}")
-    given, rest = build_parser().parse_known_args(words)
-    if not rest:
-        return given
-    options = [option for action in given.parser._actions for option in action.option_strings]
-    advice = nearest(rest[0], options) if rest[0].startswith("-") else f"see '{given.parser.prog} --help'"
-    raise SpecError(f"{given.parser.prog}: unknown argument {rest[0]!r}; {advice}")
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        raise SpecError(f"scaleproof: unknown command {argv[0]!r}; {nearest(argv[0], list(COMMANDS))}")
+    options, unknown = build_parser().parse_known_args(argv)
+    if not unknown:
+        return options
+    names = [name for action in options.parser._actions for name in action.option_strings]
+    advice = nearest(unknown[0], names) if unknown[0].startswith("-") else f"see '{options.parser.prog} --help'"
+    raise SpecError(f"{options.parser.prog}: unknown argument {unknown[0]!r}; {advice}")
 
 
-def _say(message: str) -> int:
+def _print_error(message: str) -> int:
     print(" ".join(message.split()), file=sys.stderr)
     return 2
 

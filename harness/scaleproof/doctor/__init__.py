@@ -1,1 +1,1 @@
-"""What works on this machine, and what dead launches left on it."""
+"""Plugins and tools that work on this machine, and leftovers of dead launches."""

@@ -1,4 +1,4 @@
-"""This machine: cores, memory, disk, and ports of verbs devices."""
+"""The hardware of this machine: cores, memory, disk, and ports of verbs devices."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def machine(results: Path) -> dict[str, Any]:
 
 
 def verbs_ports() -> list[dict[str, Any]]:
-    """Every port of every verbs device here: name, link layer, state, interfaces, whether it is software, its GIDs by
-    index."""
+    """Every port of every verbs device: name, link layer, state, interfaces, whether it is emulated in software, and
+    its GIDs by index."""
     return [
         {
             "name": port.name,

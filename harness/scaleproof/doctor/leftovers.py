@@ -27,8 +27,16 @@ class LaunchProcess(NamedTuple):
     launch: str
 
 
+class _Remain(NamedTuple):
+    """One thing that a dead launch left on this machine; `what`: its path or process id."""
+
+    kind: str
+    what: str
+    launch: str
+
+
 def leftovers(results: Path) -> list[dict[str, str]]:
-    """Everything of launches that no supervisor watches any more, with advice; `kind`, `what`, `launch`, `advice`."""
+    """All remains of launches without a supervisor, each with `kind`, `what`, `launch` and `advice`."""
     staging = results / "staging"
     staged = set() if supervised(results) else {folder.name for folder in staging.glob("*") if folder.is_dir()}
     processes = launch_processes()
@@ -37,38 +45,35 @@ def leftovers(results: Path) -> list[dict[str, str]]:
         "shared memory": sorted(Path("/dev/shm").glob(f"{SCRATCH}*")),
         "control group": core_quota.left(SCRATCH),
     }
-    left = [("folder", str(staging / launch), launch) for launch in sorted(staged)]
-    left += [
-        ("process", str(process.pid), process.launch)
+    remains = [_Remain("folder", str(staging / launch), launch) for launch in sorted(staged)]
+    remains += [
+        _Remain("process", str(process.pid), process.launch)
         for process in processes
         if process.launch in staged or process.parent == 1
     ]
     for kind, paths in scratch.items():
         launches = [path.name.removeprefix(SCRATCH) for path in paths]
-        left += [
-            (kind, str(path), launch)
+        remains += [
+            _Remain(kind, str(path), launch)
             for path, launch in zip(paths, launches, strict=True)
             if launch in staged or launch not in alive
         ]
-    left += [("small cluster", str(folder), "") for folder in small_clusters.leftovers()]
-    return [
-        {"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, launch in staged)}
-        for kind, what, launch in left
-    ]
+    remains += [_Remain("small cluster", str(folder), "") for folder in small_clusters.leftovers()]
+    return [{**remain._asdict(), "advice": _advice(remain.kind, remain.launch in staged)} for remain in remains]
 
 
 def remove_leftovers(results: Path) -> list[str]:
-    """End and remove what `leftovers` lists; returns what was removed. SpecError when a run has begun in this folder
-    meanwhile."""
-    left = leftovers(results)
+    """End and remove what `leftovers` lists, and return what was removed. SpecError if a run has begun in this folder
+    in the meantime."""
+    remains = leftovers(results)
     with locked(results):
         removed = clean_leftovers(results / "staging")
-    for launch in dict.fromkeys(item["launch"] for item in left if _ID.match(item["launch"])):
+    for launch in dict.fromkeys(item["launch"] for item in remains if _ID.match(item["launch"])):
         removed += clean(launch)
-    for item in left:
+    for item in remains:
         if item["kind"] == "small cluster":
             small_clusters.remove(Path(item["what"]))
-    files = [item["what"] for item in left if item["kind"] in ("small cluster", "shared memory")]
+    files = [item["what"] for item in remains if item["kind"] in ("small cluster", "shared memory")]
     return list(dict.fromkeys([*removed, *(path for path in files if not Path(path).exists())]))
 
 
@@ -79,7 +84,7 @@ def _advice(kind: str, staged: bool) -> str:
 
 
 def supervised(results: Path) -> bool:
-    """Whether a supervisor holds the lock of this folder right now."""
+    """Whether a supervisor holds the lock of this folder now."""
     try:
         with (results / ".lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -91,13 +96,13 @@ def supervised(results: Path) -> bool:
 
 
 def launch_processes() -> list[LaunchProcess]:
-    """Every process of a launch that this user may see."""
+    """Every process of a launch, as far as this user may see it."""
     processes = []
     for process in psutil.process_iter():
         try:
             launch = process.environ().get(ENVIRONMENT)
             if launch:
                 processes.append(LaunchProcess(process.pid, process.ppid(), launch))
-        except (psutil.Error, OSError):  # it ended meanwhile, or is another user's
+        except (psutil.Error, OSError):  # it has ended, or belongs to another user
             continue
     return processes

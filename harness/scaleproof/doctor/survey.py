@@ -16,19 +16,19 @@ from scaleproof.spec import registry
 from scaleproof.spec.plugins import FabricPlugin, Plugin, TransportPlugin
 
 IMPORT_TIMEOUT_S = 120
-# The distribution that brings a module, where it has another name.
 _DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
-# What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started:
-# a lone start leaves a segment behind.
+"""The distribution of a module, if its name differs."""
 _IMPORTS = {
     "mpi4py": "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI",
     "horovod": "import horovod.torch",
 }
+"""The program that shows that a library works, if importing its top module is not enough. MPI is loaded but not
+initialised: initialising it in a single process leaves a shared-memory segment behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A row of the table: a registered name, or a tool (`kind` 'tool') that some part needs."""
+    """Whether a plugin works here, or a tool (`kind` 'tool') that some commands or tests need."""
 
     kind: str
     name: str
@@ -40,8 +40,7 @@ class Finding:
 
 
 def survey(import_libraries: bool = False) -> list[Finding]:
-    """Every registered name and every tool. `import_libraries`: also import each library, in a process of its own
-    (seconds)."""
+    """Every plugin and every tool. `import_libraries`: also import each library, in a separate process (seconds)."""
     broken = _broken_imports() if import_libraries else {}
     rows = [_finding(plugin, broken) for kind in registry.FOLDERS for plugin in registry.plugins(kind).values()]
     return rows + [_chromium(), _snakemake(), _slurm()]
@@ -67,7 +66,7 @@ def _finding(plugin: Plugin, broken: dict[str, str]) -> Finding:
 
 
 def _obstacle(plugin: Plugin) -> tuple[str, str]:
-    """Why what is installed would fail here, and what to do; two empty texts where nothing is known."""
+    """Why an installed plugin would fail here, and what to do; two empty texts if no problem is known."""
     if plugin.check_installation is not None and (why := plugin.check_installation()):
         return why, plugin.advice
     if isinstance(plugin, TransportPlugin) and (why := _launcher_problem(plugin.launcher)):
@@ -83,12 +82,12 @@ def _launcher_problem(name: str) -> str:
 
 
 def _chromium() -> Finding:
-    found = next(
+    path = next(
         (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
     )
     summary = "a browser, for the tests of the pages only"
-    if found:
-        return Finding("tool", "chromium", True, found, summary)
+    if path:
+        return Finding("tool", "chromium", True, path, summary)
     return Finding(
         "tool",
         "chromium",
@@ -101,22 +100,20 @@ def _chromium() -> Finding:
 
 
 def _snakemake() -> Finding:
-    found = shutil.which(
+    path = shutil.which(
         "snakemake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     )
     summary = "runs whole suites: `snakemake das2016`"
-    if found:
+    if path:
         return Finding("tool", "snakemake", True, f"snakemake {_version('snakemake')}", summary)
     return Finding("tool", "snakemake", False, "", summary, "no such program", "type `make env`")
 
 
 def _slurm() -> Finding:
-    found, summary = (
-        shutil.which("sbatch"),
-        "submits experiments to a cluster: `snakemake das2016 --profile profiles/slurm`",
-    )
-    if found:
-        return Finding("tool", "slurm", True, found, summary)
+    path = shutil.which("sbatch")
+    summary = "submits experiments to a cluster: `snakemake das2016 --profile profiles/slurm`"
+    if path:
+        return Finding("tool", "slurm", True, path, summary)
     return Finding(
         "tool",
         "slurm",
@@ -142,7 +139,7 @@ def _version(module: str) -> str:
 
 
 def _broken_imports() -> dict[str, str]:
-    """Modules that are installed and cannot be imported, with the last line of what they said."""
+    """Modules that are installed but cannot be imported, with the last line of the error."""
     modules = sorted(
         {
             module
@@ -153,18 +150,19 @@ def _broken_imports() -> dict[str, str]:
     )
     present = [module for module in modules if importlib.util.find_spec(module)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return {module: said for module, said in zip(present, pool.map(_import_error, present), strict=True) if said}
+        errors = pool.map(_import_error, present)
+        return {module: error for module, error in zip(present, errors, strict=True) if error}
 
 
 def _import_error(module: str) -> str:
     program = _IMPORTS.get(module, f"import {module}")
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
         return f"`import {module}` took longer than {IMPORT_TIMEOUT_S} s"
-    if done.returncode == 0:
+    if result.returncode == 0:
         return ""
-    last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    last = (result.stderr.strip().splitlines() or [f"ended with {result.returncode}"])[-1]
     return f"`import {module}` fails: {last[:160]}"

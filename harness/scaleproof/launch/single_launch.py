@@ -33,7 +33,7 @@ from scaleproof.launch.start.replay_profile import described, profile_for, same_
 from scaleproof.launch.start.simulated_launch import Simulator, finished, not_predictable, predicted_record
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
-from scaleproof.record.difference import keep_difference
+from scaleproof.record.difference import write_difference
 from scaleproof.record.digest import code_digest
 from scaleproof.record.environment import environment, load
 from scaleproof.record.store import Store
@@ -164,7 +164,7 @@ class SingleLaunch:
 
     def _surroundings(self, prepared: PreparedLaunch, variables: dict[str, str]) -> Surroundings:
         """The machine right before the launch."""
-        fixed = environment(variables) | {"difference": keep_difference(self.store.results)}
+        fixed = environment(variables) | {"difference": write_difference(self.store.results)}
         if prepared.profile is not None:
             fixed |= {"replay": described(prepared.profile)}
         return Surroundings(

@@ -1,1 +1,1 @@
-"""What one launch leaves behind, and where it is kept."""
+"""The record of a launch: what it holds, and the store of all records."""

@@ -1,4 +1,4 @@
-"""Uncommitted changes of the code that ran: text and digest, kept once per digest beside the records."""
+"""Uncommitted changes of the code that ran. Their text is written once per digest, beside the records."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ class Difference:
 
 @functools.cache
 def difference() -> Difference | None:
-    """Tracked files against HEAD, and names and digests of new files; None without a git checkout or changes."""
+    """The diff of tracked files to HEAD, and names and digests of new files; None without a checkout or changes."""
     tracked = _git("diff", "HEAD", "--", *_PATHS)
     new = _git("ls-files", "--others", "--exclude-standard", "--", *_PATHS)
     if tracked is None or new is None:
         return None
     lines = [f"new file {name} sha256 {_sha256(PROJECT / name)}" for name in sorted(new.splitlines())]
-    whole = tracked + "".join(f"{line}\n" for line in lines)
-    if not whole:
+    text = tracked + "".join(f"{line}\n" for line in lines)
+    if not text:
         return None
-    return Difference(hashlib.sha256(whole.encode()).hexdigest(), len(whole.encode()), masked(whole))
+    return Difference(hashlib.sha256(text.encode()).hexdigest(), len(text.encode()), masked(text))
 
 
 def masked(text: str) -> str:
-    """The text with everything masked that looks like a secret, cut to MOST_BYTES."""
+    """The text, cut to MOST_BYTES, with a mask over everything that looks like a secret."""
     text = _SECRET.sub(r"\1(masked)", _PRIVATE_KEY.sub("(private key masked)", text))
     if len(text.encode()) <= MOST_BYTES:
         return text
-    kept = text.encode()[:MOST_BYTES].decode(errors="ignore")
-    return f"{kept}\n(cut: {len(text.encode()) - MOST_BYTES} more bytes)\n"
+    beginning = text.encode()[:MOST_BYTES].decode(errors="ignore")
+    return f"{beginning}\n(cut: {len(text.encode()) - MOST_BYTES} more bytes)\n"
 
 
-def keep_difference(results: Path) -> dict[str, Any] | None:
+def write_difference(results: Path) -> dict[str, Any] | None:
     """Write the text to `differences/SHA256.diff` of the results folder unless it is there. Returns digest, size and
     file name, for the record."""
     changes = difference()
@@ -77,7 +77,7 @@ def _sha256(path: Path) -> str:
 
 def _git(*arguments: str) -> str | None:
     try:
-        ended = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, timeout=10)
+        result = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, timeout=10)
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return None
-    return ended.stdout.decode(errors="replace") if ended.returncode == 0 else None
+    return result.stdout.decode(errors="replace") if result.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""Digest of the code and id of the machine: a record has both, and a resumed run compares them."""
+"""Digest of the code and id of the machine. A record holds both, and a resumed run compares them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabr
 
 @functools.cache
 def code_digest(fabric: str = "") -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on a fabric
-    that only predicts, those of the simulator."""
+    """First 16 hex digits of the SHA-256 over names and contents of the packages that run inside a launch; for a fabric
+    that only predicts, of those that the simulator uses."""
     rooms, files = (
         (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric and registry.get("fabric", fabric).predicted else (ROOMS, _FILES)
     )
-    found = [
+    paths = [
         path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (PACKAGE / room).rglob(pattern)
     ]
-    total = hashlib.sha256()
-    for path in sorted([*found, *(PACKAGE / name for name in files)]):
+    digest = hashlib.sha256()
+    for path in sorted([*paths, *(PACKAGE / name for name in files)]):
         content = path.read_bytes()
-        total.update(f"{path.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
-    return total.hexdigest()[:16]
+        digest.update(f"{path.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
 
 
 @functools.cache
 def rooms_digest(*rooms: str) -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of whole rooms. Results that are derived from records
-    by their code are kept under it."""
-    total = hashlib.sha256()
+    """First 16 hex digits of the SHA-256 over names and contents of packages. It is the version of results that their
+    code derives from records."""
+    digest = hashlib.sha256()
     for path in sorted(path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
-        total.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
-    return total.hexdigest()[:16]
+        digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def code_version(fabric: str = "") -> Code:
 
 def _git(*arguments: str) -> str | None:
     try:
-        ended = subprocess.run(["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, timeout=10)
+        result = subprocess.run(["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, timeout=10)
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return None
-    return ended.stdout.strip() if ended.returncode == 0 else None
+    return result.stdout.strip() if result.returncode == 0 else None

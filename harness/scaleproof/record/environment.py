@@ -13,16 +13,17 @@ from scaleproof.record.pace import load
 __all__ = ["PADDING", "cores", "cpu_model", "environment", "load", "memory_mib", "size_bytes"]
 
 PADDING = "SCALEPROOF_PADDING"
-"""A variable of random length: the size of the environment moves the stack, and with it the speed of programs
+"""A variable of random length. The size of the environment shifts the stack, which changes the speed of programs
 (Mytkowicz et al., ASPLOS 2009)."""
 _VARIABLES = re.compile(
-    r"^(OMP|MKL|OPENBLAS|KMP|GOMP|NUMEXPR|TF|GLOO|NCCL|UCX|OMPI|PMIX|PRTE|HOROVOD|GRPC|TORCH|CUDA|PYTHON|MALLOC|LD_|KERAS|XLA|OPAL|SCALEPROOF|DNNL|ONEDNN|ATEN"
+    r"^(OMP|MKL|OPENBLAS|KMP|GOMP|NUMEXPR|TF|GLOO|NCCL|UCX|OMPI|PMIX|PRTE|HOROVOD|GRPC|TORCH|CUDA|PYTHON|MALLOC|LD_"
+    r"|KERAS|XLA|OPAL|SCALEPROOF|DNNL|ONEDNN|ATEN"
     r"|GLIBC|BLIS|VECLIB|FI_|PSM|RDMAV|IBV|SLURM_CPU|SLURM_NTASKS)"
     r"|^(http|https|all|no)_proxy$"
 )
 _PRIVATE = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|_FILE|PYTHONPATH|FILE_PATH|PADDING", re.IGNORECASE)
-"""Secrets and private paths are left out: they explain no result, and records are published. Of the padding only the
-length matters."""
+"""Secrets and private paths are left out: they explain no result, and records are published. Only the length of the
+padding matters."""
 
 
 def environment(variables: dict[str, str]) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def _platform() -> str:
 
 
 def size_bytes(variables: dict[str, str]) -> int:
-    """Bytes that an environment takes on the stack: NAME=VALUE and a zero each."""
+    """Bytes that an environment takes on the stack: NAME=VALUE and a zero byte per variable."""
     return sum(
         len(name.encode()) + len(value.encode(errors="surrogateescape")) + 2 for name, value in variables.items()
     )

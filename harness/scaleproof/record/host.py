@@ -48,23 +48,23 @@ def host() -> dict[str, Any]:
     """Facts that do not change while this process lives. `not_readable`: reason by name. Sizes in MiB where the name
     says so."""
     missing: dict[str, str] = {}
-    found: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(), "cores": cores()}
-    found |= {name: _cpuinfo(names, name, missing) for name, names in _OF_CPUINFO.items()}
-    found["cpu"] = cpu_model()
-    found["memory_mib"] = memory_mib()
-    found["swap_mib"] = psutil.swap_memory().total >> 20
+    facts: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(), "cores": cores()}
+    facts |= {name: _cpuinfo(names, name, missing) for name, names in _OF_CPUINFO.items()}
+    facts["cpu"] = cpu_model()
+    facts["memory_mib"] = memory_mib()
+    facts["swap_mib"] = psutil.swap_memory().total >> 20
     nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
-    found["numa_nodes"] = len(nodes) or 1
-    found["numa"] = {node.name: _read(str(node / "cpulist"), f"numa.{node.name}", missing) for node in nodes}
-    found |= {name: _selected(_read(path, name, missing)) for name, path in _FILES.items()}
-    found["shared_memory_mib"] = _size_mib("/dev/shm", missing)
-    found["cgroup"] = limits()
+    facts["numa_nodes"] = len(nodes) or 1
+    facts["numa"] = {node.name: _read(str(node / "cpulist"), f"numa.{node.name}", missing) for node in nodes}
+    facts |= {name: _selected(_read(path, name, missing)) for name, path in _FILES.items()}
+    facts["shared_memory_mib"] = _size_mib("/dev/shm", missing)
+    facts["cgroup"] = limits()
     missing |= {
         f"cgroup.{name}": "no file of the control group has it"
-        for name, value in found["cgroup"].items()
+        for name, value in facts["cgroup"].items()
         if value == "not readable"
     }
-    return {**found, "not_readable": missing}
+    return {**facts, "not_readable": missing}
 
 
 def boot_id() -> str:
@@ -112,10 +112,10 @@ def _first_processor() -> dict[str, str]:
     return values
 
 
-def _cpuinfo(names: tuple[str, ...], as_name: str, missing: dict[str, str]) -> str | None:
+def _cpuinfo(names: tuple[str, ...], fact: str, missing: dict[str, str]) -> str | None:
     value = next((_first_processor()[name] for name in names if _first_processor().get(name)), None)
     if value is None:
-        missing[as_name] = "/proc/cpuinfo has no such line"
+        missing[fact] = "/proc/cpuinfo has no such line"
     return value
 
 

@@ -1,8 +1,8 @@
-"""All launches of a results folder as one table and all their samples as another, kept up to date: never a second
-truth, always made again from the records.
+"""All launches of a results folder as one table, and all their samples as another. The index holds nothing that the
+records do not hold: it can be made again from them at any time.
 
-A row stands for a launch's folder as it was when it was read. Size and times of both files are its stamp; a folder with
-another stamp is read again."""
+A row describes the folder of a launch at the time it was read. Its stamp is the size and times of both files; a folder
+whose stamp has changed is read again."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """Case and launch: the two folders of a record."""
 WINDOW_ROWS, WINDOWS = 1 << 17, 32
-"""Samples that are fetched at a time, and fetches that are kept (180 MB as frames): plans ask for launches in any
-order."""
+"""Samples that are fetched at a time, and number of fetches that stay in memory (180 MB as frames), since plans read
+launches in any order."""
 BATCH = 2000
-"""Launches that a core reads before they are written: an interruption loses at most these. More are read by all
-cores."""
+"""Launches that a core reads before they are written: an interruption loses at most these. If there are more, all cores
+read."""
 _LAUNCHES = pa.schema(
     [
         ("folder", pa.string()),
@@ -50,7 +50,7 @@ _LAUNCHES = pa.schema(
         *OF_CASE.items(),
     ]
 )
-"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`: their number."""
+"""`folder`: <case>/<launch>; `problem`: why the folder is no record, null for a record; `samples`: their number."""
 _EVENT = SAMPLES.get_field_index("event")
 _SAMPLES = SAMPLES.set(_EVENT, SAMPLES.field(_EVENT).with_type(pa.string()))
 _SAMPLE_COLUMNS = ", ".join(SAMPLES.names)
@@ -63,7 +63,7 @@ TABLES_SQL = {
 
 
 class Index:
-    """Of one results folder, as it is when something is first requested."""
+    """The index of one results folder, in its state at the first access."""
 
     def __init__(self, results: Path) -> None:
         self.runs = results / "runs"
@@ -72,7 +72,7 @@ class Index:
 
     @cached_property
     def stamps(self) -> dict[Key, str]:
-        """Of every launch's folder, in the order of their names. After this the database is up to date."""
+        """The stamp of every launch's folder, by name. The first access brings the database up to date."""
         present = dict(_stamps(self.runs))
         if not present:
             self.database.use_temporary_file()  # nothing to keep
@@ -108,8 +108,8 @@ class Index:
 
     @contextmanager
     def attached(self, connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
-        """Attach the index to another database; gives the SQL of `launches` and `samples` there. Nobody writes it
-        meanwhile."""
+        """Attach the index to another database and yield the SQL of `launches` and `samples` in it. The index is locked
+        against writers until the context ends."""
         self.stamps  # noqa: B018  brings the database up to date
         with self.database.attached(connection, "index_file"):
             yield {name: sql.format(file="index_file") for name, sql in TABLES_SQL.items()}
@@ -120,18 +120,18 @@ class Index:
         return sorted(self.launches.slice(first, last - first).to_pylist(), key=lambda row: str(row["started_at"]))
 
     def samples_of(self, key: Key) -> pa.Table | None:
-        """The samples of one record in the schema's form; None where the index does not have them."""
-        found = self._positions.get(key)
-        if found is None or not self._fetch(found.window):
+        """The samples of one record in the form of the schema; None if the index does not have them."""
+        position = self._positions.get(key)
+        if position is None or not self._fetch(position.window):
             return None
-        return found.window.table.slice(found.first, found.count)
+        return position.window.table.slice(position.first, position.count)
 
     def frame_of(self, key: Key) -> pd.DataFrame | None:
         """`samples_of` as a frame of pandas."""
-        found = self._positions.get(key)
-        if found is None or not self._fetch(found.window):
+        position = self._positions.get(key)
+        if position is None or not self._fetch(position.window):
             return None
-        return found.window.frame.iloc[found.first : found.first + found.count].reset_index(drop=True)
+        return position.window.frame.iloc[position.first : position.first + position.count].reset_index(drop=True)
 
     @cached_property
     def _of_case(self) -> dict[str, tuple[int, int]]:
@@ -155,7 +155,7 @@ class Index:
         return positions
 
     def _fetch(self, window: _Window) -> bool:
-        """Whether the window has its samples; they may be gone where another process changed the database."""
+        """Load the samples of a window; False if another process has changed the database and removed them."""
         if window in self._windows:
             return True
         numbers = f"number BETWEEN {window.first_number} AND {window.last_number}"
@@ -173,10 +173,11 @@ class Index:
         return True
 
     def _catch_up(self, present: Mapping[Key, str]) -> None:
-        """Read the folders whose stamp is new and remove those that are gone; Unusable where that cannot be written."""
-        known = self.database.stamps()
-        changed = [key for key, stamp in present.items() if known.get("/".join(key)) != stamp]
-        gone = sorted(known.keys() - {"/".join(key) for key in present})
+        """Read the folders whose stamp is new and remove rows of deleted folders; Unusable if the database cannot be
+        written."""
+        indexed = self.database.stamps()
+        changed = [key for key, stamp in present.items() if indexed.get("/".join(key)) != stamp]
+        gone = sorted(indexed.keys() - {"/".join(key) for key in present})
         cores = max(int(usable_cores()), 1)
         if gone or not present:
             self._update(gone, {}, cores)
@@ -185,7 +186,7 @@ class Index:
             self._update(["/".join(key) for key in keys], {key: present[key] for key in keys}, cores)
 
     def _update(self, replaced: Sequence[str], stamps: Mapping[Key, str], cores: int) -> None:
-        """Read the folders that have a stamp, by several processes where they are many, in place of what was known."""
+        """Replace the rows of some folders by new ones, read by several processes if there are many."""
         shares = in_parallel(partial(_read, self.runs), list(stamps), cores if len(stamps) > BATCH else 1)
         rows = [row | {"stamp": stamps[_key(row["folder"])]} for share in shares for row in share.rows]
         counts = [row["samples"] for row in rows]
@@ -233,7 +234,7 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What was read of some folders: a row each, and the samples of all in the same order."""
+    """Rows of some folders, and the samples of all of them in the same order."""
 
     rows: list[dict[str, Any]]
     samples: pa.Table
@@ -262,7 +263,7 @@ def _key(folder: str) -> Key:
 
 
 def _stamps(runs: Path) -> Iterator[tuple[Key, str]]:
-    """Size, time of writing and time of the last change of either file, for every launch's folder."""
+    """The stamp of every launch's folder: size, modification time and change time of both files."""
     for case_id in sorted(os.listdir(runs)) if runs.is_dir() else []:
         folder = os.path.join(runs, case_id)
         for launch in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:

@@ -1,5 +1,5 @@
-"""The file behind an index: one DuckDB database in results/index/, made again from the records where it is missing,
-damaged, or of other code."""
+"""The file of an index: one DuckDB database in results/index/. It is made again from the records if it is missing,
+damaged, or was written by other code."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ FOLDER = "index"
 """In a results folder."""
 LOCK_FILE = ".lock"
 LOCK_WAIT_S, LOCK_POLL_S = 30.0, 0.02
-"""How long a command waits for others that read or write the database; after that it works without it."""
+"""How long a command waits while others read or write the database; afterwards it works without the database."""
 Unusable = (OSError, duckdb.Error)
-"""What opening, reading or writing raises where the file cannot be used."""
+"""Errors of opening, reading or writing a file that cannot be used."""
 MetricKey = tuple[str, str, str]
 """Case, launch and stamp of a record whose metrics were computed."""
 _METRICS = pa.schema([(name, pa.string()) for name in ("case", "launch", "stamp", "suite", "version", "metric_values")])
 _NUMBER = ("number", pa.int64())
-"""Of a launch, in `launches` and in `samples`; never used twice in a file."""
+"""Number of a launch, in `launches` and in `samples`; never used again in a file."""
 
 
 class IndexDatabase:
     """Tables `launches`, `samples` and `metrics` of one results folder and one version of the code.
 
-    Connections are short. Readers share a lock, a writer has it alone, and the kernel frees the lock of a process that
-    dies. Where the folder cannot be written, the database is a temporary file: that costs time and no result."""
+    Connections are short. Readers share a lock, a writer holds it alone, and the kernel frees the lock of a process
+    that dies. If the folder cannot be written, the database is a temporary file, which costs only time."""
 
     def __init__(self, results: Path, version: str, launches: pa.Schema, samples: pa.Schema) -> None:
         self.path = results / FOLDER / f"{version}.duckdb"
@@ -45,13 +45,13 @@ class IndexDatabase:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def table(self, sql: str, *parameters: object) -> pa.Table:
-        """Result of a statement; Unusable where there is no database, or it is damaged."""
+        """Result of a statement; Unusable if the database is missing or damaged."""
         with self._locked(fcntl.LOCK_SH), duckdb.connect(str(self.path), read_only=True) as connection:
             return connection.sql(sql, params=parameters).to_arrow_table()
 
     @contextmanager
     def attached(self, connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[None]:
-        """The database in another one, read-only, under this name."""
+        """Attach the database to another one under this name, read-only, while the context lasts."""
         with self._locked(fcntl.LOCK_SH):
             quoted = str(self.path).replace("'", "''")
             connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
@@ -59,7 +59,7 @@ class IndexDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """One transaction; Unusable, and nothing changed, where the database cannot be written."""
+        """One transaction; Unusable if the database cannot be written, and then nothing has changed."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked(fcntl.LOCK_EX):
             is_new = not self.path.exists()
@@ -73,7 +73,7 @@ class IndexDatabase:
                 self._remove_other_versions()
 
     def stamps(self) -> dict[str, str]:
-        """Stamp of every folder that was read. A damaged file is removed; OSError where others use it for too long."""
+        """Stamp of every folder in the database. A damaged file is removed; OSError if others use it for too long."""
         if not self.path.exists():
             return {}
         try:
@@ -84,11 +84,11 @@ class IndexDatabase:
         return {row["folder"]: row["stamp"] for row in rows}
 
     def replace(self, folders: Sequence[str], launches: pa.Table, samples: pa.Table, counts: Sequence[int]) -> None:
-        """Remove what is known of `folders` and write these rows; `counts`: samples of each launch. Unusable, and
-        nothing changed, where that fails."""
+        """Replace the rows of `folders` by these; `counts`: samples of each launch. Unusable if that fails, and then
+        nothing has changed."""
         with self.writing() as connection:
-            known = "SELECT number FROM launches WHERE folder IN (SELECT unnest(?))"
-            connection.execute(f"DELETE FROM samples WHERE number IN ({known})", [list(folders)])
+            numbers_sql = "SELECT number FROM launches WHERE folder IN (SELECT unnest(?))"
+            connection.execute(f"DELETE FROM samples WHERE number IN ({numbers_sql})", [list(folders)])
             connection.execute("DELETE FROM launches WHERE folder IN (SELECT unnest(?))", [list(folders)])
             sql = "SELECT nextval('numbers') AS number FROM range(?)"
             numbers = connection.execute(sql, [len(launches)]).fetchnumpy()["number"].astype(np.int64)
@@ -98,7 +98,7 @@ class IndexDatabase:
             connection.execute("INSERT INTO samples SELECT * FROM new_samples")
 
     def metrics(self, suite: str, version: str) -> dict[MetricKey, str]:
-        """Values that this version of a suite's metrics gave, as JSON."""
+        """Values of this version of a suite's metrics, as JSON."""
         try:
             table = self.table("SELECT * FROM metrics WHERE suite = ? AND version = ?", suite, version)
         except Unusable:
@@ -118,13 +118,13 @@ class IndexDatabase:
             connection.execute("INSERT INTO metrics SELECT * FROM new_metrics")
 
     def remove(self) -> None:
-        """A file that cannot be read, and its log of changes."""
+        """Delete the file and its write-ahead log."""
         with suppress(OSError), self._locked(fcntl.LOCK_EX):
             for path in (self.path, self.path.with_name(f"{self.path.name}.wal")):
                 path.unlink(missing_ok=True)
 
     def use_temporary_file(self) -> None:
-        """With what was written so far, where that can be read."""
+        """Go on with a temporary copy of the database, or an empty one if it cannot be read."""
         self._temporary = tempfile.TemporaryDirectory(prefix="scaleproof-index-")
         path = Path(self._temporary.name) / self.path.name
         with suppress(OSError), self._locked(fcntl.LOCK_SH):
@@ -140,7 +140,7 @@ class IndexDatabase:
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
-        """OSError where the lock does not get free in time. A folder that cannot be written is read without a lock."""
+        """Hold the lock; OSError if others hold it for too long. A folder that cannot be written is read without it."""
         try:
             lock = (self.path.parent / LOCK_FILE).open("a")
         except OSError:
@@ -150,7 +150,7 @@ class IndexDatabase:
             return
         with lock:
             deadline = time.monotonic() + LOCK_WAIT_S
-            while not _got(lock.fileno(), kind):
+            while not _try_lock(lock.fileno(), kind):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{lock.name} is in use")
                 time.sleep(LOCK_POLL_S)
@@ -165,7 +165,7 @@ class IndexDatabase:
                 other.unlink(missing_ok=True)
 
 
-def _got(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

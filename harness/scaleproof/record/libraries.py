@@ -1,5 +1,5 @@
-"""Shared libraries that are mapped into a process: file, version, build. A list of packages would show what is
-installed, not what runs."""
+"""Shared libraries that are mapped into a process: file, version, build. They show what runs; a list of packages would
+show what is installed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def loaded_libraries(pid: int | str = "self") -> dict[str, str]:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
         if ".so" in line and "/" in line
     }
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for path in sorted(path for path in paths if ".cpython-" not in path and ".abi3." not in path):
         folder, _, name = path.rpartition("/")
         # Two files can have one name, such as torch's libgomp and the system's; both run.
-        found[f"{name} of {folder.rpartition('/')[2]}" if name in found else name] = identity(path)
-    return found
+        libraries[f"{name} of {folder.rpartition('/')[2]}" if name in libraries else name] = identity(path)
+    return libraries
 
 
 @functools.cache
@@ -40,15 +40,13 @@ def identity(path: str) -> str:
     if path.endswith(" (deleted)"):
         return f"{UNREADABLE}: deleted while in use"
     try:
-        found = read_elf(path)
+        elf = read_elf(path)
         size = os.stat(path).st_size
     except (OSError, ValueError, struct.error) as error:
         return f"{UNREADABLE}: {getattr(error, 'strerror', None) or error}"
     numbered = _NUMBERED.search(os.path.realpath(path))
-    version = (
-        numbered.group(1) if numbered and "." in numbered.group(1) else found.version or found.soname or "no version"
-    )
-    return f"{version}, build {found.build_id[:16]}" if found.build_id else f"{version}, {size} bytes"
+    version = numbered.group(1) if numbered and "." in numbered.group(1) else elf.version or elf.soname or "no version"
+    return f"{version}, build {elf.build_id[:16]}" if elf.build_id else f"{version}, {size} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +74,16 @@ class _Reader:
         head = self.read(0, 64)
         if head[:6] != b"\x7fELF\x02\x01":
             raise ValueError("no 64-bit little-endian ELF file")
-        (table,), (entry, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-        whole = self.read(table, entry * count)
+        (table,), (entry_size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        entries = self.read(table, entry_size * count)
         # type, flags, offset, address, physical address, size in the file
-        self.segments = [struct.unpack_from("<IIQQQQ", whole, index * entry) for index in range(count)]
+        self.segments = [struct.unpack_from("<IIQQQQ", entries, index * entry_size) for index in range(count)]
 
     def read(self, offset: int, size: int) -> bytes:
-        found = os.pread(self.descriptor, size, offset)
-        if len(found) < size:
+        content = os.pread(self.descriptor, size, offset)
+        if len(content) < size:
             raise ValueError("truncated")
-        return found
+        return content
 
     def elf(self) -> Elf:
         dynamic = self._dynamic()
@@ -101,22 +99,22 @@ class _Reader:
 
     def _build_id(self) -> str:
         for kind, _, offset, _, _, size in self.segments:
-            notes, at = self.read(offset, size) if kind == _NOTE else b"", 0
-            while at + 12 <= len(notes):
-                name_size, data_size, note = struct.unpack_from("<III", notes, at)
-                data = at + 12 + -(-name_size // 4) * 4
-                if note == _GNU_BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0":
+            notes, position = self.read(offset, size) if kind == _NOTE else b"", 0
+            while position + 12 <= len(notes):
+                name_size, data_size, note = struct.unpack_from("<III", notes, position)
+                data = position + 12 + -(-name_size // 4) * 4
+                if note == _GNU_BUILD_ID and notes[position + 12 : position + 16] == b"GNU\0":
                     return notes[data : data + data_size].hex()
-                at = data + -(-data_size // 4) * 4
+                position = data + -(-data_size // 4) * 4
         return ""
 
     def _version(self, dynamic: dict[int, int], strings: int) -> str:
-        names, at = [], self._offset(dynamic[_VERDEF]) if _VERDEF in dynamic and strings else 0
-        for _ in range(dynamic.get(_VERDEFNUM, 0) if at else 0):
-            flags, _, _, _, first, following = struct.unpack("<HHHIII", self.read(at + 2, 18))
+        names, position = [], self._offset(dynamic[_VERDEF]) if _VERDEF in dynamic and strings else 0
+        for _ in range(dynamic.get(_VERDEFNUM, 0) if position else 0):
+            flags, _, _, _, first, following = struct.unpack("<HHHIII", self.read(position + 2, 18))
             if not flags & 1:  # the base definition is the file's name
-                names.append(self._text(strings + struct.unpack("<I", self.read(at + first, 4))[0]))
-            at += following
+                names.append(self._text(strings + struct.unpack("<I", self.read(position + first, 4))[0]))
+            position += following
         public = [name for name in names if "PRIVATE" not in name and re.search(r"\d", name)]
         return max(public, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], default="")
 

@@ -44,7 +44,7 @@ class Bound(_Part):
 
 
 class MachineProfile(_Part):
-    """One machine at one time. A new calibration replaces it; its records stay."""
+    """Result of one calibration of a machine. The next calibration replaces it; the records stay."""
 
     schema_version: Literal[1] = 1
     machine: str
@@ -55,24 +55,23 @@ class MachineProfile(_Part):
     runs: tuple[str, ...] = Field(default=())
 
     def floor(self, metric: str, program: str, nbytes: int | None = None) -> Floor | None:
-        """The floor for a metric of a program; of several message sizes the nearest by ratio."""
+        """The floor of a program's metric; for metrics per message size that of the nearest size, by ratio."""
         fitting = [floor for floor in self.floors if (floor.metric, floor.program) == (metric, program)]
         if nbytes is None:
             return next((floor for floor in fitting if floor.nbytes is None), None)
         sized = [floor for floor in fitting if floor.nbytes is not None]
-        return min(sized, key=lambda floor: _apart(floor.nbytes or 0, nbytes), default=None)
+        return min(sized, key=lambda floor: _ratio(floor.nbytes or 0, nbytes), default=None)
 
     def bound(self, name: str, nbytes: int | None = None) -> Bound | None:
-        """A bound by name; of several sizes the nearest by ratio to `nbytes`, without it the highest."""
+        """A bound by name: of several sizes the nearest to `nbytes` by ratio, or the highest bound without `nbytes`."""
         fitting = [bound for bound in self.bounds if bound.name == name]
         if nbytes is None or any(bound.nbytes is None for bound in fitting):
             return max(fitting, key=lambda bound: bound.value, default=None)
-        return min(fitting, key=lambda bound: _apart(bound.nbytes or 0, nbytes), default=None)
+        return min(fitting, key=lambda bound: _ratio(bound.nbytes or 0, nbytes), default=None)
 
 
 def read_profile(results: Path, machine: str) -> MachineProfile | None:
-    """The machine's profile; None when it was never calibrated. Raises pydantic's ValidationError for a file of another
-    form."""
+    """The machine's profile; None if it was never calibrated. ValidationError (pydantic) for a file of another form."""
     path = results / "machines" / machine / FILE
     return MachineProfile.model_validate_json(path.read_bytes()) if path.exists() else None
 
@@ -82,6 +81,6 @@ def write_profile(results: Path, profile: MachineProfile) -> Path:
     return write_form(results / "machines" / profile.machine / FILE, profile)
 
 
-def _apart(one: int, other: int) -> float:
-    small, large = sorted((one + 1, other + 1))
+def _ratio(first: int, second: int) -> float:
+    small, large = sorted((first + 1, second + 1))
     return large / small

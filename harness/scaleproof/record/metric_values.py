@@ -1,4 +1,5 @@
-"""Values of metrics of single launches, kept as long as record, samples and the code of the metrics are the same."""
+"""Values of metrics per launch. They are stored in the index and used again while the record, its samples and the
+metrics' code are unchanged."""
 
 from __future__ import annotations
 
@@ -15,35 +16,35 @@ from scaleproof.record.store import Store
 
 Metric = Callable[[Record, pd.DataFrame], float | None]
 SERIAL = 500
-"""New launches up to which one process computes all metrics: forking costs more."""
+"""Up to this number of new launches, one process computes all metrics: more processes would take longer to start."""
 
 
 class MetricValues:
-    """Of the launches of one store. Without a version of the metrics' code, or with a store that has no index, all is
-    computed each time and nothing is kept."""
+    """Values for the launches of one store. Without a version of the metrics' code, or without an index, they are
+    computed each time and not stored."""
 
     def __init__(self, store: Store, metrics: Mapping[str, Metric], version: str = "") -> None:
         self._store, self._metrics, self._version = store, metrics, version
         self._suite = version.rpartition("-")[0]
         self._database = store.index.database if store.index and version else None
-        self._known = self._database.metrics(self._suite, version) if self._database else {}
+        self._stored = self._database.metrics(self._suite, version) if self._database else {}
         self._new: dict[MetricKey, str] = {}
 
     def prepare(self, launches: Sequence[tuple[str, str]]) -> None:
-        """Compute what is not known of whole records, each a case and a launch, by all cores where it is much."""
-        unknown = [one for one in launches if (*one, self._store.stamp(*one)) not in self._known]
+        """Compute the missing values of readable records (case id and launch), on all cores if there are many."""
+        unknown = [launch for launch in launches if (*launch, self._store.stamp(*launch)) not in self._stored]
         if self._database is None or len(unknown) <= SERIAL:
             return
         for computed in in_parallel(self._compute, sorted(unknown), int(usable_cores())):
             self._new |= computed
-        self._known |= self._new
+        self._stored |= self._new
 
     def of(self, case_id: str, launch: str) -> dict[str, float | None]:
-        """The metrics' values of a whole record, by name; None where it has none."""
+        """The values of a readable record by the metric's name; None if a metric has no value for it."""
         key = (case_id, launch, self._store.stamp(case_id, launch))
-        kept: dict[str, float | None] = json.loads(self._known[key]) if key in self._known else {}
-        if self._metrics.keys() <= kept.keys():
-            return {name: kept[name] for name in self._metrics}
+        stored: dict[str, float | None] = json.loads(self._stored[key]) if key in self._stored else {}
+        if self._metrics.keys() <= stored.keys():
+            return {name: stored[name] for name in self._metrics}
         record = self._store.record(case_id, launch)
         if record is None:
             return {}
@@ -51,11 +52,11 @@ class MetricValues:
         computed = {name: metric(record, samples) for name, metric in self._metrics.items()}
         values = {name: None if value is None else float(value) for name, value in computed.items()}
         if key[2]:
-            self._known[key] = self._new[key] = json.dumps(kept | values)
+            self._stored[key] = self._new[key] = json.dumps(stored | values)
         return values
 
     def keep(self) -> None:
-        """Write what is new."""
+        """Store the new values."""
         if self._database and self._new:
             self._database.add_metrics(self._suite, self._version, self._new)
         self._new = {}

@@ -1,4 +1,5 @@
-"""Records of plugins that are not installed here: they are read, shown and counted like others, with a warning."""
+"""Records that name plugins which are not installed here. They are read, shown and counted like others, with a
+warning."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from scaleproof.spec.choice import nested
 from scaleproof.spec.plugins import Kind, Options
 
 READABLE = frozenset(CHOSEN) - {"fabric"}
-"""Kinds of plugin that a record can be read without. Only the fabric says whether times are emulated or predicted."""
+"""Kinds of plugin without which a record can be read. The fabric is needed: it says whether times are emulated or
+predicted."""
 
 
 class RecordedOptions(Options):
@@ -41,8 +43,8 @@ def warning(kind: Kind, name: str) -> str:
 
 
 def read_without_plugins(content: bytes) -> Record | None:
-    """The record of a case that names plugins which are not installed here; its case is taken as it was recorded, since
-    only the plugins could check it. None where nothing is missing but the record's form."""
+    """The record of a case that names plugins which are not installed here. Its options are read as they were recorded,
+    since only the plugins could check them. None if no plugin is missing, or one that reading needs."""
     values = json.loads(content)
     case = nested(values["case"])
     missing = missing_plugins(case)
@@ -52,7 +54,7 @@ def read_without_plugins(content: bytes) -> Record | None:
 
 
 def _checked_alone(values: Mapping[str, Any], missing: Sequence[Kind]) -> AnyCase:
-    """A case of which each field is checked alone: whether fields fit each other is not known."""
+    """A case whose fields are checked one by one; whether they fit together cannot be checked without the plugins."""
     form: Any = registry.get("program", values["program"]).case
     fields: dict[str, Any] = {}
     for name, field in form.model_fields.items():

@@ -51,10 +51,10 @@ def pace() -> dict[str, Any]:
 def ticks() -> dict[str, int | None]:
     """Of the cores that this process may use, since boot: `ticks`, `idle_ticks`, and `steal_ticks` that a hypervisor
     took."""
-    own = os.sched_getaffinity(0)
+    own_cores = os.sched_getaffinity(0)
     rows = [line.split()[:9] for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")]
-    mine = [[int(field) for field in row[1:]] for row in rows[1:] if int(row[0][3:]) in own]
-    fields = [sum(column) for column in zip(*mine, strict=True)]
+    own_ticks = [[int(field) for field in row[1:]] for row in rows[1:] if int(row[0][3:]) in own_cores]
+    fields = [sum(column) for column in zip(*own_ticks, strict=True)]
     return {
         "ticks": sum(fields),
         "idle_ticks": fields[3] + fields[4],
@@ -79,21 +79,21 @@ def hottest() -> float | None:
 def energy() -> dict[str, dict[str, int]] | None:
     """Energy counter of each processor package (a powercap zone) in µJ, and the value at which it wraps around; None
     where no counter can be read."""
-    found = {
+    counters = {
         zone.name: {"uj": _number(zone / "energy_uj"), "range_uj": _number(zone / "max_energy_range_uj")}
         for zone in _packages()
     }
-    known = {
-        name: {"uj": uj, "range_uj": reach}
-        for name, zone in found.items()
-        if (uj := zone["uj"]) is not None and (reach := zone["range_uj"]) is not None
+    readable = {
+        name: {"uj": uj, "range_uj": range_uj}
+        for name, zone in counters.items()
+        if (uj := zone["uj"]) is not None and (range_uj := zone["range_uj"]) is not None
     }
-    return known or None
+    return readable or None
 
 
 def power_w(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> float | None:
-    """Mean power of all packages between two readings of `load`, in W; None where it was not readable. Correct if each
-    counter wrapped around at most once."""
+    """Mean power of all packages between two readings of `load`, in W; None if the counters were not readable. Correct
+    if each counter wrapped around at most once."""
     first, last = before.get("energy") or {}, after.get("energy") or {}
     used = [(last[name]["uj"] - first[name]["uj"]) % last[name]["range_uj"] for name in first.keys() & last.keys()]
     return sum(used) / 1e6 / seconds if used and seconds > 0 else None

@@ -1,4 +1,4 @@
-"""The same work on many items by several processes, whose results come back in the order of the items."""
+"""Runs the same function on shares of a list, in several processes. Results are in the order of the items."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def in_parallel(work: Callable[[Sequence[Item]], Result], items: Sequence[Item], processes: int) -> list[Result]:
-    """`work` of one share of neighbouring items per process, of which this is the first. A share whose process could
-    not be forked, failed or was killed is done here. All workers have ended when this returns or raises."""
+    """Call `work` on one share of neighbouring items per process; this process takes the first share. If a worker
+    cannot be forked, fails or is killed, its share is computed here. All workers have ended when this returns."""
     size = max(ceil(len(items) / max(processes, 1)), 1)
     shares = [items[start : start + size] for start in range(0, len(items), size)]
     with ExitStack() as workers:
@@ -43,7 +43,7 @@ def in_parallel(work: Callable[[Sequence[Item]], Result], items: Sequence[Item],
 def _start_worker(work: Callable[[Sequence[Item]], Result], share: Sequence[Item], workers: ExitStack) -> Connection:
     receiver, sender = _FORK.Pipe(duplex=False)
     workers.enter_context(receiver)
-    with sender:  # only the worker has it, so that its end is seen
+    with sender:  # closed here, so that the receiver notices the end of the worker
         worker = _FORK.Process(target=_send_result, args=(sender, work, share, os.getpid()), daemon=True)
         worker.start()
     workers.callback(worker.join)
@@ -54,9 +54,9 @@ def _start_worker(work: Callable[[Sequence[Item]], Result], share: Sequence[Item
 def _send_result(
     sender: Connection, work: Callable[[Sequence[Item]], Result], share: Sequence[Item], parent: int
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends all processes without a traceback of each
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the worker without a traceback
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    with suppress(Exception):  # the parent does the share again and sees the failure
+    with suppress(Exception):  # the parent computes the share again and raises the error
         sender.send(work(share))
 
 

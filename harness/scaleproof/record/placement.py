@@ -1,5 +1,5 @@
-"""Whether launches ran on the same nodes, and whether these nodes were equally far apart on the switches. A reader must
-know it before comparing the launches."""
+"""Whether launches ran on the same nodes, and whether these nodes were equally far apart on the switches. If not,
+readers are warned before they compare the launches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from scaleproof.core.record_schema import Record
 
 NAMED = 6
-"""Names that are listed in one line at most."""
+"""At most so many names are listed in one line."""
 ADVICE = {
     "different_nodes": "nodes of one kind differ too: run both in one allocation, where arms are interleaved on the "
     "same nodes",
@@ -37,13 +37,13 @@ def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, st
     if not _nested(records):
         reasons.append(("different_nodes", f"launches ran on different nodes: {_described(sides, nodes_of)}"))
     if _spread(records):
-        words = _described(sides, _below_switches)
-        reasons.append(("different_switches", f"their nodes are spread over switches differently: {words}"))
+        description = _described(sides, _below_switches)
+        reasons.append(("different_switches", f"their nodes are spread over switches differently: {description}"))
     return reasons
 
 
 def nodes_of(record: Record) -> tuple[str, ...]:
-    """Sorted names of its nodes, with the name of their cluster if it has one; without an allocation its machine."""
+    """Sorted names of the nodes, with the name of their cluster if it has one; without an allocation the machine."""
     placement = record.placement
     if placement is None:
         return (f"machine {record.machine} alone",)
@@ -60,10 +60,10 @@ def switches_of(record: Record) -> dict[str, list[str]]:
     return {} if "" in below else {switch: sorted(names) for switch, names in sorted(below.items())}
 
 
-def listed(words: Sequence[str]) -> str:
-    """A list in words, cut after NAMED of them."""
-    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return ", ".join(words[:NAMED]) + more
+def listed(names: Sequence[str]) -> str:
+    """The first NAMED names in one line, and the number of the others."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _nested(records: Sequence[Record]) -> bool:
@@ -108,10 +108,10 @@ def _below_switches(record: Record) -> tuple[str, ...]:
     )
 
 
-def _described(sides: Sequence[tuple[str, Sequence[Record]]], words: Callable[[Record], tuple[str, ...]]) -> str:
-    everywhere = frozenset.intersection(*(frozenset(words(record)) for _, side in sides for record in side))
+def _described(sides: Sequence[tuple[str, Sequence[Record]]], names_of: Callable[[Record], tuple[str, ...]]) -> str:
+    everywhere = frozenset.intersection(*(frozenset(names_of(record)) for _, side in sides for record in side))
     return "; ".join(
-        f"{name + ' on ' if name else ''}{' or on '.join(_counted(map(words, side), everywhere))}"
+        f"{name + ' on ' if name else ''}{' or on '.join(_counted(map(names_of, side), everywhere))}"
         for name, side in sides
         if side
     )

@@ -1,4 +1,4 @@
-"""Private paths in a record are replaced by names: they explain no result, and records are published."""
+"""Replaces private paths in a record by names: the paths explain no result, and records are published."""
 
 from __future__ import annotations
 

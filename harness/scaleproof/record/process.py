@@ -11,8 +11,8 @@ import psutil
 
 
 def process_state(pid: int, thread: int | None = None) -> tuple[str, float]:
-    """The letter of /proc/PID/stat (R, S, D, T, Z, ...) and the processor time in s, of one thread if it is named;
-    ('', 0) where there is no such process or thread."""
+    """State as the letter in /proc/PID/stat (R, S, D, T, Z, ...) and processor time in s, of a process or one thread;
+    ('', 0) if it does not exist."""
     path = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
     try:
         fields = Path(path).read_text().rpartition(")")[2].split()

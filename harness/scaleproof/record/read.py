@@ -1,5 +1,5 @@
-"""Reads records. A folder is a record if its files are whole, of this version, in their own folder, and the samples are
-those that were written with it."""
+"""Reads records. A folder is a record if both files are readable and of this version, run.json names this folder, and
+the samples have the digest that it names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.emulated import emulated, true_bytes, true_times
 
 UNREADABLE = (OSError, ValueError, pa.ArrowException)
-"""What reading raises where a folder is no record; pydantic's ValidationError is a ValueError."""
+"""Errors of reading a folder that is no record; pydantic's ValidationError is a ValueError."""
 EARLIER = "it is of version 0.1"
 """The problem of a record that `scaleproof results migrate` converts."""
 
 
 def read_form(folder: Path) -> Record:
-    """run.json of a launch's folder, also of plugins that are not installed here; UNREADABLE where it is of another
+    """The run.json of a launch's folder, even if its plugins are not installed here. UNREADABLE if it is of another
     version, or names another case or launch than its folder."""
     content = (folder / RUN).read_bytes()
     try:
@@ -51,17 +51,17 @@ def is_earlier(content: bytes) -> bool:
 
 
 def read_content(folder: Path, record: Record) -> bytes:
-    """The bytes of samples.parquet; UNREADABLE where their SHA-256 is not the one in the record."""
+    """The bytes of samples.parquet; UNREADABLE if their SHA-256 differs from the one in the record."""
     content = (folder / SAMPLES_FILE).read_bytes()
-    wanted = record.artifacts.get(SAMPLES_FILE)
-    if wanted is not None and hashlib.sha256(content).hexdigest() != wanted:
+    expected = record.artifacts.get(SAMPLES_FILE)
+    if expected is not None and hashlib.sha256(content).hexdigest() != expected:
         raise ValueError(f"{SAMPLES_FILE} was changed: its SHA-256 is not the one that {RUN} has")
     return content
 
 
 def read_samples(record: Record, content: bytes) -> pa.Table:
-    """All samples in the schema's form, with the times and bytes that the launch emulates. Dilation and shrink of its
-    case are undone here and nowhere else; the file has the times of the launch's own clock."""
+    """All samples in the form of the schema, in emulated times and bytes. Only this function undoes the dilation and
+    shrink of the case; the file has the times of the launch's own clock."""
     table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     table = table if table.schema.equals(SAMPLES) else table.cast(SAMPLES)
     return as_emulated(record.case, table) if emulated(record.case) else table
@@ -77,7 +77,7 @@ def as_emulated(case: AnyCase, table: pa.Table) -> pa.Table:
 
 
 def ignored(folder: Path, why: str) -> str:
-    """The warning about a folder that is no record; the same one for all records of version 0.1."""
+    """The warning about a folder that is no record; all records of version 0.1 share one warning."""
     if why == EARLIER:
         results = folder.parents[2]
         return f"{results}: records of version 0.1 are ignored; `scaleproof results migrate {results}` converts them"
@@ -85,7 +85,7 @@ def ignored(folder: Path, why: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The message of one of UNREADABLE, in one line."""
+    """The message of an UNREADABLE error in one line."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{RUN}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}".replace(": :", ":")

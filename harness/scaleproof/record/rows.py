@@ -28,8 +28,8 @@ OF_CASE_TEXT = (
     "launcher",
     "operation",
 )
-OF_CASE_WHOLE = ("ranks", "minibatch", "threads_per_rank")
-"""Fields of a case with a column of their own; null where a program has none."""
+OF_CASE_INTEGER = ("ranks", "minibatch", "threads_per_rank")
+"""Fields of a case with their own columns, by type; null if a program does not have the field."""
 OF_RECORD: Mapping[str, pa.DataType] = {
     "case": pa.string(),
     "launch": pa.string(),
@@ -50,24 +50,24 @@ OF_RECORD: Mapping[str, pa.DataType] = {
     "warnings": pa.string(),
     "fields": pa.string(),
 }
-"""Columns of the record; `warnings`: codes separated by blanks; `fields`: all fields of the case as JSON, options of
-its plugins under `KIND.OPTION`."""
+"""Columns of the record. `warnings`: codes separated by blanks; `fields`: all fields of the case as JSON, with the
+options of its plugins as `KIND.OPTION`."""
 OF_CASE: Mapping[str, pa.DataType] = (
     dict.fromkeys(OF_CASE_TEXT, pa.string())
-    | dict.fromkeys(OF_CASE_WHOLE, pa.int64())
+    | dict.fromkeys(OF_CASE_INTEGER, pa.int64())
     | {TAG + axis: pa.string() for axis in AXES}
 )
 Row = Mapping[str, Any]
 
 
 def of_case(case: AnyCase) -> dict[str, Any]:
-    """The columns OF_CASE."""
-    fields = {name: case.value(name) for name in (*OF_CASE_TEXT, *OF_CASE_WHOLE)}
+    """Values of the columns OF_CASE."""
+    fields = {name: case.value(name) for name in (*OF_CASE_TEXT, *OF_CASE_INTEGER)}
     return fields | {TAG + axis: tag for axis, tag in tags_of(case).items()}
 
 
 def of_record(record: Record) -> dict[str, Any]:
-    """The columns OF_CASE and OF_RECORD."""
+    """Values of the columns OF_CASE and OF_RECORD."""
     failure = record.failure
     return of_case(record.case) | {
         "case": record.case_id,

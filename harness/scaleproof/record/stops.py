@@ -27,7 +27,7 @@ class CaseStop(_Part):
 
     case_id: str
     arm: str
-    repetitions: int = Field(description="Planned in the end.")
+    repetitions: int = Field(description="Repetitions planned when the run ended.")
     launches: int = Field(description="Of these, launches that gave a value.")
     decided: Decided = Field(
         description="What ended the launches. `no result`: no launch of the minimum gave a value; `unfinished`: the "
@@ -56,15 +56,15 @@ class Stops(_Part):
     cases: tuple[CaseStop, ...]
 
     def case(self, case_id: str) -> CaseStop | None:
-        """By id."""
+        """The entry of a case."""
         return next((case for case in self.cases if case.case_id == case_id), None)
 
     def words(self, case_ids: Collection[str]) -> str:
-        """What ended the launches of these cases, in words; empty where their number was fixed."""
+        """A sentence on what ended the launches of these cases; empty if their number was fixed."""
         decided = Counter(case.decided for case in self.cases if case.case_id in case_ids)
         if self.metric is None or self.target is None or not decided:
             return ""
-        counts = ", ".join(f"{word} in {count}" for word, count in sorted(decided.items()))
+        counts = ", ".join(f"{reason} in {count}" for reason, count in sorted(decided.items()))
         return (
             f"launches went on until {self.metric} was known within {100 * self.target:g} % "
             f"or {self.budget} were made; cases: {counts}"
@@ -77,7 +77,7 @@ def stops_path(results: Path, suite: str, experiment: str, size: str) -> Path:
 
 
 def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops | None:
-    """None when the experiment never ran; SpecError for a file of another form."""
+    """The file's content; None if the experiment never ran, SpecError for a file of another form."""
     path = stops_path(results, suite, experiment, size)
     try:
         return Stops.model_validate_json(path.read_bytes()) if path.exists() else None
@@ -94,8 +94,8 @@ def write_stops(results: Path, stops: Stops) -> Path:
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
-    """The plan with the number of repetitions of each case that was decided while it ran, if the size has `stop`; else
-    the plan as it is."""
+    """The plan of an experiment. If the size has `stop`, each case has the number of repetitions that was decided while
+    the experiment ran."""
     chosen = suite.experiment(experiment).size(size)
     stops = read_stops(results, suite.name, experiment, size) if chosen.stop else None
     if stops is None or chosen.stop is None:

@@ -35,11 +35,11 @@ __all__ = ["Store", "as_emulated"]
 
 
 class Store:
-    """Records of one results folder. A folder that is no whole record is never a result: `warn` gets a line about it,
-    and it stays where it is.
+    """Records of one results folder. A folder that is no complete record is ignored and not removed; `warn` is called
+    with a line about it.
 
-    `index`: for many launches, read the folder's index (record/index.py) in place of every file. It is brought up to
-    date once, at its first use."""
+    `index`: read many launches from the folder's index (record/index.py) instead of from their files. It is brought up
+    to date once, at its first use."""
 
     def __init__(self, results: Path, warn: Callable[[str], None] | None = None, index: Index | None = None) -> None:
         self.results = results
@@ -48,12 +48,12 @@ class Store:
         self.warnings: list[str] = []
         self._warn = warn
         self.index = index
-        self._known: dict[Path, Record | None] = {}
+        self._records: dict[Path, Record | None] = {}
 
     def find(
         self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool
     ) -> Record | None:
-        """The finished record (status ok) of this launch of a plan for which `counts` is true; None without one."""
+        """The finished record (status ok) of a planned launch for which `counts` is true; None if there is none."""
         for record in self.records(case_id):
             same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
             if record.status == "ok" and same and counts(record):
@@ -67,11 +67,11 @@ class Store:
         )
         for folder in cases:
             records = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
-            whole = [record for record in records if record is not None]
-            yield from sorted(whole, key=lambda record: record.started_at)
+            readable = [record for record in records if record is not None]
+            yield from sorted(readable, key=lambda record: record.started_at)
 
     def check_version(self) -> None:
-        """Warn where the first record is of version 0.1: others are then hardly ever asked for by their case ids."""
+        """Warn if the first record is of version 0.1. Reading by case id would not show it, since case ids changed."""
         run = next(self.runs.glob(f"*/*/{RUN}"), None)
         if run is not None and is_earlier(run.read_bytes()):
             self._add_warning(ignored(run.parent, EARLIER))
@@ -85,22 +85,22 @@ class Store:
             self._warn_of_plugins(row)
         for (damaged_case, launch), problem in self.index.problems.items():
             if damaged_case == case_id or problem == EARLIER:  # version 0.1 had other case ids
-                self._read(self.runs / damaged_case / launch)  # warns
+                self._read(self.runs / damaged_case / launch)  # adds the warning
         return rows
 
     def record(self, case_id: str, launch: str) -> Record | None:
-        """One record; None where it is missing or not whole. It is not kept, so that reading thousands takes the memory
-        of one."""
+        """One record; None if it is missing or incomplete. It is not cached, so that reading thousands of records takes
+        the memory of one."""
         folder = self.runs / case_id / launch
-        if folder not in self._known and folder.is_dir():
-            found = self._parse(folder)
-            if found is not None:
-                return found
-            self._known[folder] = None  # one warning is enough
-        return self._known.get(folder)
+        if folder not in self._records and folder.is_dir():
+            record = self._parse(folder)
+            if record is not None:
+                return record
+            self._records[folder] = None  # one warning is enough
+        return self._records.get(folder)
 
     def stamp(self, case_id: str, launch: str) -> str:
-        """Changes when one of the record's files does; empty without an index."""
+        """A text that changes when one of the record's files changes; empty without an index."""
         return self.index.stamps.get((case_id, launch), "") if self.index else ""
 
     def load(self, launch: str) -> tuple[Record, Path]:
@@ -120,7 +120,7 @@ class Store:
         return self.runs / record.case_id / record.launch
 
     def samples(self, record: Record) -> pa.Table:
-        """All samples of a record in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
+        """All samples of a record in the form of the schema, in emulated times and bytes (record/read.py)."""
         indexed = self.index.samples_of((record.case_id, record.launch)) if self.index else None
         return read_samples(record, read_content(self.folder(record), record)) if indexed is None else indexed
 
@@ -130,21 +130,21 @@ class Store:
         return self.samples(record).to_pandas() if indexed is None else indexed
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
-        """Write the record of a launch from its staging folder by one rename, and remove that folder. Raises OSError if
-        the disk is full; then no record is left."""
+        """Write the record of a launch by one rename and remove its staging folder. OSError if the disk is full; then
+        there is no record."""
         logs = sorted(staging_folder.glob("*.log"))
-        kept = [staging_folder / name for name in record.artifacts]
+        artifacts = [staging_folder / name for name in record.artifacts]
         target = self.runs / record.case_id / record.launch
         try:
-            write_record(staging_folder / "record", target, record, samples, [*logs, *kept])
+            write_record(staging_folder / "record", target, record, samples, [*logs, *artifacts])
             return target
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
 
     def _read(self, folder: Path) -> Record | None:
-        if folder not in self._known:
-            self._known[folder] = self._parse(folder)
-        return self._known[folder]
+        if folder not in self._records:
+            self._records[folder] = self._parse(folder)
+        return self._records[folder]
 
     def _parse(self, folder: Path) -> Record | None:
         key = (folder.parent.name, folder.name)

@@ -50,7 +50,7 @@ _TEXT = (
     "stop",
     "excluded",
 )
-_WHOLE = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
+_INTEGER = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
 _OF_RECORD = (
     "launch",
     "size",
@@ -74,11 +74,11 @@ def collect(
     stops: Stops | None = None,
     version: str = "",
 ) -> pa.Table:
-    """The table of a plan. Of several machines or versions of the code, only the one that finished last is used; of
-    several records of a launch, one that ended well.
+    """The table of a plan. If records are from several machines or versions of the code, only those of the last one
+    count; of several records of a launch, one that ended well is used.
 
-    `stop` and `stop_half_width` say what decided the number of launches of the row's case (null: the experiment did not
-    run to its end here). `version`: digest of the metrics' code, under which their values are kept
+    Columns `stop` and `stop_half_width` say what decided the number of launches of the case (null: the experiment did
+    not run to its end here). `version`: digest of the metrics' code, under which their values are stored
     (record/metric_values.py)."""
     cases = {id(launch.case): launch.case for launch in plan}
     of_cases = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
@@ -90,7 +90,7 @@ def collect(
     values.keep()
     kinds = (
         dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string())
-        | dict.fromkeys(_WHOLE, pa.int64())
+        | dict.fromkeys(_INTEGER, pa.int64())
         | {"oversubscribed": pa.bool_()}
     )
     kinds |= dict.fromkeys(("wall_s", "stop_half_width", *metrics), pa.float64())
@@ -110,9 +110,9 @@ def write_table(table: pa.Table, path: Path) -> None:
     draft.rename(path)
 
 
-def _chosen(wanted: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
-    rows = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
-    planned = [row for row in rows if (row["case"], row["plan_index"]) in wanted]
+def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
+    rows = [row for case_id in sorted({case_id for case_id, _ in launches}) for row in store.rows(case_id)]
+    planned = [row for row in rows if (row["case"], row["plan_index"]) in launches]
     chosen: dict[tuple[str, int], Row] = {}
     for row in last_version(sorted(planned, key=lambda row: str(row["started_at"])), _ran):
         key = (row["case"], row["plan_index"])

@@ -30,12 +30,12 @@ LANES = {
 """Kind of thread on which an event is shown; all other events are shown on `main`."""
 COUNTERS = ("loss", "test_accuracy")
 THREADS = 1000
-"""Thread numbers per rank: they must differ between processes too."""
+"""Thread numbers per rank: viewers need numbers that are unique over all processes."""
 
 
 def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
-    """The trace object; times in us after the launch's first event, durations exact to 1 ns. Clock offsets are applied;
-    their bounds are in `otherData`."""
+    """The trace object: times in µs since the launch's first event, durations exact to 1 ns. Clock offsets are applied;
+    `otherData` has their uncertainties."""
     rows = samples.to_pandas()
     clocks = {clock.rank: clock for clock in record.clocks}
     offset = rows["rank"].map(lambda rank: record.clock_offsets.get(rank, 0)).astype("int64")
@@ -50,8 +50,8 @@ def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
 
 def _pids(record: Record) -> list[int]:
     """Process number of each rank; numbers from 1 if they are unknown or not unique. Viewers use 0 for the kernel."""
-    known = [status.pid for status in record.ranks]
-    return known if len(set(known)) == record.case.ranks and min(known) > 0 else list(range(1, record.case.ranks + 1))
+    pids = [status.pid for status in record.ranks]
+    return pids if len(set(pids)) == record.case.ranks and min(pids) > 0 else list(range(1, record.case.ranks + 1))
 
 
 def _bound(rank: int, record: Record, clocks: dict[int, Clock]) -> str:
@@ -80,27 +80,27 @@ def _other(record: Record, clocks: dict[int, Clock], zero: int) -> dict[str, Any
 
 def _rank_events(rank: int, pid: int, rows: pd.DataFrame, bound: str) -> list[dict[str, Any]]:
     first = (rank + 1) * THREADS
-    about: dict[str, dict[str, Any]] = {
+    metadata: dict[str, dict[str, Any]] = {
         "process_name": {"name": f"rank {rank}"},
         "process_labels": {"labels": bound},
         "process_sort_index": {"sort_index": rank},
     }
-    found = [_name(kind, pid, first, **arguments) for kind, arguments in about.items()]
+    events = [_name(kind, pid, first, **arguments) for kind, arguments in metadata.items()]
     names: dict[str, int] = {}
     kinds = rows["event"].astype(str).map(lambda event: LANES.get(event, "main"))
     for kind in ("main", "communication", "queue", "messages"):
-        mine = rows[kinds == kind]
+        rows_of_kind = rows[kinds == kind]
         lanes: list[list[int]] = []
-        for row in mine.sort_values(["start_ns", "end_ns"], ascending=[True, False]).to_dict("records"):
+        for row in rows_of_kind.sort_values(["start_ns", "end_ns"], ascending=[True, False]).to_dict("records"):
             lane = _lane(lanes, row["start_ns"], row["end_ns"])
             thread = names.setdefault(f"{kind} {lane + 1}" if lane else kind, first + len(names))
-            found += _events(row, pid, thread)
-    for place, (name, thread) in enumerate(names.items()):
-        found += [
+            events += _events(row, pid, thread)
+    for index, (name, thread) in enumerate(names.items()):
+        events += [
             _name("thread_name", pid, thread, name=name),
-            _name("thread_sort_index", pid, thread, sort_index=place),
+            _name("thread_sort_index", pid, thread, sort_index=index),
         ]
-    return found
+    return events
 
 
 def _lane(lanes: list[list[int]], start: int, end: int) -> int:

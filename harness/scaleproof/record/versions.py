@@ -31,30 +31,31 @@ class Ran(NamedTuple):
 
 
 def last_version(items: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
-    """The items that ran the most recent code on the most recent machine, in the order given.
+    """The items that ran the most recent code on the most recent machine, in their order.
 
-    The most recent code is that of the launch that finished last; the most recent machine is that on which this code
-    finished last. Simulated and real launches are looked at separately, since predictions follow from other code. So
-    are cases on a network that is there and those on nodes that a fabric makes: in an allocation the former run on its
-    nodes, the latter on one machine."""
-    known = [(item, ran(item)) for item in items]
-    kept: set[tuple[bool, bool, str, str]] = set()
+    The most recent code is that of the launch that began last; the most recent machine is the one on which this code
+    began last. Simulated and real launches are chosen separately, since predictions depend on other code. Launches on
+    an existing network and on nodes that a fabric makes are chosen separately too: in an allocation, the former run on
+    its nodes and the latter on one machine."""
+    launches = [(item, ran(item)) for item in items]
+    versions: set[tuple[bool, bool, str, str]] = set()
     for simulated in (False, True):
-        group = [launch for _, launch in known if launch.predicted is simulated]
+        group = [launch for _, launch in launches if launch.predicted is simulated]
         if not group:
             continue
         code = _last(group).code
         for existing in (False, True):
             same_code = [launch for launch in group if launch.code == code and launch.existing_network is existing]
             if same_code:
-                kept.add((simulated, existing, _last(same_code).machine, code))
+                versions.add((simulated, existing, _last(same_code).machine, code))
     return [
         item
-        for item, launch in known
-        if (launch.predicted, launch.existing_network, launch.machine, launch.code) in kept
+        for item, launch in launches
+        if (launch.predicted, launch.existing_network, launch.machine, launch.code) in versions
     ]
 
 
 def _last(launches: Sequence[Ran]) -> Ran:
-    """The one that began last, of those that ended well if there are any."""
-    return max([one for one in launches if one.status == "ok"] or launches, key=lambda one: one.started_at)
+    """The launch that began last, among those that ended well if there are any."""
+    ok = [launch for launch in launches if launch.status == "ok"]
+    return max(ok or launches, key=lambda launch: launch.started_at)

@@ -51,7 +51,7 @@ class Carried:
 
 
 def carried(network: Sequence[RankNetwork]) -> list[Carried]:
-    """Of each namespace, from the start of its first rank to the end of its last."""
+    """The traffic of each namespace, from the start of its first rank to the end of its last."""
     groups: dict[str, list[RankNetwork]] = {}
     for part in network:
         groups.setdefault(part.namespace, []).append(part)
@@ -65,51 +65,53 @@ def carried(network: Sequence[RankNetwork]) -> list[Carried]:
     return result
 
 
-def misled(found: Carried, interface: str) -> str | None:
-    """The interface that carried the bytes instead of the requested one; None if the requested one did, if no interface
-    did, or if too few bytes were requested to tell."""
-    if found.asked_bytes < NOTICED or found.sent_bytes.get(interface, 0) >= CARRIES * found.asked_bytes:
+def misled(traffic: Carried, interface: str) -> str | None:
+    """The interface that carried the bytes instead of the requested one. None if the requested one carried them, if no
+    interface did, or if too few bytes were requested to tell."""
+    least = CARRIES * traffic.asked_bytes
+    if traffic.asked_bytes < NOTICED or traffic.sent_bytes.get(interface, 0) >= least:
         return None
-    return found.interface if found.interface != interface and found.wire_bytes >= CARRIES * found.asked_bytes else None
+    is_other_carrier = traffic.interface != interface and traffic.wire_bytes >= least
+    return traffic.interface if is_other_carrier else None
 
 
-def unseen(found: Carried, interface: str) -> bool:
+def unseen(traffic: Carried, interface: str) -> bool:
     """Whether no interface at all carried the bytes of a socket transport."""
-    most = max(found.sent_bytes.get(interface, 0), found.wire_bytes)
-    return found.asked_bytes >= NOTICED and most < CARRIES * found.asked_bytes
+    most = max(traffic.sent_bytes.get(interface, 0), traffic.wire_bytes)
+    return traffic.asked_bytes >= NOTICED and most < CARRIES * traffic.asked_bytes
 
 
-def past_the_links(found: Carried, interface: str | None = None) -> int | None:
+def past_the_links(traffic: Carried, interface: str | None = None) -> int | None:
     """Bytes on a node's links to other nodes if they are too few for what its ranks requested; None if they are enough,
     or if too few bytes were requested to tell.
 
     The links are `interface`, or all interfaces but loopback. Ranks of one node may pass most bytes to each other, so
     the share of one rank is enough. Sent and received bytes are compared separately: a remote read is requested by the
     rank that receives."""
-    links = [interface] if interface else [name for name in found.sent_bytes if name != "lo"]
-    sent = sum(found.sent_bytes.get(name, 0) for name in links)
-    received = sum(found.received_bytes.get(name, 0) for name in links)
-    moved, enough = max(sent, received), CARRIES * found.asked_bytes / len(found.ranks)
-    return moved if found.asked_bytes >= NOTICED and moved < enough else None
+    links = [interface] if interface else [name for name in traffic.sent_bytes if name != "lo"]
+    sent = sum(traffic.sent_bytes.get(name, 0) for name in links)
+    received = sum(traffic.received_bytes.get(name, 0) for name in links)
+    moved, enough = max(sent, received), CARRIES * traffic.asked_bytes / len(traffic.ranks)
+    return moved if traffic.asked_bytes >= NOTICED and moved < enough else None
 
 
-def background(found: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:
+def background(traffic: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:
     """Bytes that interfaces other than `interface` (None: all interfaces) sent above what they send when idle (`idle`:
     bytes per second); empty if these are too few to report."""
     above = {
         name: round(count - idle.get(name, 0.0) * seconds)
-        for name, count in found.sent_bytes.items()
+        for name, count in traffic.sent_bytes.items()
         if name != interface
     }
-    limit = max(NOTICED if interface is not None else 0, SHARED_MEMORY_LEAK * found.asked_bytes)
+    limit = max(NOTICED if interface is not None else 0, SHARED_MEMORY_LEAK * traffic.asked_bytes)
     return above if sum(count for count in above.values() if count > 0) > limit else {}
 
 
-def shared(found: Carried, interface: str, messages: int) -> int:
+def shared(traffic: Carried, interface: str, messages: int) -> int:
     """Bytes on the requested interface that cannot be the launch's own; 0 if all can be. For transports that send
     exactly the bytes requested."""
-    own = SLACK * found.asked_bytes + PER_MESSAGE * messages + NOTICED
-    return max(round(found.sent_bytes.get(interface, 0) - own), 0)
+    own = SLACK * traffic.asked_bytes + PER_MESSAGE * messages + NOTICED
+    return max(round(traffic.sent_bytes.get(interface, 0) - own), 0)
 
 
 def _first(parts: Sequence[RankNetwork]) -> Counters:
@@ -126,6 +128,6 @@ def _pick(parts: Sequence[RankNetwork], when: str) -> Counters:
     chosen: Counters = {}
     for part in parts:
         for name, counters in getattr(part, when).items():
-            known = chosen.get(name, counters)
-            chosen[name] = {key: choose(known[key], value) for key, value in counters.items()}
+            earlier = chosen.get(name, counters)
+            chosen[name] = {key: choose(earlier[key], value) for key, value in counters.items()}
     return chosen

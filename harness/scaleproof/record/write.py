@@ -1,4 +1,4 @@
-"""Writes one launch so that a reader sees all of it or nothing."""
+"""Writes the record of a launch. Readers see either all of it or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLES_FILE = "samples.parquet"
 
 
 def samples_table(events: dict[int, np.ndarray]) -> pa.Table:
-    """All ranks' events as one table of the schema's form, in rank order."""
+    """The events of all ranks as one table in the form of the schema, by rank."""
     parts = [_rank_table(rank, rows) for rank, rows in sorted(events.items()) if len(rows)]
     return pa.concat_tables(parts).unify_dictionaries() if parts else SAMPLES.empty_table()
 
