@@ -125,6 +125,23 @@ def test_without_the_package_its_records_are_still_read_and_its_suite_says_what_
     assert "unknown strategy 'accumulate'" in ended.stderr
 
 
+def test_an_edit_to_one_plugin_runs_only_the_launches_that_use_it_again(installed: Path, results: Path) -> None:
+    before = records(results)
+    assert "example_plugins.accumulate" in before["every_step"]["code"]["files"]
+    assert "example_plugins.accumulate" not in before["all_of_them"]["code"]["files"]
+    strategy = installed / "example_plugins" / "accumulate.py"
+    text = strategy.read_text()
+    try:
+        strategy.write_text(text + "\n# edited\n")
+        ran = scaleproof("run", str(SUITE), "--size", "ci", "--results", str(results), also=installed)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "6 launches done, 2 finished before" in ran.stdout
+        old = scaleproof("results", "prune", "--old-code", "--results", str(results), also=installed)
+        assert "6 " in old.stdout
+    finally:
+        strategy.write_text(text)
+
+
 _CONFORMS = """
 from tests.integration import test_conformance as conformance
 results, problems = conformance.everything("unix_sockets", 2)

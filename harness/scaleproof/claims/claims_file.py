@@ -64,6 +64,7 @@ class Finding(Form):
     form: Validates
     machine: str | None = Field(default=None, description="None: no launch served it")
     code: str = Field(default="", description="digest of the version that ran the launches")
+    files: dict[str, str] = Field(default_factory=dict, description="the modules that the launches used (Code.files)")
     latest: str = Field(default="", description="when the last of them started, UTC")
     judged_on: tuple[dict[str, Any], ...] = Field(
         default=(), description="of each case: the fields `alike`, `up_to` and `down_to`"

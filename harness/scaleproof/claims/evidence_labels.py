@@ -18,7 +18,8 @@ from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.verdict_rules import accepted
-from scaleproof.core.record_schema import Evidence, Record
+from scaleproof.core.record_schema import Code, Evidence, Record
+from scaleproof.record.used_code import agree
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
@@ -76,17 +77,19 @@ class Findings:
     def label(self, records: Iterable[Record]) -> Label | None:
         """Of a number that launches gave: the worst of theirs; None where all are measured, or simulated without a
         message: those add up a profile."""
-        alike = {
-            (record.case_id, record.evidence, record.machine, record.code.digest): record.case for record in records
-        }
-        labels = [label for (_, *stand), case in alike.items() if (label := self.of(case, *stand))]
+        different = {(record.case_id, record.evidence, record.machine, record.code.used): record for record in records}
+        labels = [
+            label
+            for record in different.values()
+            if (label := self.of(record.case, record.evidence, record.machine, record.code))
+        ]
         if not labels:
             return None
         worst = min((label.standing for label in labels), key=WORST.index)
         return _label(worst, [why for label in labels if label.standing == worst for why in _reasons(label)])
 
-    def of(self, case: AnyCase, evidence: str, machine: str, code: str) -> Label | None:
-        """Of a case at a level of evidence, on a machine, by a version of the code."""
+    def of(self, case: AnyCase, evidence: str, machine: str, code: Code) -> Label | None:
+        """Of a case at a level of evidence, on a machine, by the code that a launch of it used."""
         if evidence == "measured" or (evidence == "simulated" and case.transport is None):
             return None
         here = [result for result in self.results if _finding(result).machine in (machine, None)]
@@ -96,7 +99,7 @@ class Findings:
         if not about:
             nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
             return _label("not validated here", [Because.of(nothing)])
-        same = [result for result in about if _finding(result).code == code]
+        same = _judged_with(code, about)
         if missed := _misses(same):
             return _label("missed", missed)
         checks = dict.fromkeys(_finding(result).form.what for result in about)
@@ -122,10 +125,21 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
         form=form.validates,
         machine=last.machine,
         code=last.code.digest,
+        files={name: content for record in judged for name, content in record.code.files.items()},
         latest=last.started_at,
         judged_on=_different([_bounding_values(form.validates, record.case) for record in judged]),
         missed_by=missed_by,
     )
+
+
+def _judged_with(code: Code, results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """Of each claim the newest known whose launches ran this code, as far as both used it."""
+    newest: dict[str, ClaimResult] = {}
+    for result in sorted(results, key=lambda result: _finding(result).latest):
+        known = _finding(result)
+        if known.code == code.digest or agree(known.files, code.files):
+            newest[result.id] = result
+    return list(newest.values())
 
 
 def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:
@@ -212,11 +226,11 @@ def _below(result: ClaimResult) -> list[Because]:
     return [Because(said, text) for said, text in zip(notes, known.below, strict=True)]
 
 
-def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: str) -> Because | None:
+def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: Code) -> Because | None:
     """Why this check does not validate the case."""
     known = [result for result in about if _finding(result).form.what == what]
     judged = [result for result in known if _finding(result).machine]
-    same = [result for result in judged if _finding(result).code == code]
+    same = _judged_with(code, judged)
     if not same:
         return Because.of(note(NoteCode.OTHER_CODE if judged else NoteCode.NOT_JUDGED_HERE, what=what))
     undecided = next((result for result in same if result.verdict != "reproduced"), None)

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 def of_last_version(records: Sequence[Record]) -> list[Record]:
     """Those of the version of the code and of the machine that ran last (record/versions.py)."""
-    return last_version(records, _how_it_ran)
+    return last_version(records, _how_it_ran, lambda record: record.code.files)
 
 
 def latest(records: Iterable[Record], repetition: Callable[[Record], Any]) -> list[Record]:
@@ -30,4 +30,5 @@ def in_blocks(first: Iterable[Item], second: Iterable[Item], block: Callable[[It
 
 
 def _how_it_ran(record: Record) -> Ran:
-    return Ran(record.case.fabric, record.machine, record.code.digest, record.status, str(record.started_at))
+    case, fabric = record.case_id, record.case.fabric
+    return Ran(case, fabric, record.machine, record.code.used, record.status, str(record.started_at))

@@ -92,14 +92,15 @@ def _label(options: argparse.Namespace, request: PredictionRequest) -> Label | N
     """What suite validation says about such predictions on this machine, for the largest number of nodes; None if
     nothing is exchanged."""
     from scaleproof.claims.evidence_labels import Findings
-    from scaleproof.record.digest import code_digest, machine_id
+    from scaleproof.record.digest import machine_id
+    from scaleproof.record.used_code import code_of
 
     costs = "fitted" if request.question.costs.source.startswith("fitted") else "stated"
     case = request.question.case(request.nodes[-1])
     # The case is copied, not parsed again: a user's own module is in no registry.
     fabric = case.fabric_options.model_copy(update={"costs": costs})
     case = case.model_copy(update={"fabric_options": fabric})
-    return Findings.read(options.results).of(case, "simulated", machine_id(), code_digest(case.fabric))
+    return Findings.read(options.results).of(case, "simulated", machine_id(), code_of(case))
 
 
 def _size(request: PredictionRequest) -> str:

@@ -29,7 +29,7 @@ def arguments(actions: Any) -> None:
     parser = add_action(actions, "prune", "remove records; only shows what would go unless --yes is given")
     conditions_argument(parser)
     for reason, meaning in (
-        ("old-code", "that ran with other code than this"),
+        ("old-code", "whose code has changed since"),
         ("failed", "without status ok"),
         ("unplanned", "in no plan of their suite"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
 import numpy as np
@@ -123,12 +124,25 @@ class Warning(_Part):
 
 
 class Code(_Part):
-    """Which code ran: version, commit, whether the tree was dirty, digest of the rooms that measure."""
+    """Which code ran. `commit` and `dirty` are None outside a git checkout."""
 
     version: str
     commit: str | None
-    dirty: bool | None
-    digest: str
+    dirty: bool | None = Field(description="the checkout had uncommitted changes")
+    digest: str = Field(description="of everything that can run inside a launch: names the version of the code")
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="the modules that this launch used, each with the start of its SHA-256 (record/used_code.py)",
+    )
+
+    @property
+    def used(self) -> str:
+        """One digest of `files`: launches that used the same code have the same. A record of an earlier version, which
+        names no files, has that of the whole code."""
+        if not self.files:
+            return self.digest
+        text = "".join(f"{name} {content}\n" for name, content in sorted(self.files.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class PreflightCheck(_Part):

@@ -10,6 +10,7 @@ from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, machine_of
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.stops import CaseStop, Decided, Stops, write_stops
 from scaleproof.record.store import Store
+from scaleproof.record.used_code import is_current
 from scaleproof.spec.experiment import Stop
 from scaleproof.spec.plan import PlannedLaunch, plan
 
@@ -150,7 +151,7 @@ def finished_launches(
     good = [
         record
         for record in good
-        if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, allocated))
+        if is_current(record.code, record.case.fabric) and record.machine == machine_of(record.case, allocated)
     ]
     latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
     return [latest[index] for index in sorted(latest)]

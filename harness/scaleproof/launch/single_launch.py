@@ -34,9 +34,9 @@ from scaleproof.launch.start.simulated_launch import Simulator, finished, not_pr
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.record.difference import write_difference
-from scaleproof.record.digest import code_digest
 from scaleproof.record.environment import environment, load
 from scaleproof.record.store import Store
+from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
 from scaleproof.workloads.profile import Profile
@@ -93,11 +93,11 @@ class SingleLaunch:
         if planned.case.plugin("fabric").predicted:
             return finished(planned, self.rules.simulator, self.store)
 
-        def replays_same_profile(record: Record) -> bool:
-            return same_profile(record, self.store.results)
+        def same_inputs(record: Record) -> bool:
+            return is_current(record.code, planned.case.fabric) and same_profile(record, self.store.results)
 
         case_id, machine = planned.case.case_id, self._machine(planned)
-        record = self.store.find(case_id, planned.plan_index, code_digest(), machine, replays_same_profile)
+        record = self.store.find(case_id, planned.plan_index, machine, same_inputs)
         return record is not None
 
     def run(self, planned: PlannedLaunch) -> Record:
@@ -204,10 +204,11 @@ class SingleLaunch:
     def _not_runnable(self, planned: PlannedLaunch, hindrance: Obstacle) -> Record:
         """The record of a launch that cannot run here: one per code, machine and requirement, not one per start."""
         machine = self._machine(planned)
-        key = (planned.plan_index, "not_runnable", code_digest(planned.case.fabric), machine, hindrance.requirement)
+        key = (planned.plan_index, "not_runnable", machine, hindrance.requirement)
         for record in self.store.records(planned.case.case_id):
             requirement = record.failure.requirement if record.failure is not None else ""
-            if (record.plan_index, record.status, record.code.digest, record.machine, requirement) == key:
+            same = (record.plan_index, record.status, record.machine, requirement) == key
+            if same and is_current(record.code, planned.case.fabric):
                 return record
         surroundings = Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
         launch_spec = self._launch_spec(planned, "")

@@ -13,7 +13,19 @@ from scaleproof.paths import PACKAGE
 from scaleproof.record.host import cores, cpu_model, memory_mib
 from scaleproof.spec import registry
 
-ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
+ROOMS = (
+    "core",
+    "rank",
+    "programs",
+    "strategies",
+    "collectives",
+    "remote",
+    "transports",
+    "workloads",
+    "frameworks",
+    "fabric",
+    "launch/launchers",
+)
 _FILES = ("spec/case.py", "spec/emulated.py")
 SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
 _SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/shortest_paths.py")
@@ -58,7 +70,8 @@ def machine_id() -> str:
 
 @functools.cache
 def code_version(fabric: str = "") -> Code:
-    """Version, commit and dirty flag; commit and flag are None outside a git checkout. `fabric`: see code_digest."""
+    """Version, commit and dirty flag; commit and flag are None outside a git checkout. `fabric`: see code_digest. Which
+    files a case uses is added by `used_code.code_of`."""
     commit = _git("rev-parse", "HEAD")
     status = _git("status", "--porcelain", "--", str(PACKAGE)) if commit else None
     return Code(

@@ -50,12 +50,10 @@ class Store:
         self.index = index
         self._records: dict[Path, Record | None] = {}
 
-    def find(
-        self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool
-    ) -> Record | None:
+    def find(self, case_id: str, plan_index: int, machine: str, counts: Callable[[Record], bool]) -> Record | None:
         """The finished record (status ok) of a planned launch for which `counts` is true; None if there is none."""
         for record in self.records(case_id):
-            same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
+            same = record.plan_index == plan_index and record.machine == machine
             if record.status == "ok" and same and counts(record):
                 return record
         return None

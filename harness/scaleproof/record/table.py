@@ -114,7 +114,8 @@ def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[s
     rows = [row for case_id in sorted({case_id for case_id, _ in launches}) for row in store.rows(case_id)]
     planned = [row for row in rows if (row["case"], row["plan_index"]) in launches]
     chosen: dict[tuple[str, int], Row] = {}
-    for row in last_version(sorted(planned, key=lambda row: str(row["started_at"])), _ran):
+    ordered = sorted(planned, key=lambda row: str(row["started_at"]))
+    for row in last_version(ordered, _ran, lambda row: store.load(row["launch"])[0].code.files):
         key = (row["case"], row["plan_index"])
         if row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok":
             chosen[key] = row
@@ -122,7 +123,7 @@ def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[s
 
 
 def _ran(row: Row) -> Ran:
-    return Ran(row["fabric"], row["machine"], row["code"], row["status"], str(row["started_at"]))
+    return Ran(row["case"], row["fabric"], row["machine"], row["used_code"], row["status"], str(row["started_at"]))
 
 
 def _row(launch: PlannedLaunch, recorded: Row | None, values: MetricValues) -> dict[str, Any]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from scaleproof.record.used_code import agree
 from scaleproof.spec import registry
 
 Item = TypeVar("Item")
 
 
 class Ran(NamedTuple):
-    """What a launch ran on and with, and how it ended."""
+    """What a launch ran, on what, and how it ended."""
 
+    case: str
     fabric: str
     machine: str
     code: str
+    """What it used of the code (Code.used)."""
     status: str
     started_at: str
 
@@ -30,32 +33,56 @@ class Ran(NamedTuple):
         return registry.get("fabric", self.fabric).existing_network
 
 
-def last_version(items: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
+def last_version(
+    items: Sequence[Item], ran: Callable[[Item], Ran], files: Callable[[Item], Mapping[str, str]]
+) -> list[Item]:
     """The items that ran the most recent code on the most recent machine, in their order.
 
-    The most recent code is that of the launch that began last; the most recent machine is the one on which this code
-    began last. Simulated and real launches are chosen separately, since predictions depend on other code. Launches on
-    an existing network and on nodes that a fabric makes are chosen separately too: in an allocation, the former run on
-    its nodes and the latter on one machine."""
-    launches = [(item, ran(item)) for item in items]
-    versions: set[tuple[bool, bool, str, str]] = set()
-    for simulated in (False, True):
-        group = [launch for _, launch in launches if launch.predicted is simulated]
-        if not group:
-            continue
-        code = _last(group).code
+    The most recent version of the code is that of the launch that began last. Launches of earlier versions count
+    too while every file that they used was still the same: after an edit to one strategy only its own launches run
+    again. `files`: the files that a launch used (Code.files), read once for each value of Ran.code.
+
+    The most recent machine is the one on which this code began last. Simulated and real launches are chosen
+    separately, since predictions follow from other code. So are cases on a network that exists and those on nodes that
+    a fabric makes: in an allocation the former run on its nodes, the latter on one machine."""
+    launches = [ran(item) for item in items]
+    chosen: set[int] = set()
+    for predicted in (False, True):
+        group = [index for index, launch in enumerate(launches) if launch.predicted is predicted]
+        same_code = _same_code(group, launches, lambda index: files(items[index]))
         for existing in (False, True):
-            same_code = [launch for launch in group if launch.code == code and launch.existing_network is existing]
-            if same_code:
-                versions.add((simulated, existing, _last(same_code).machine, code))
-    return [
-        item
-        for item, launch in launches
-        if (launch.predicted, launch.existing_network, launch.machine, launch.code) in versions
-    ]
+            network = [index for index in same_code if launches[index].existing_network is existing]
+            if network:
+                machine = _last(launches[index] for index in network).machine
+                chosen |= {index for index in network if launches[index].machine == machine}
+    return [items[index] for index in sorted(chosen)]
 
 
-def _last(launches: Sequence[Ran]) -> Ran:
-    """The launch that began last, among those that ended well if there are any."""
-    ok = [launch for launch in launches if launch.status == "ok"]
-    return max(ok or launches, key=lambda launch: launch.started_at)
+def _same_code(group: Sequence[int], launches: Sequence[Ran], files: Callable[[int], Mapping[str, str]]) -> list[int]:
+    """Indices of the launches whose code is that of the launch that began last, as far as both used it."""
+    versions: dict[str, list[int]] = {}
+    for index in group:
+        versions.setdefault(launches[index].code, []).append(index)
+    if len(versions) < 2:
+        return list(group)
+    contents: dict[str, str] = {}
+    code_of_case: dict[str, str] = {}
+    chosen: list[int] = []
+    for code, indices in sorted(versions.items(), key=lambda item: _recency(launches, item[1]), reverse=True):
+        used = files(indices[0])
+        if chosen and not agree(used, contents):
+            continue
+        contents |= used
+        chosen += [index for index in indices if code_of_case.setdefault(launches[index].case, code) == code]
+    return chosen
+
+
+def _recency(launches: Sequence[Ran], indices: Sequence[int]) -> tuple[bool, str]:
+    """Of a version: whether a launch of it ended well, and when its last launch began."""
+    last = _last(launches[index] for index in indices)
+    return last.status == "ok", last.started_at
+
+
+def _last(launches: Iterable[Ran]) -> Ran:
+    """The launch that began last, of those that ended well if there are any."""
+    return max(launches, key=lambda launch: (launch.status == "ok", launch.started_at))

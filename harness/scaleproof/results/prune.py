@@ -10,14 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from scaleproof.launch.results_lock import locked
-from scaleproof.record.digest import code_digest
 from scaleproof.record.rows import Row
 from scaleproof.record.stops import decided_plan
+from scaleproof.record.store import Store
+from scaleproof.record.used_code import is_current
 from scaleproof.results.views import claims
 from scaleproof.spec.suite import Suite
 
 REASONS = {
-    "old-code": "ran with other code than this",
+    "old-code": "used code that has changed since",
     "failed": "no good launch",
     "unplanned": "in no plan of its suite",
 }
@@ -53,7 +54,7 @@ def candidates(
     matching = [
         (row, why)
         for row in chosen.to_pylist()
-        if (why := [reason for reason in reasons if _applies(reason, row, plans)]) or not reasons
+        if (why := [reason for reason in reasons if _applies(results, reason, row, plans)]) or not reasons
     ]
     last = {} if even_last else _last_good(launches.to_pylist(), {row["launch"] for row, _ in matching})
     cited = {launch for runs in claims(results)["runs"].to_pylist() for launch in runs}
@@ -85,9 +86,10 @@ def remove(results: Path, records: Iterable[Candidate]) -> int:
     return count
 
 
-def _applies(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> bool:
+def _applies(results: Path, reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> bool:
     if reason == "old-code":
-        return bool(row["code"] != code_digest(row["fabric"]))
+        record, _ = Store(results).load(row["launch"])
+        return not is_current(record.code, record.case.fabric)
     if reason == "failed":
         return bool(row["status"] != "ok")
     return row["suite"] in plans and (row["case"], row["plan_index"]) not in plans[row["suite"]]

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.launch.start.simulated_launch import Predicted
+from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, MessageCosts, Uncertain

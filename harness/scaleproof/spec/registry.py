@@ -94,7 +94,9 @@ def _described(kind: Kind, module_name: str, attribute: str = "") -> list[Plugin
         values = [getattr(module, attribute)]
     else:
         values = [*getattr(module, "PLUGINS", ()), *([module.PLUGIN] if hasattr(module, "PLUGIN") else [])]
-    return [plugin for plugin in values if isinstance(plugin, KINDS[kind])]
+    described = [plugin for plugin in values if isinstance(plugin, KINDS[kind])]
+    _modules.update({(kind, plugin.name): module_name for plugin in described})
+    return described
 
 
 def _installed(kind: Kind) -> list[Plugin]:
@@ -113,6 +115,7 @@ def _installed(kind: Kind) -> list[Plugin]:
 
 
 _replaced: dict[tuple[Kind, str], Plugin] = {}
+_modules: dict[tuple[Kind, str], str] = {}
 
 
 def replace(plugin: Plugin) -> None:
@@ -166,6 +169,12 @@ def get(kind: Kind, name: str) -> Plugin:
     if name not in known:
         raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(known))}")
     return known[name]
+
+
+def module_of(kind: Kind, name: str) -> str:
+    """The module that describes a plugin; raises SpecError with the nearest valid name."""
+    get(kind, name)
+    return _modules.get((kind, name), "")
 
 
 @cache

@@ -75,7 +75,7 @@ class Machine:
     def launch(self, case_id: str, index: int) -> None:
         values = self.levels[self.arms[case_id]]
         value = values[index % len(values)] if values else None
-        code, case = SimpleNamespace(digest=code_digest()), SimpleNamespace(fabric="host")
+        code, case = SimpleNamespace(digest=code_digest(), files={}), SimpleNamespace(fabric="host")
         self.found[case_id, index] = SimpleNamespace(
             case_id=case_id,
             case=case,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.core.record_schema import SAMPLES
+from scaleproof.core.record_schema import SAMPLES, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from tests.unit.records import case, commit, failure, record
@@ -25,15 +25,19 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert not list(store.staging.iterdir())
 
 
-def test_a_launch_is_finished_when_case_index_code_and_machine_agree(tmp_path: Path) -> None:
+def test_a_launch_is_finished_when_case_index_machine_and_code_agree(tmp_path: Path) -> None:
     commit(tmp_path, record("aa", status="failed", failure=failure()))
     commit(tmp_path, record("bb", plan_index=1))
     store = Store(tmp_path)
-    assert store.find(case().case_id, 0, "d", "m") is None
-    launch = store.find(case().case_id, 1, "d", "m")
+
+    def finished(plan_index: int, digest: str = "d", machine: str = "m") -> Record | None:
+        return store.find(case().case_id, plan_index, machine, lambda record: record.code.digest == digest)
+
+    assert finished(0) is None
+    launch = finished(1)
     assert launch is not None and launch.launch == "bb"
-    assert store.find(case().case_id, 1, "other", "m") is None
-    assert store.find(case().case_id, 1, "d", "other") is None
+    assert finished(1, digest="other") is None
+    assert finished(1, machine="other") is None
 
 
 @pytest.mark.parametrize("damage", ["truncated", "schema", "field", "samples", "no samples", "moved", "empty"])
@@ -57,7 +61,7 @@ def test_a_damaged_record_is_never_a_result_and_stays_where_it_is(tmp_path: Path
         run.write_text("")
     warnings: list[str] = []
     store = Store(tmp_path, warnings.append)
-    assert list(store.records()) == [] and store.find(case().case_id, 0, "d", "m") is None
+    assert list(store.records()) == [] and store.find(case().case_id, 0, "m", bool) is None
     assert len(warnings) == 1 and str(folder) in warnings[0] and "\n" not in warnings[0]
     assert folder.exists()
 

@@ -26,9 +26,9 @@ from scaleproof.launch.start.execute import LaunchEnd
 from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.launch.watch.failure_signs import Sign, Watch
 from scaleproof.launch.watch.idle_time import IdleTrace
-from scaleproof.record.digest import code_version
 from scaleproof.record.host import usable_cores
 from scaleproof.record.pace import power_w
+from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase
 
 SHARED_FACTS = ("libraries", "host")
@@ -73,7 +73,7 @@ def compose(
             *(saturation(crowded) if sleeps(case) else []),
             *unequal_hosts(facts),
         ],
-        code=code_version(),
+        code=code_of(case, launch_spec.programs),
         environment={**surroundings.fixed, "load": load, "libraries": shared["libraries"]},
         transport=transport,
         wall_s=round(launch_end.wall_s, 4),

@@ -9,7 +9,7 @@ from scaleproof.core.record_schema import Failure, FailureCode, Record
 from scaleproof.launch.finish.surroundings import Surroundings, launch_fields
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
-from scaleproof.record.digest import code_version
+from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase
 
 # disk_full ends the run: without room for the records of all launches there is no use in trying them one by one.
@@ -37,7 +37,7 @@ def not_started(case: AnyCase, launch_spec: LaunchSpec, hindrance: Obstacle, sur
         ranks=[],
         checks=[],
         warnings=[],
-        code=code_version(case.fabric),
+        code=code_of(case, launch_spec.programs),
         environment=surroundings.fixed,
         transport={},
         wall_s=0.0,

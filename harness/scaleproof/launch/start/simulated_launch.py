@@ -4,15 +4,16 @@ simulator in, since it belongs to a package above this one."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.core.predicted import Predicted
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.finish.surroundings import Surroundings, launch_fields
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
-from scaleproof.record.digest import code_digest, code_version, machine_id
+from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
+from scaleproof.record.used_code import code_of, is_current
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FABRIC = "simulated"
-
-
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """Samples in the record's form, and the facts that they follow from."""
-
-    samples: pa.Table
-    facts: dict[str, Any]
 
 
 class Simulator(Protocol):
@@ -58,9 +51,10 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     if not_predictable(launch, simulator) is not None or simulator is None:
         return False
     inputs = simulator.inputs(launch.case)
-    version = (launch.plan_index, "ok", code_digest(FABRIC), machine_id())
+    version = (launch.plan_index, "ok", machine_id())
     return any(
-        (record.plan_index, record.status, record.code.digest, record.machine) == version
+        (record.plan_index, record.status, record.machine) == version
+        and is_current(record.code, FABRIC)
         and record.transport.get("prediction", {}).get("inputs") == inputs
         for record in store.records(launch.case.case_id)
     )
@@ -81,7 +75,7 @@ def predicted_record(
         ranks=[],
         checks=[],
         warnings=[],
-        code=code_version(FABRIC),
+        code=code_of(launch.case),
         environment=surroundings.fixed,
         transport={"prediction": prediction.facts},
         wall_s=round(time.monotonic() - started, 4),
