@@ -60,7 +60,7 @@ def test_the_page_tells_the_nodes_their_figures_and_the_slow_one(
     assert table.locator("tbody tr").count() == 3
     assert table.locator("tbody tr").nth(2).get_by_role("cell").all_inner_texts()[:2] == ["spine.leaf1", "10.0.0.1"]
     assert table.locator("b").all_inner_texts() == ["40, slow"]
-    assert page.get_by_text("n2 multiplies 40 GFLOP/s, 60% below the middle of all").count() == 2
+    assert page.get_by_text("n2 multiplies 40 GFLOP/s, 60% below the median of all").count() == 2
     assert page.get_by_text("this launch on c/n0, c/n1, c/n2; others of its case on c/n0, c/n1").is_visible()
     assert page.evaluate(CONTRAST) == []
 

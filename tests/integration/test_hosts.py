@@ -143,7 +143,7 @@ def test_a_node_that_finds_no_way_to_the_supervisor_is_no_lost_node_and_says_wha
     told = on_hosts(tmp_path, [small("barred")], 2, SCALEPROOF_SSH=str(barred))
     [record] = records(tmp_path, told)
     assert record.failure is not None and record.failure.code == "preflight" and told["left"] == []
-    assert "start_failed: node node1: its agent found no way to the launch" in record.failure.message
+    assert "start_failed: node node1: its agent could not join the launch" in record.failure.message
     assert "10.77.0.1" in record.failure.message and "PermissionError" in record.failure.message
 
 

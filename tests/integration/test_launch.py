@@ -102,7 +102,7 @@ def test_finished_launches_are_not_run_again_unless_asked(tmp_path: Path) -> Non
     assert (second.skipped, second.launches, second.complete) == (2, [], True)
     assert finished(tmp_path) == before
     third = run_plan(plan[:1], tmp_path, size="ci", deadline_s=30, again=True)
-    assert third.done == 1 and before.items() < finished(tmp_path).items()
+    assert third.completed == 1 and before.items() < finished(tmp_path).items()
 
 
 def test_a_failed_launch_is_tried_again_and_both_records_stay(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_failed_launch_is_tried_again_and_both_records_stay(tmp_path: Path) ->
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, "raise", tmp_path / "faults")
         assert run_plan(launches([case]), results, size="ci", deadline_s=30).failed == 1
-    assert run_plan(launches([case]), results, size="ci", deadline_s=30).done == 1
+    assert run_plan(launches([case]), results, size="ci", deadline_s=30).completed == 1
     assert [record.status for record in Store(results).records(case.case_id)] == ["failed", "ok"]
 
 

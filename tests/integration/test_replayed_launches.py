@@ -119,7 +119,7 @@ def test_a_replayed_launch_is_emulated_loads_no_framework_and_keeps_its_profile(
     again = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
     keep_profile(tmp_path, batch=4, scale=2.0)
     anew = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
-    assert (again.skipped, again.done, anew.skipped, anew.done) == (1, 0, 0, 1)
+    assert (again.skipped, again.completed, anew.skipped, anew.completed) == (1, 0, 0, 1)
 
 
 def test_a_long_sleep_is_no_stall(tmp_path: Path) -> None:

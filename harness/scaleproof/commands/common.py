@@ -80,7 +80,7 @@ def nodes_of_run(options: argparse.Namespace) -> AllocatedNodes | None:
     if allocation is None:
         return None
     allocated = discover_nodes(allocation, options.results)
-    print(allocated.words, flush=True)
+    print(allocated.summary, flush=True)
     return allocated
 
 

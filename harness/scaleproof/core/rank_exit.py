@@ -1,4 +1,5 @@
-"""exit-N.json: how a rank's process ended. Its parent writes it; where that is gone, whoever watched its node does."""
+"""exit-N.json: how a rank's process ended. Its parent writes it; where the parent has ended, the process that watches
+its node does."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from scaleproof.core.atomic_write import write_json
 
 
 def exit_file(folder: Path, rank: int) -> Path:
-    """Of one rank of a launch."""
+    """The path of one rank's exit file in the launch's folder."""
     return folder / f"exit-{rank}.json"
 
 
 def write_missing_exits(folder: Path, ranks: Iterable[int], *, code: str, message: str, node: str) -> None:
-    """For ranks of a node that ended before their parent could write it: the failure code, and a message for people."""
+    """Write the exit files of ranks whose parent ended before it could. Code decides by `code` and `node`; the message
+    is for people."""
     for rank in ranks:
         file = exit_file(folder, rank)
         if not file.exists():

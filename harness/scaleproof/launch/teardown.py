@@ -1,5 +1,5 @@
-"""Ends whatever belongs to a launch, by the launch's id in each process's environment and in names of shared memory,
-and finds what a dead supervisor left."""
+"""Ends all processes of a launch and removes its files, by the launch's id in each process's environment and in names
+of shared memory; also of launches whose supervisor has died."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from scaleproof.fabric.netns import core_quota
 from scaleproof.launch.launchers.launcher_contract import SCRATCH, SHARED, node_scratch, scratch
 
 AGENT = "SCALEPROOF_AGENT"
-"""In the environment of what an agent started on its node: the launch and the node's number."""
+"""Environment variable of the processes that an agent started on its node: the launch and the node's number."""
 OWNER = "owner"
-"""File of an agent's scratch: the namespace of its processes' numbers."""
+"""File in an agent's scratch folder: the inode of its PID namespace."""
 _POLL_S = 0.01
 
 
 def processes(launch: str, node: int | None = None) -> list[int]:
-    """Living processes of a launch (zombies have no environment any more), of all of it or of one node's agent."""
+    """Living processes of a launch, of all nodes or of one node's agent. Zombies have no environment any more."""
     return _marked(f"{ENVIRONMENT}={launch}" if node is None else f"{AGENT}={launch}.{node}")
 
 
@@ -49,88 +49,91 @@ def shared_memory(launch: str) -> list[Path]:
 
 
 def end_processes(launch: str, grace_s: float | None, node: int | None = None) -> list[int]:
-    """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that were there. Reaps those
+    """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that it ended. Reaps those
     that this process adopted. `node`: see processes."""
     ended: dict[int, None] = {}
-    for number in (signal.SIGTERM, signal.SIGKILL) if grace_s is not None else (signal.SIGKILL,):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL) if grace_s is not None else (signal.SIGKILL,):
         for pid in sorted(processes(launch, node)):
             ended[pid] = None
-            _send(pid, number)
+            _send(pid, signal_number)
             _send(pid, signal.SIGCONT)
-        if _gone(list(ended), launch, grace_s if number == signal.SIGTERM and grace_s is not None else 5.0, node):
+        if _gone(
+            list(ended), launch, grace_s if signal_number == signal.SIGTERM and grace_s is not None else 5.0, node
+        ):
             break
     return list(ended)
 
 
 def clean(launch: str) -> list[str]:
-    """Remove its scratch, and everything that a launch or a launch inside it left outside their folders; returns the
-    latter in words."""
+    """Remove the scratch of a launch, and what the launch or a launch inside it left elsewhere; returns the latter as
+    names for people."""
     temporary = scratch(launch)
-    left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
-    left += [each for inner in temporary.glob(f"{SCRATCH}*") for each in clean(inner.name.removeprefix(SCRATCH))]
-    left += core_quota.remove(temporary.name)
+    leftovers = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
+    for inner in temporary.glob(f"{SCRATCH}*"):
+        leftovers += clean(inner.name.removeprefix(SCRATCH))
+    leftovers += core_quota.remove(temporary.name)
     shutil.rmtree(temporary, ignore_errors=True)
     for path in shared_memory(launch):
-        left.append(str(path))
+        leftovers.append(str(path))
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    return left
+    return leftovers
 
 
-def owned(scratch: Path) -> None:
-    """Say in an agent's scratch whose it is, so that `sweep` knows it again."""
-    (scratch / OWNER).write_text(_numbers())
+def mark_as_own(scratch: Path) -> None:
+    """Write into an agent's scratch in which PID namespace the agent runs, for `remove_abandoned_scratch`."""
+    (scratch / OWNER).write_text(_pid_namespace())
 
 
 def clean_node(launch: str, node: int, leave_s: float) -> list[str]:
-    """On a node of an allocation: kill what an agent started and has not ended by itself meanwhile, remove its scratch
-    and what else carries the launch's id; returns what no launch should leave. Parents, which are older, before their
-    ranks, so that they do not report an end that comes from here."""
+    """On a node of an allocation: wait `leave_s` for the processes of an agent to end, kill those that have not, and
+    remove its scratch and the launch's shared memory; returns what a launch should not have left. Processes are killed
+    in the order of their age: a parent before its ranks, so that it does not report their end."""
     until = time.monotonic() + leave_s
     while time.monotonic() < until and processes(launch, node):
         time.sleep(_POLL_S)
-    left = [f"process {pid}" for pid in end_processes(launch, None, node)]
+    leftovers = [f"process {pid}" for pid in end_processes(launch, None, node)]
     temporary = node_scratch(launch, node)
     shutil.rmtree(temporary, ignore_errors=True)
     with suppress(OSError):
         temporary.parent.rmdir()  # it stays while the supervisor or another agent of this machine needs it
     for path in shared_memory(launch):
         if path != temporary.parent:
-            left.append(str(path))
+            leftovers.append(str(path))
             path.unlink(missing_ok=True)
-    return left
+    return leftovers
 
 
-def sweep() -> None:
-    """Remove what agents left here that were killed: scratch without any process of its launch."""
+def remove_abandoned_scratch() -> None:
+    """Remove the scratch of agents that were killed: no process of their launch lives in this PID namespace."""
     for path in SHARED.glob(f"{SCRATCH}*/n*/{OWNER}"):
         launch, scratch = path.parents[1].name.removeprefix(SCRATCH), path.parent
         with suppress(OSError):
-            if path.read_text() == _numbers() and not processes(launch):
+            if path.read_text() == _pid_namespace() and not processes(launch):
                 shutil.rmtree(scratch, ignore_errors=True)
                 scratch.parent.rmdir()
 
 
-def _numbers() -> str:
+def _pid_namespace() -> str:
     return str(os.stat("/proc/self/ns/pid").st_ino)
 
 
 def clean_leftovers(staging: Path) -> list[str]:
-    """After a supervisor that died: end the processes of its unfinished launches and remove their folders. Call only
-    under the lock."""
-    left = []
+    """After a supervisor has died: end the processes of its unfinished launches and remove their folders. Call only
+    under the lock of the results."""
+    leftovers = []
     for folder in sorted(staging.iterdir()) if staging.exists() else []:
-        left += clean(folder.name)
+        leftovers += clean(folder.name)
         shutil.rmtree(folder, ignore_errors=True)
-        left.append(f"unfinished launch {folder.name}")
-    return left
+        leftovers.append(f"unfinished launch {folder.name}")
+    return leftovers
 
 
 def reap_session(session: int, within_s: float = 1.0) -> None:
-    """Reap the orphans of a launcher's session that this process has adopted, and those of sessions whose leader is
-    gone: MPICH's mpiexec makes one for each process that it starts."""
+    """Reap the orphans of a launcher's session that this process has adopted, and those of sessions whose leader has
+    ended: MPICH's mpiexec makes a session for each process that it starts."""
     until = time.monotonic() + within_s
     while [
         child for child in psutil.Process().children() if _orphan(child, session) and _still_child(child.pid)
@@ -150,9 +153,9 @@ def _session(pid: int) -> int | None:
         return None
 
 
-def _send(pid: int, number: int) -> None:
+def _send(pid: int, signal_number: int) -> None:
     try:
-        os.kill(pid, number)
+        os.kill(pid, signal_number)
     except (ProcessLookupError, PermissionError):
         return
 
@@ -170,7 +173,7 @@ def _gone(pids: list[int], launch: str, within_s: float, node: int | None) -> bo
 
 
 def _still_child(pid: int) -> bool:
-    """Whether a child of this process has not ended; one that has is reaped."""
+    """Whether a child of this process has not ended; a child that has ended is reaped."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:

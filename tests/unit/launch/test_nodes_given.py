@@ -108,9 +108,9 @@ def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
     [
         ("a:0", "'0' is no number of slots"),
         ("a:two", "'two' is no number of slots"),
-        ("a:1,,b", "has an empty place"),
+        ("a:1,,b", "has an empty entry"),
         ("", "names no host"),
-        ("a:1,b:1,a:2", "host 'a' stands there twice"),
+        ("a:1,b:1,a:2", "host 'a' is listed twice"),
         ("a;reboot:1", "is no host"),
         ("-oProxyCommand=x:1", "is no host"),
     ],

@@ -69,7 +69,7 @@ def test_a_node_is_named_when_its_links_are_slow_in_both_directions() -> None:
 
 def test_one_slow_link_is_named_by_both_of_its_ends() -> None:
     slow_parts = slow(sniff_of(*FOUR, rate={"b": figure(0.1e9)}))
-    assert [each.words for each in slow_parts] == ["b to c link 0.8 Gbit/s, 92% below the middle of all, 9.6 Gbit/s"]
+    assert [each.sentence for each in slow_parts] == ["b to c link 0.8 Gbit/s, 92% below the median of all, 9.6 Gbit/s"]
 
 
 def test_a_link_to_a_slow_node_is_not_named_separately() -> None:
@@ -86,7 +86,7 @@ def test_two_nodes_cannot_tell_which_is_slow() -> None:
 def test_the_check_names_the_node_and_says_what_to_do() -> None:
     result = check(sniff_of(*FOUR, multiplied={"d": figure(40e9)}))
     assert result.passed is True and result.message.startswith(
-        "d multiplies 40 GFLOP/s, 60% below the middle of all, 100 GFLOP/s; sniff test of 4 nodes: "
+        "d multiplies 40 GFLOP/s, 60% below the median of all, 100 GFLOP/s; sniff test of 4 nodes: "
     )
     assert result.advice == "look at d (other work, heat, memory, cable), or leave it out (sbatch --exclude=d)"
     assert (
@@ -104,26 +104,26 @@ def test_nodes_of_one_machine_take_turns_and_links_share_no_machine() -> None:
 
 
 def test_kept_figures_serve_for_an_hour_and_for_the_same_nodes(tmp_path: Path) -> None:
-    path = sniffing.kept_at(tmp_path, "c", "17", ["b", "a"])
-    assert path == sniffing.kept_at(tmp_path, "c", "17", ["a", "b"])
+    path = sniffing.sniff_file(tmp_path, "c", "17", ["b", "a"])
+    assert path == sniffing.sniff_file(tmp_path, "c", "17", ["a", "b"])
     assert (
         len(
             {
                 path,
                 *(
-                    sniffing.kept_at(tmp_path, *other)
+                    sniffing.sniff_file(tmp_path, *other)
                     for other in (("c", "18", ["a", "b"]), ("d", "17", ["a", "b"]), ("c", "17", ["a", "x"]))
                 ),
             }
         )
         == 4
     )
-    assert sniffing.young(path) is None
+    assert sniffing.read_recent(path) is None
     for minutes, serves in ((59, True), (61, False), (-5, False)):
         write_form(path, sniff_of("a", "b", taken_at=(datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()))
-        assert (sniffing.young(path) is not None) is serves
+        assert (sniffing.read_recent(path) is not None) is serves
     path.write_text("{}")
-    assert sniffing.young(path) is None
+    assert sniffing.read_recent(path) is None
 
 
 def test_the_table_of_nodes_shows_places_figures_and_what_is_slow() -> None:

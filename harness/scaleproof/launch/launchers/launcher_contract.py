@@ -9,36 +9,36 @@ from typing import Protocol
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 
 SHARED = Path("/dev/shm")
-"""Where a launch may leave named things; the names carry its id."""
+"""Folder of a launch's shared memory and scratch; all names in it contain the launch's id."""
 
 
 class Launcher(Protocol):
-    """Says what to start; the supervisor starts, watches and ends it."""
+    """Gives the command that the supervisor starts, watches and ends."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """The command that starts all ranks of the launch and ends when they have ended."""
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """Variables on top of those that every launch gets."""
+        """Environment variables besides those that every launch has."""
 
 
 SCRATCH = "scaleproof-"
-"""How the name of a launch's scratch begins; the launch's id follows."""
+"""Prefix of the name of a launch's scratch folder; the launch's id follows."""
 
 
 def scratch(launch: str) -> Path:
-    """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or
-    by the next run. A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes. A launch
-    inside a rank of another has its own inside that one's."""
+    """Folder of the temporary files of a launch's processes and their libraries; made before and removed after the
+    launch, or by the next run. Its path is short, since Open MPI makes sockets in it, whose paths are limited to 107
+    bytes. A launch inside a rank of another launch has its scratch inside the outer one."""
     outer = os.environ.get(ENVIRONMENT, launch)
     return SHARED / f"{SCRATCH}{outer}" / (f"{SCRATCH}{launch}" if outer != launch else "")
 
 
 def node_scratch(launch: str, node: int) -> Path:
-    """The same on a node of an allocation; nodes may be one machine."""
+    """The scratch folder on a node of an allocation; several nodes may be one machine."""
     return SHARED / f"{SCRATCH}{launch}" / f"n{node}"
 
 
 def ranks_of(node: int, nodes: int, ranks: int) -> list[int]:
-    """Rank r stands on node r * nodes // ranks."""
+    """The ranks of a node: rank r runs on node r * nodes // ranks."""
     return [rank for rank in range(ranks) if rank * nodes // ranks == node]

@@ -18,7 +18,7 @@ class Local:
         return [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--creator", str(os.getpid())]
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """Nothing of its own."""
+        """No further variables."""
         return {}
 
 

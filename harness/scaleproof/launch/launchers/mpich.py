@@ -1,4 +1,4 @@
-"""Ranks started by MPICH's mpiexec, in the environment that has it, one parent process each."""
+"""Ranks started by MPICH's mpiexec, in the Python environment that has MPICH, with one parent process per rank."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.launch.launchers.mpirun import REACH
+from scaleproof.launch.launchers.mpirun import NODE_SHELL
 from scaleproof.spec.plugins import LauncherPlugin
 from scaleproof.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home, why_not
 
 EXTRA = "HYDRA_LAUNCHER_EXTRA_ARGS"
-"""What mpiexec puts between the remote shell and the host."""
+"""Environment variable: arguments that mpiexec inserts between the remote shell and the host."""
 
 
 def options(ranks: int) -> list[str]:
-    """What mpiexec is told: that many ranks on this machine, not bound to cores."""
-    # Inside a batch job it would otherwise start them by the job's own means.
+    """Options of mpiexec for so many ranks on this machine, not bound to cores."""
+    # Without `fork` mpiexec would start them by srun or the like inside a batch job.
     return ["-launcher", "fork", "-rmk", "user", "-hosts", "localhost", "-bind-to", "none", "-n", str(ranks)]
 
 
 def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over an interface; `started` says by what
-    a node is reached."""
-    # It calls this Python with ssh's -x, which for Python concerns the first line of a file only, then with the words
-    # of EXTRA.
-    reach = ["-launcher", "ssh", "-launcher-exec", sys.executable, "-rmk", "user", "-iface", interface]
-    places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
-    # Without -genvnone every node's processes would get the first node's variables in place of their own.
-    return [*reach, "-hosts", places, "-genvnone", "-bind-to", "none", "-n", str(sum(hosts.values()))]
+    """Options of mpiexec for several nodes over an interface; `hosts`: host to its number of ranks. The `agent` of
+    `started` is the remote shell between the nodes."""
+    # mpiexec calls this Python as if it were ssh: with ssh's option -x, which Python applies to the first line of a
+    # file only, and with the arguments of EXTRA.
+    remote_shell = ["-launcher", "ssh", "-launcher-exec", sys.executable, "-rmk", "user", "-iface", interface]
+    ranks_of_hosts = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
+    # Without -genvnone the processes of every node would get the first node's variables instead of their own.
+    return [*remote_shell, "-hosts", ranks_of_hosts, "-genvnone", "-bind-to", "none", "-n", str(sum(hosts.values()))]
 
 
-def started(options: list[str], words: list[str], agent: str = "") -> list[str]:
-    """mpiexec, and what each of its processes runs. `agent`: a module of ours that runs a command line on another node.
-    A batch job may have words for its own remote shell in EXTRA."""
-    return ["env", f"{EXTRA}={f'-m {agent}' if agent else ''}", str(home() / "bin" / "mpiexec"), *options, *words]
+def started(options: list[str], command: list[str], agent: str = "") -> list[str]:
+    """The command line of mpiexec; each of its processes runs `command`. `agent`: a module of the harness that runs a
+    command line on another node. EXTRA is always set: in a batch job it may hold arguments of another remote shell."""
+    return ["env", f"{EXTRA}={f'-m {agent}' if agent else ''}", str(home() / "bin" / "mpiexec"), *options, *command]
 
 
 def parent(folder: Path | str) -> list[str]:
-    """What starts one rank, in the Python beside mpiexec. A folder's name that begins with $ is a variable, which
-    differs between nodes."""
-    words = [str(home() / "bin" / "python"), "-m", "scaleproof.rank.fork_ranks", str(folder), "--rank-from", STARTED]
-    return ["/bin/sh", "-c", " ".join(["exec", *words, "--attended"])] if isinstance(folder, str) else words
+    """The command that starts one rank, in the Python beside mpiexec. A `folder` that begins with $ is a variable,
+    whose value differs between nodes."""
+    command = [str(home() / "bin" / "python"), "-m", "scaleproof.rank.fork_ranks", str(folder), "--rank-from", STARTED]
+    return ["/bin/sh", "-c", " ".join(["exec", *command, "--attended"])] if isinstance(folder, str) else command
 
 
 class Mpich:
     """`mpiexec` of the environment with MPICH."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """mpiexec tied to the supervisor's life; each of its processes forks the rank whose number it got."""
+        """mpiexec, which ends with the supervisor; each of its processes forks the rank with its MPI rank."""
         return [
             sys.executable,
             "-m",
@@ -60,11 +60,11 @@ class Mpich:
         ]
 
     def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
-        """What the first of several nodes runs: it starts the ranks of all of them."""
-        return started(options_over(hosts, interface), parent(folder), REACH)
+        """The command that the first of several nodes runs; it starts the ranks of all nodes."""
+        return started(options_over(hosts, interface), parent(folder), NODE_SHELL)
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """The path of the bytes."""
+        """The variables that choose the path of the bytes."""
         case = launch_spec.parsed_case
         return (
             between_nodes(case.interface)

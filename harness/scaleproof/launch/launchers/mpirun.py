@@ -1,4 +1,4 @@
-"""Ranks started by Open MPI's mpirun, one parent process each."""
+"""Ranks started by Open MPI's mpirun, with one parent process per rank."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from scaleproof.spec.plugins import LauncherPlugin
 
 
 def options(ranks: int, folder: Path) -> list[str]:
-    """Options of mpirun: so many ranks, not bound to cores, over shared memory whose backing files lie in `folder`."""
-    # Without the tcp module no rank listens on any port; shared memory is what one machine uses anyway.
+    """Options of mpirun for so many ranks on this machine, not bound to cores, over shared memory whose backing files
+    lie in `folder`."""
+    # Without the tcp module no rank listens on a port; on one machine Open MPI uses shared memory anyway.
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "btl_sm_backing_directory", str(folder)]
     return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]
 
 
-REACH = "scaleproof.fabric.netns.node_shell"
-"""Module of ours that stands for the remote shell between nodes of one coordinator."""
+NODE_SHELL = "scaleproof.fabric.netns.node_shell"
+"""Module of the harness in place of the remote shell between nodes of one coordinator."""
 
 
-def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; module `agent`
-    stands for the remote shell."""
-    daemons = {
+def options_over(hosts: Mapping[str, int], interface: str, agent: str = NODE_SHELL) -> list[str]:
+    """Options of mpirun for several nodes over TCP on an interface. `hosts`: host to its number of ranks; `agent`: the
+    module that is used as remote shell."""
+    daemon_parameters = {
         "plm": "ssh",
         "plm_ssh_agent": f"{sys.executable} -m {agent}",
         "plm_ssh_no_tree_spawn": "1",
         "prte_if_include": interface,
     }
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", interface]
-    places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
-    told = [word for name, value in daemons.items() for word in ("--prtemca", name, value)]
-    return ["-n", str(sum(hosts.values())), "--host", places, "--bind-to", "none", *told, *path]
+    ranks_of_hosts = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
+    of_daemons = [argument for name, value in daemon_parameters.items() for argument in ("--prtemca", name, value)]
+    return ["-n", str(sum(hosts.values())), "--host", ranks_of_hosts, "--bind-to", "none", *of_daemons, *path]
 
 
 def started(options: list[str], folder: Path | str) -> list[str]:
-    """mpirun, and what each of its processes runs. A folder's name that begins with $ is a variable, which differs
-    between nodes."""
+    """The command line of mpirun with the command that starts one rank. A `folder` that begins with $ is a variable,
+    whose value differs between nodes."""
     program = Path(sys.executable).parent / "mpirun"
     parent = [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
     if isinstance(folder, str):
@@ -53,7 +54,7 @@ class Mpirun:
     """`mpirun` of this Python's environment. Its session and backing files lie in the scratch of the launch."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
+        """mpirun, which ends with the supervisor; each of its processes forks the rank with its MPI rank."""
         return [
             sys.executable,
             "-m",
@@ -63,7 +64,7 @@ class Mpirun:
         ]
 
     def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
-        """What the first of several nodes runs: it starts the ranks of all of them."""
+        """The command that the first of several nodes runs; it starts the ranks of all nodes."""
         return started(options_over(hosts, interface), folder)
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
@@ -72,15 +73,15 @@ class Mpirun:
 
 
 def mpirun_problem() -> str:
-    """Why the mpirun beside this Python does not do, or nothing; no other one is taken."""
+    """Why the mpirun beside this Python cannot be used; empty when it can. No other mpirun is used."""
     program = Path(sys.executable).parent / "mpirun"
     if not program.exists():
         return f"no mpirun beside {sys.executable}"
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    first_line = ((done.stdout + done.stderr).strip().splitlines() or [""])[0]
-    if done.returncode == 0 and "Open MPI" in first_line:
+    completed = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    first_line = ((completed.stdout + completed.stderr).strip().splitlines() or [""])[0]
+    if completed.returncode == 0 and "Open MPI" in first_line:
         return ""
-    return f"mpirun --version ended with {done.returncode}: {first_line[:80]}"
+    return f"mpirun --version ended with {completed.returncode}: {first_line[:80]}"
 
 
 PLUGIN = LauncherPlugin(

@@ -1,4 +1,4 @@
-"""Ranks started by torchrun, one parent process each: the command of one node."""
+"""Ranks started by torchrun, with one parent process per rank: the command of one node."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def torchrun(
     rendezvous: str,
     worker: Sequence[str],
 ) -> list[str]:
-    """`ranks` and `addresses` of all nodes, `port` of the first one on which torchrun's processes meet: at a place that
-    is told to each (`static`), or by the elastic rendezvous of `c10d`, which numbers nodes as they come. `worker`:
-    module and arguments. Nothing is restarted: the supervisor sees to that."""
+    """`ranks` and `addresses`: of all nodes; `port`: of the first node, where torchrun's processes meet. `rendezvous`:
+    `static`, or the elastic `c10d`, which numbers nodes in the order in which they join. `worker`: module and
+    arguments. torchrun restarts no rank: failures are the supervisor's task."""
     program = Path(sys.executable).parent / "torchrun"
-    words = [
+    command = [
         str(program),
         f"--nnodes={len(ranks)}",
         f"--nproc-per-node={len(ranks[node])}",
@@ -30,8 +30,8 @@ def torchrun(
         f"--local-addr={addresses[node]}",
     ]
     if rendezvous == STATIC:
-        words += [f"--node-rank={node}", f"--master-addr={addresses[0]}", f"--master-port={port}"]
+        command += [f"--node-rank={node}", f"--master-addr={addresses[0]}", f"--master-port={port}"]
     else:
-        words += [f"--rdzv-backend={rendezvous}", f"--rdzv-endpoint={addresses[0]}:{port}", f"--rdzv-id={launch}"]
-        words += [f"--rdzv-conf=is_host={int(node == 0)}"]
-    return [*words, "-m", *worker]
+        command += [f"--rdzv-backend={rendezvous}", f"--rdzv-endpoint={addresses[0]}:{port}", f"--rdzv-id={launch}"]
+        command += [f"--rdzv-conf=is_host={int(node == 0)}"]
+    return [*command, "-m", *worker]

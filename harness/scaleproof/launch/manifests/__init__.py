@@ -1,5 +1,5 @@
-"""A launch over several nodes as one object for Kubernetes: an MPIJob or a PyTorchJob, rendered from the templates
-beside this file."""
+"""Renders a run over several nodes as one object for Kubernetes, an MPIJob or a PyTorchJob, from the templates in this
+folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from scaleproof.spec.request import RequestForm
 from scaleproof.spec.suite import Suite
 
 KINDS = {"mpijob": "mpirun", "pytorchjob": "torchrun"}
-"""Each kind with the launcher that suits it."""
+"""Kind of object to the launcher of its ranks."""
 LONGEST_NAME = 40
-"""Characters: operators add words to it, and a pod's name has at most 63."""
+"""Characters: operators append to the name, and a pod's name has at most 63."""
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*$")
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
@@ -31,15 +31,16 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ManifestOptions:
-    """Options of the command; all else follows from the experiment."""
+    """Options of the command; the rest follows from the experiment."""
 
     kind: str
     image: str
     namespace: str = "default"
     name: str = ""
     nodes: int | None = None
-    """None: as many as the experiment asks for, as of `gpus`, those of each pod."""
+    """Number of pods; None: as the experiment requests."""
     gpus: int | None = None
+    """GPUs of each pod; None: as the experiment requests."""
     claim: str = "scaleproof"
     """Volume claim that keeps the records."""
     secret: str = "scaleproof-ssh"
@@ -47,8 +48,8 @@ class ManifestOptions:
 
 
 def render(suite: Suite, experiment: str, size: str, options: ManifestOptions) -> str:
-    """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over
-    nodes."""
+    """The object as YAML. SpecError for names and numbers that Kubernetes would refuse, and for an experiment that does
+    not run over nodes."""
     chosen = suite.experiment(experiment).size(size)
     cases = [case for case in chosen.cases if case.plugin("fabric").evidence == "measured"]
     if not cases:
@@ -59,9 +60,24 @@ def render(suite: Suite, experiment: str, size: str, options: ManifestOptions) -
         )
     name = options.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
     _check(options, name, chosen.allocation.constraint)
-    asked = replace(
+    request = replace(
         chosen, allocation=RequestForm(nodes=options.nodes, gpus=options.gpus).over(chosen.allocation)
     ).request
+    run = ["scaleproof", "run", suite.name, experiment, "--size", size, "--results", "/results"]
+    run += ["--launcher", KINDS[options.kind], "--hosts"]
+    return _template(options.kind).render(
+        name=name,
+        options=options,
+        title=f"{suite.name} {experiment} at size {size}",
+        run=shlex.join(run),
+        request=request,
+        hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(request.nodes - 1))],
+        cores=request.tasks_per_node * request.cpus_per_task,
+        memory_gib=_memory_gib(cases),
+    )
+
+
+def _template(kind: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -69,33 +85,11 @@ def render(suite: Suite, experiment: str, size: str, options: ManifestOptions) -
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    run = [
-        "scaleproof",
-        "run",
-        suite.name,
-        experiment,
-        "--size",
-        size,
-        "--results",
-        "/results",
-        "--launcher",
-        KINDS[options.kind],
-        "--hosts",
-    ]
-    return environment.get_template(f"{options.kind}.yaml.j2").render(
-        name=name,
-        options=options,
-        title=f"{suite.name} {experiment} at size {size}",
-        run=shlex.join(run),
-        asked=asked,
-        hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(asked.nodes - 1))],
-        cores=asked.tasks_per_node * asked.cpus_per_task,
-        memory_gib=_memory_gib(cases),
-    )
+    return environment.get_template(f"{kind}.yaml.j2")
 
 
 def _memory_gib(cases: Sequence[AnyCase]) -> int:
-    """Enough for all ranks of the largest case in one pod, and for as much again in /dev/shm."""
+    """Memory of all ranks of the largest case in one pod, and as much again for /dev/shm."""
     return 2 * ceil(max(estimate(case, {}).nbytes for case in cases) / GIB)
 
 
@@ -113,7 +107,7 @@ def _check(options: ManifestOptions, name: str, kind: str | None) -> None:
             )
     if len(name) > LONGEST_NAME:
         raise SpecError(
-            f"--name {name!r} has {len(name)} characters; operators add words to it, so that it may have {LONGEST_NAME}"
+            f"--name {name!r} has {len(name)} characters; operators append to it, so that it may have {LONGEST_NAME}"
         )
     if not _IMAGE.match(options.image):
         raise SpecError(

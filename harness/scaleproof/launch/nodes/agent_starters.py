@@ -1,4 +1,4 @@
-"""The programs by which the coordinator starts an agent on each node: one srun for all, or a remote shell for each."""
+"""The programs that start an agent on each node for the coordinator: one srun for all, or a remote shell for each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.node_state import LaunchNodes, NodeState
 
 ENDED_S = 1.0
-"""After such a program has ended: time for the last messages of the agents that it started."""
+"""Time after the end of such a program for the last messages of its agents."""
 
 
 class AgentStarters:
-    """They end when their agents do, well or not, and also when the connection to a node is gone."""
+    """The running programs. Each ends with its agents, and also when its connection to a node is lost."""
 
     def __init__(self, nodes: LaunchNodes) -> None:
         self.nodes = nodes
@@ -29,8 +29,8 @@ class AgentStarters:
         self._ended_at: dict[int, float] = {}
 
     def start(self, plan: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-        """Start all and write the header, one line of JSON, to their inputs. Agents live no longer than this process,
-        which holds the other ends."""
+        """Start all programs and write the header, one line of JSON, to their standard inputs. This process keeps the
+        inputs open: agents end with it."""
         header = json.dumps({**plan["header"], **fields, "environment": carried(os.environ)}).encode() + b"\n"
         for index, (command, numbers) in enumerate(plan["starters"]):
             process = subprocess.Popen(
@@ -40,12 +40,12 @@ class AgentStarters:
             for number in numbers:
                 self.nodes.states[number].starter = index
             assert process.stdin is not None
-            with suppress(BrokenPipeError):  # it has ended; `check` sees that
+            with suppress(BrokenPipeError):  # it has ended; `check` notices it
                 process.stdin.write(header)
                 process.stdin.flush()
 
     def check(self, now: float) -> None:
-        """Report nodes whose starting program has ended while they still ran."""
+        """Report the nodes that still ran when the program that started their agents ended."""
         for index, process in enumerate(self._processes):
             if process.poll() is None or now - self._ended_at.setdefault(index, now) <= ENDED_S:
                 continue
@@ -61,7 +61,7 @@ class AgentStarters:
                 self._ended(running, f"{program} ended with code {process.returncode}")
 
     def end(self, until: float) -> None:
-        """Wait for all until a time of the monotonic clock, then kill what is left."""
+        """Wait for all programs until a time of the monotonic clock, then kill those that still run."""
         for process in self._processes:
             if process.stdin is not None:
                 process.stdin.close()
@@ -73,15 +73,15 @@ class AgentStarters:
                 process.wait()
 
     def _unable(self, nodes: list[NodeState]) -> None:
-        """Agents ran and found no way here; the launch's log has what they wrote to their standard error."""
+        """Agents ran and could not join the launch; the launch's log has what they wrote to their standard error."""
         reasons = failed_agents(self._log())
         for node in nodes:
-            reason = reasons.get(node.number) or "its agent found no way to the launch; launcher.log says why"
+            reason = reasons.get(node.number) or "its agent could not join the launch; launcher.log says why"
             self.nodes.lose(node, "start_failed", reason)
 
     def _ended(self, nodes: list[NodeState], how: str) -> None:
-        """All of these nodes answered discovery. One step of Slurm starts on all of its nodes or on none: Slurm knows
-        which of them are down."""
+        """Report nodes whose program ended. All of them answered discovery; a step of Slurm starts on all of its nodes
+        or on none, and Slurm knows which nodes are down."""
         names = [node.name for node in nodes]
         down = set(names) if len(names) == 1 else {*slurm.down(names), *slurm.unreached(self._log())}
         for node in nodes:

@@ -1,4 +1,5 @@
-"""The nodes of an allocation as they answered: which of them a case takes, and what stands in its record about them."""
+"""The nodes of an allocation that answered discovery: on which of them a case runs, and what its record says about
+them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class NodePlacement:
 
     @property
     def streamed(self) -> bool:
-        """Whether files are sent over the network: for all nodes of a launch, or for none."""
+        """Whether files are sent over the network: for all nodes of a launch, or for none of them."""
         return not all(node.answer.shared for node in self.nodes)
 
     @property
@@ -55,30 +56,30 @@ class NodePlacement:
 
     @property
     def evidence(self) -> Evidence:
-        """Nodes of which several are one machine emulate a network."""
+        """`emulated` where several nodes are one machine."""
         return "measured" if len({node.answer.boot for node in self.nodes}) == len(self.nodes) else "emulated"
 
     @property
     def cores(self) -> int:
-        """Of all machines below the nodes."""
+        """Number of cores of all machines that the nodes are on."""
         return sum(map(len, self._cores().values()))
 
     def oversubscribed(self, threads: int) -> bool:
-        """Whether some machine has more ranks times threads than cores."""
+        """Whether a machine has more ranks times threads than cores."""
         threads_on, cores = dict[str, int](), self._cores()
         for node, ranks in zip(self.nodes, self.ranks, strict=True):
             threads_on[node.answer.boot] = threads_on.get(node.answer.boot, 0) + len(ranks) * threads
         return any(threads_on[boot] > len(cores[boot]) for boot in threads_on)
 
     def _cores(self) -> dict[str, set[int]]:
-        """By boot: nodes of one boot share the cores of one machine."""
+        """Cores by boot id: nodes with the same boot id share the cores of one machine."""
         cores = dict[str, set[int]]()
         for node in self.nodes:
             cores[node.answer.boot] = cores.get(node.answer.boot, set()) | set(node.answer.cores)
         return cores
 
     def as_record(self) -> Placement:
-        """For the record."""
+        """The record's form of this placement."""
         nodes = [
             PlacedNode(
                 name=node.name,
@@ -105,24 +106,24 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedNodes:
-    """All nodes that a run has. `lost`: names of nodes that were lost since; no other nodes take their places."""
+    """All nodes of a run. `lost`: names of nodes that were lost since; no other nodes replace them."""
 
     allocation: Allocation
     nodes: tuple[Node, ...]
     interface: str
-    """The allocation's, used for cases whose interface is loopback."""
+    """The interface of the allocation, used for cases whose interface is loopback."""
     lost: frozenset[str] = field(default=frozenset())
 
     @property
     def machine(self) -> str:
-        """An id of this number of nodes of these kinds on this cluster, so that a job that is started again on others
-        like them continues its plan."""
+        """An id of the cluster and the number and kinds of nodes, so that a job that is started again on other nodes of
+        the same kinds continues its plan."""
         kinds = sorted(node.answer.machine for node in self.nodes)
         return hashlib.sha256("/".join([self.allocation.cluster, *kinds, str(len(kinds))]).encode()).hexdigest()[:12]
 
     @property
-    def words(self) -> str:
-        """For people."""
+    def summary(self) -> str:
+        """One line for people."""
         allocation, count = self.allocation, len(self.nodes)
         in_job = allocation.kind == "slurm" and allocation.job is not None
         job = f"Slurm job {allocation.job.id} on {allocation.cluster}" if in_job and allocation.job else "a host list"
@@ -133,7 +134,7 @@ class AllocatedNodes:
         return f"{count} nodes{machines} of {job}, by {allocation.launcher} over {self.interface}, {files}: {names}"
 
     def without(self, name: str) -> AllocatedNodes:
-        """After a node was lost."""
+        """These nodes after the loss of the named one."""
         return replace(self, lost=self.lost | {name})
 
     @property
@@ -142,7 +143,7 @@ class AllocatedNodes:
         return f"node_lost: {', '.join(sorted(self.lost))} of {len(self.nodes)} nodes"
 
     def waits(self, case: AnyCase) -> bool:
-        """Whether a case has to wait since a node is lost: with all nodes there would be room for it."""
+        """Whether a case has to wait because a node is lost: with all nodes there would be room for it."""
         return (
             bool(self.lost)
             and _on_nodes(case)
@@ -151,8 +152,8 @@ class AllocatedNodes:
         )
 
     def placement_for(self, case: AnyCase) -> NodePlacement | Obstacle:
-        """Where a case runs, or why it cannot. The number of nodes is always the same, so that its launches are alike:
-        as many as the case has ranks, at most all; one for a transport that works inside one machine only."""
+        """Where a case runs, or why it cannot. All launches of a case get the same number of nodes: as many as it has
+        ranks, at most all; one for a transport that works inside one machine only."""
         on_one = case.transport is not None and case.plugin("transport").one_node
         count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
@@ -184,18 +185,18 @@ class AllocatedNodes:
 
 
 def placement_for(case: AnyCase, allocated: AllocatedNodes | None) -> NodePlacement | None:
-    """Where a case runs on an allocation; None: not on one."""
+    """Where a case runs on an allocation; None: it does not run on one."""
     placement = allocated.placement_for(case) if allocated is not None and _on_nodes(case) else None
     return placement if isinstance(placement, NodePlacement) else None
 
 
 def machine_of(case: AnyCase, allocated: AllocatedNodes | None) -> str:
-    """Which machine a case's records name: the allocation's nodes where it runs on them, else this one."""
+    """The machine id in a case's records: the allocation's where the case runs on its nodes, else this machine's."""
     return allocated.machine if allocated is not None and _on_nodes(case) else machine_id()
 
 
 def has_room(case: AnyCase, allocated: AllocatedNodes | None) -> bool:
-    """Whether the nodes that are left have room for a case."""
+    """Whether the remaining nodes have room for a case."""
     return allocated is None or not _on_nodes(case) or isinstance(allocated.placement_for(case), NodePlacement)
 
 
@@ -205,13 +206,13 @@ def _on_nodes(case: AnyCase) -> bool:
 
 
 def lost_node(record: Record) -> str:
-    """The node whose loss ended a launch; empty where none did."""
+    """The node whose loss ended a launch; empty: no node was lost."""
     failure = record.failure
     return failure.node if failure is not None and failure.code == "node_lost" else ""
 
 
 def taken_away(record: Record, allocated: AllocatedNodes | None) -> str:
-    """Why no launch can follow one that failed: Slurm is ending the job. Empty where it is not."""
+    """Why no launch can follow after a failed one: Slurm is ending the job. Empty where it is not."""
     job = allocated.allocation.job if allocated is not None else None
     state = slurm.ending_state(job.id) if job is not None and record.failure is not None else ""
     return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
@@ -223,7 +224,7 @@ def node_fields(placement: NodePlacement | None) -> dict[str, Any]:
 
 
 def discover_nodes(allocation: Allocation, results: Path) -> AllocatedNodes:
-    """Ask every node for its facts; SpecError when one does not answer, or they have no interface in common."""
+    """Request the facts of every node; SpecError when one does not answer, or they have no interface in common."""
     answers = discover(allocation, results)
     nodes = [
         Node(host.name, host.slots or len(answer.cores), host.switch, answer)
@@ -245,8 +246,8 @@ def _interface(option: str, nodes: Sequence[Node]) -> str:
         )
     for node in nodes:
         if chosen not in node.answer.interfaces:
-            known = ", ".join(f"{name} {address}" for name, address in node.answer.interfaces.items())
-            raise SpecError(f"node {node.name} has no interface {chosen!r} with an IPv4 address; it has {known}")
+            interfaces = ", ".join(f"{name} {address}" for name, address in node.answer.interfaces.items())
+            raise SpecError(f"node {node.name} has no interface {chosen!r} with an IPv4 address; it has {interfaces}")
     addresses = [node.answer.interfaces[chosen] for node in nodes]
     shared = [node.answer.boot for node in nodes if addresses.count(node.answer.interfaces[chosen]) > 1]
     if len(set(shared)) > 1:
@@ -258,7 +259,7 @@ def _interface(option: str, nodes: Sequence[Node]) -> str:
 
 
 def address_towards(address: str) -> str:
-    """The own address on the way to another; no packet is sent."""
+    """This machine's address on the route to another address; no packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))
         return str(probe.getsockname()[0])

@@ -32,7 +32,7 @@ FILE, LEFT = "nodes.json", "left.json"
 START_S = 60.0
 """How long an agent may take from its start to its connection."""
 LEAVE_S = 8.0
-"""How long agents may take to end what runs on their nodes."""
+"""How long agents may take to end the processes of their nodes."""
 POLL_S = 0.05
 
 
@@ -50,10 +50,11 @@ class Coordinator:
         self.starters = AgentStarters(self.nodes)
         self._leftovers: list[str] = []
         self._port = 0
-        """Of the first node, for torchrun."""
+        """Port of the first node, for torchrun."""
 
     def run(self) -> int:
-        """Until all nodes have ended, one is lost, or the supervisor ends the launch; returns the worst exit code."""
+        """Serve until all nodes have ended, a node is lost, or the supervisor ends the launch; returns the worst exit
+        code."""
         spec = read_launch_spec(self.folder)
         with socket.create_server((self.plan["address"], 0), backlog=len(self.nodes.states) + 8) as listener:
             threading.Thread(target=self._accept, args=(listener, spec), daemon=True).start()
@@ -85,14 +86,11 @@ class Coordinator:
     def _lose_unconnected(self) -> None:
         for node in self.nodes.states:
             if node.link is None and not node.over:
-                how = (
-                    f"its agent did not connect within {START_S:g} s; "
-                    f"does a firewall bar the way to {self.plan['address']}?"
-                )
+                how = f"its agent did not connect within {START_S:g} s; does a firewall block {self.plan['address']}?"
                 self.nodes.lose(node, "start_failed", how)
 
     def _accept(self, listener: socket.socket, spec: LaunchSpec) -> None:
-        """In a thread: agents that prove that they know the token, each once."""
+        """In a thread: accept connections, and serve each in a thread."""
         while True:
             try:
                 connection = listener.accept()[0]
@@ -101,10 +99,10 @@ class Coordinator:
             threading.Thread(target=self._serve, args=(connection, spec), daemon=True).start()
 
     def _serve(self, connection: socket.socket, spec: LaunchSpec) -> None:
-        """In a thread: one agent, from its connection to its goodbye."""
+        """In a thread: serve one agent from its connection to its goodbye, if it proves that it knows the token."""
         try:
             number = answer(connection, spec.token, spec.launch)
-        except (OSError, Refused):  # a stranger
+        except (OSError, Refused):  # not an agent of this launch
             connection.close()
             return
         with self.nodes.lock:
@@ -134,7 +132,7 @@ class Coordinator:
                     send_file(link, name, file.read)
 
     def _handle(self, node: NodeState, link: Link, message: dict[str, Any], body: bytes) -> None:
-        """One message of an agent."""
+        """Handle one message of an agent."""
         kind = message["kind"]
         if kind == "clock":
             link.send("clock", now=time.monotonic_ns())
@@ -156,7 +154,7 @@ class Coordinator:
             self._goodbye(node, message)
 
     def _ready(self, node: NodeState, port: int) -> None:
-        """Ranks begin together, once all nodes are ready."""
+        """Ranks start together, once all nodes are ready."""
         with self.nodes.lock:
             node.ready = True
             self._port = port if node.number == 0 else self._port
@@ -165,7 +163,7 @@ class Coordinator:
             self.nodes.send("go", port=self._port)
 
     def _file(self, node: NodeState, message: dict[str, Any], body: bytes) -> None:
-        """Keys are for the ranks of all nodes."""
+        """Write a file of a node; keys go to all other nodes too, since all ranks read them."""
         with self.nodes.lock:
             name = node.files.write(message, body)
         if name and is_key(name):
@@ -180,7 +178,7 @@ class Coordinator:
         node.over = True
 
     def _forward_command(self, node: NodeState, link: Link, message: dict[str, Any]) -> None:
-        """A remote command, to the agent of the node that it names."""
+        """Send a remote command to the agent of the node that it names."""
         connected = (other for other in self.nodes.states if other.link is not None)
         target = next((other for other in connected if plain(other.name) == message["host"]), None)
         if target is not None and target.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
@@ -193,18 +191,19 @@ class Coordinator:
     def _forward_exit_code(self, message: dict[str, Any]) -> None:
         requester = self.nodes.states[int(message["requester"])].link
         if requester is not None:
-            with suppress(LinkLost):  # the thread that receives from it reports that
+            with suppress(LinkLost):  # the thread that receives from the requester reports it
                 requester.send("command_done", number=int(message["number"]), code=int(message["code"]))
 
     def _end(self) -> None:
-        """Agents end what is left on their nodes and say goodbye; the programs that started them end then."""
+        """Have the agents end the processes of their nodes and send their goodbyes; then the programs that started them
+        end."""
         self.nodes.ending.set()
         self.nodes.send("end")
         until = time.monotonic() + LEAVE_S
         while time.monotonic() < until and not self.nodes.all_left():
             time.sleep(0.01)
         if any(node.exit_code is None for node in self.nodes.states):
-            until = time.monotonic() + ENDED_S  # a program that reaches for a node that is gone would only wait
+            until = time.monotonic() + ENDED_S  # a program whose node is lost would only wait
         self.starters.end(until)
 
 

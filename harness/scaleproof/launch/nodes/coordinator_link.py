@@ -1,5 +1,5 @@
-"""The connection between a launch's coordinator and the agent of a node: each proves that it knows the launch's token,
-then messages of JSON and raw bytes."""
+"""The connection between a launch's coordinator and the agent of a node. Each side proves that it knows the launch's
+token; then both exchange messages of JSON and raw bytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 UNABLE = 3
-"""Exit code of an agent that could not connect to its coordinator and wrote the reason to its standard error; a remote
-shell that does not reach its host ends with 255."""
+"""Exit code of an agent that could not connect to its coordinator and wrote the reason to its standard error. (A remote
+shell that cannot reach its host ends with 255.)"""
 BEAT_S, LOST_S = 1.0, 10.0
-"""How often both sides send a sign of life, and how long a side may be silent. Less than a rank may be silent
-(launch/watch/failure_signs.py): a node that is gone is the reason for its silent ranks."""
+"""How often both sides send a beat, and how long a side may be silent: less than a rank may be (SILENT_S), since a lost
+node is the reason for its silent ranks."""
 FAILED_AGENT = "scaleproof-agent "
-"""Begins the line in which an agent that has no connection says why, on its standard error: JSON with `node`, its
+"""Prefix of the line on standard error in which an agent without a connection reports the reason: JSON with `node`, its
 number, and `why`. The launch's log keeps it."""
 _HEAD = struct.Struct("<II")
 LONGEST_JSON, PIECE = 1 << 16, 1 << 20
@@ -30,21 +30,22 @@ def failed_agent_line(node: int, why: str) -> str:
 
 
 def failed_agents(log: str) -> dict[int, str]:
-    """Node to what its agent said last without a connection; lines of several nodes may run into each other."""
+    """Node to the last reason that its agent reported without a connection. Lines of several nodes may run into each
+    other."""
     reasons = {}
     for part in log.split(FAILED_AGENT)[1:]:
-        with suppress(ValueError):  # not all of the line has come
+        with suppress(ValueError):  # the line is not complete yet
             answer, _ = json.JSONDecoder().raw_decode(part)
             reasons[int(answer["node"])] = str(answer["why"])
     return reasons
 
 
 class LinkLost(Exception):
-    """The other side is gone; the message says how that was seen."""
+    """The connection to the other side is lost; the message says how that was noticed."""
 
 
 class Link:
-    """Messages both ways. Any thread may send, one receives."""
+    """Messages in both directions. Any thread may send, one thread receives."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -52,7 +53,7 @@ class Link:
         self._socket, self._sending = connection, threading.Lock()
 
     def send(self, kind: str, body: bytes | memoryview = b"", **fields: Any) -> None:
-        """One message; LinkLost."""
+        """Send one message; LinkLost when that fails."""
         text = json.dumps({"kind": kind, **fields}).encode()
         if len(text) > LONGEST_JSON or len(body) > PIECE:
             raise ValueError(f"a message {kind!r} of {len(text)} and {len(body)} bytes is longer than a link carries")
@@ -65,7 +66,7 @@ class Link:
             raise LinkLost(f"its connection closed ({error.strerror or error})") from None
 
     def receive(self) -> tuple[dict[str, Any], bytes]:
-        """The next message; LinkLost also after LOST_S without one."""
+        """The next message; LinkLost also after LOST_S without a message."""
         text, body = _HEAD.unpack(self._read(_HEAD.size))
         if text > LONGEST_JSON or body > PIECE:
             raise LinkLost(f"it announced a message of {text} and {body} bytes")
@@ -78,8 +79,8 @@ class Link:
         return message, self._read(body)
 
     def close(self) -> None:
-        """Both ways; a thread that receives gets LinkLost."""
-        with suppress(OSError):  # it was closed at the other end
+        """Close both directions; a thread that receives gets LinkLost."""
+        with suppress(OSError):  # the other side has closed it
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 

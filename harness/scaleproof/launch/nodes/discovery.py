@@ -1,4 +1,5 @@
-"""Before anything runs on an allocation: which of its nodes answer, and what they are."""
+"""Node discovery, before any launch on an allocation: which of its nodes answer, and what hardware and code they
+have."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from scaleproof.record.digest import code_digest
 from scaleproof.spec.errors import SpecError
 
 ANSWER_S = 60.0
-"""How long a node may take to answer: a cold file system has to give Python first."""
+"""How long a node may take to answer: Python may have to be read from a cold file system first."""
 SEEN_S = 1.5
-"""A file system counts as shared where a node sees what is written here, and is seen here, within this; else files are
-sent."""
+"""A file system counts as shared where, within this time, a node sees a file of the supervisor and the supervisor sees
+a file of the node; else files are sent."""
 MARK = "scaleproof-node "
-"""Before an agent's answer on its output, where a node's shell may print things of its own."""
+"""Prefix of an agent's answer on its output, since a node's shell may print other lines."""
 STREAM = "SCALEPROOF_STREAM"
 """1: send files also where a file system is shared."""
 
@@ -42,19 +43,19 @@ class NodeAnswer:
     boot: str
     machine: str
     cores: list[int]
-    """Numbers of the processors that it may use."""
+    """Numbers of the processors that the agent may use."""
     interfaces: dict[str, str]
     """Name to IPv4 address."""
     own: str
-    """The interface with the address that the node's name has; empty: none."""
+    """The interface with the address of the node's name; empty: none."""
     code: str
     shared: bool
 
 
 def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[tuple[list[str], list[int]]]:
-    """Commands that start an agent on each of these nodes, each with the numbers of those it starts."""
+    """Commands that start an agent on each of these nodes, each with the numbers of the nodes that it serves."""
     paths = os.pathsep.join([str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words = [
+    agent = [
         "env",
         f"{ENVIRONMENT}={launch}",
         f"PYTHONPATH={paths}",
@@ -64,12 +65,13 @@ def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[
     ]
     if allocation.starter == "srun":
         assert allocation.job is not None
-        return srun.commands(names, words, allocation.job.id)
-    return ssh.commands(names, words)
+        return srun.commands(names, agent, allocation.job.id)
+    return ssh.commands(names, agent)
 
 
 def discover(allocation: Allocation, results: Path) -> list[NodeAnswer]:
-    """Every node's answer, in the allocation's order; SpecError names the first that gives none, or runs other code."""
+    """Every node's answer, in the allocation's order; SpecError names the first node that does not answer, or that has
+    another version of the code."""
     names = [host.name for host in allocation.hosts]
     results.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".discovery-", dir=results) as name:
@@ -81,7 +83,7 @@ def discover(allocation: Allocation, results: Path) -> list[NodeAnswer]:
     for name, answer in answers.items():
         if answer.code != code_digest():
             raise SpecError(
-                f"node {name} runs other code ({answer.code}, here {code_digest()}): "
+                f"node {name} has another version of the code ({answer.code}, here {code_digest()}): "
                 "install the same version of Scaleproof on every node"
             )
     return [answers[name] for name in names]
@@ -109,7 +111,7 @@ def _answers_of_all(allocation: Allocation, names: list[str], request: bytes, fo
 
 def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it has ended, and its errors say why
+    with suppress(BrokenPipeError):  # it has ended, and its standard error says why
         process.stdin.write(request)
         process.stdin.flush()
 
@@ -120,7 +122,7 @@ def _gather(
     until, answers = time.monotonic() + ANSWER_S, dict[str, NodeAnswer]()
     while True:
         for process, numbers, out, errors in running:
-            ended = process.poll() is not None  # before its output is read
+            ended = process.poll() is not None  # first, so that the output is complete if it has ended
             answers |= answers_in(out.read_text(errors="replace"), names)
             silent = [names[number] for number in numbers if names[number] not in answers]
             if silent and (ended or time.monotonic() > until):
@@ -139,13 +141,13 @@ def _gather(
 
 
 def answers_in(text: str, names: list[str]) -> dict[str, NodeAnswer]:
-    """All answers that are whole, wherever in a line each begins: what starts agents may join their lines."""
+    """All complete answers. Each may begin anywhere in a line: the program that starts agents may join their lines."""
     answers = {}
     for part in text.split(MARK)[1:]:
         try:
             fields, _ = json.JSONDecoder().raw_decode(part)
         except ValueError:
-            continue  # it has not come whole yet
+            continue  # it is not complete yet
         name = names[fields.pop("number")]
         answers[name] = NodeAnswer(**fields)
     return answers
@@ -164,7 +166,7 @@ def answer_line(answer: NodeAnswer, number: int) -> str:
 
 
 def sees_shared_folder(header: dict[str, Any], number: int) -> bool:
-    """On a node: whether this machine and the supervisor's see each other's files, at once."""
+    """Called on a node: whether this machine and the supervisor's see each other's files without delay."""
     folder = Path(header["discovery"])
     try:
         if not header["nonce"] or (folder / "nonce").read_text() != header["nonce"]:

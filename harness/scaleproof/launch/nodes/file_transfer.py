@@ -1,5 +1,5 @@
-"""On a node without a shared file system: sends what is written here to the coordinator, and writes what it sends. With
-a shared folder only clocks are compared."""
+"""Exchanges files with the coordinator from a node without a shared file system. With a shared folder only clocks are
+compared."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROUNDS = 8
 """Comparisons of the clocks; the one with the shortest round trip counts."""
 CLOCK_S = 10.0
 BUSY_S, QUIET_S = 0.02, 0.1
-"""How often to look at files while keys are being exchanged, and otherwise: looking takes a core from the ranks."""
+"""How often to look at files while keys are being exchanged, and afterwards: looking takes a core from the ranks."""
 CALM_S = 2.0
-"""After so long without a new key the exchange of keys counts as over."""
+"""The exchange of keys counts as over after so long without a new key."""
 
 
 class FileTransfer:
-    """One node's. `ranks`: those that run here."""
+    """The file transfer of one node. `ranks`: the ranks of this node."""
 
     def __init__(self, folder: Path, link: Link, ranks: list[int], streamed: bool, node: int) -> None:
         self.folder, self.link, self.ranks, self.streamed, self.node = folder, link, ranks, streamed, node
@@ -41,21 +41,21 @@ class FileTransfer:
             (folder / KEYS).mkdir(parents=True, mode=0o700)
 
     def clock_offset_ns(self) -> int:
-        """Add it to the monotonic clock here to get the supervisor's."""
+        """What to add to this node's monotonic clock to get the supervisor's."""
         shortest, offset = 0, 0
         for _ in range(ROUNDS):
             sent = time.monotonic_ns()
             self.link.send("clock")
             try:
-                there, returned = self.clock_replies.get(timeout=CLOCK_S)
+                supervisor_ns, returned = self.clock_replies.get(timeout=CLOCK_S)
             except queue.Empty:
                 raise LinkLost(f"it did not send its time within {CLOCK_S:g} s") from None
             if not shortest or returned - sent < shortest:
-                shortest, offset = returned - sent, there - (sent + returned) // 2
+                shortest, offset = returned - sent, supervisor_ns - (sent + returned) // 2
         return offset
 
     def receive(self, message: dict[str, Any], body: bytes) -> None:
-        """A message of the coordinator, in the thread that listens."""
+        """Handle a message of the coordinator; called in the thread that listens."""
         if message["kind"] == "clock":
             self.clock_replies.put((int(message["now"]), time.monotonic_ns()))
         elif message["kind"] == "file" and (is_plain(name := str(message["name"])) or is_key(name)):
@@ -68,15 +68,15 @@ class FileTransfer:
                 draft.rename(path)
 
     def start(self) -> None:
-        """The ranks have been started."""
+        """Called when the ranks have been started."""
         self._last_key_at = time.monotonic()
 
     def send_changes(self) -> float:
-        """Send what is new while ranks run: keys, lines of the board, states of processes, logs. Returns s until the
-        next call."""
+        """Send what has changed while ranks run: keys, lines of the board, states of processes, logs. Returns the
+        seconds until the next call."""
         if not self.streamed:
             return QUIET_S
-        # Before the files of these ranks are read: what a rank wrote is complete once its exit file is there.
+        # First of all: once the exit file of a rank exists, its other files are complete.
         ended = [rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")]
         for entry in os.scandir(self.folder / KEYS):
             name = f"{KEYS}/{entry.name}"
@@ -92,13 +92,13 @@ class FileTransfer:
         return BUSY_S if time.monotonic() - self._last_key_at < CALM_S else QUIET_S
 
     def send_rest(self) -> None:
-        """All processes here have ended: send what has not been sent."""
+        """Send what has not been sent, when all processes of this node have ended."""
         if self.streamed:
             self.send_changes()
             self._send_results([rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")])
 
     def _send_results(self, ended: list[int]) -> None:
-        """What ranks that have ended wrote, and last the file of their end."""
+        """Send the files of ranks that have ended, the exit file last."""
         for rank in self.ranks:
             self._send_changed(f"rank-{rank}.events")
         for rank in ended:
@@ -110,7 +110,7 @@ class FileTransfer:
             self._send(f"exit-{rank}.json")
 
     def _artifacts(self, rank: int) -> Iterator[str]:
-        """Files of this folder that a rank's report names."""
+        """Names of the files of this folder that a rank's report lists as artifacts."""
         report = read_json(self.folder / f"rank-{rank}.json") or {}
         for path in map(Path, report.get("artifacts", {}).values()):
             if path.parent == self.folder and is_plain(path.name):
@@ -156,7 +156,7 @@ class FileTransfer:
 
 
 def send_file(link: Link, name: str, read: Callable[[int], bytes]) -> None:
-    """A file in pieces. `read(n)`: its next n bytes."""
+    """Send a file in pieces. `read(n)`: its next n bytes."""
     part, first = read(PIECE), True
     while True:
         following = read(PIECE) if len(part) == PIECE else b""

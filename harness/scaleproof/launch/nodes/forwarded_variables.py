@@ -9,7 +9,8 @@ from scaleproof.core.location import ADDRESS, CLOCK, NODE, PROC
 from scaleproof.launch.nodes.slurm import scrubbed
 
 STEP = ("SLURM", "SBATCH", "SRUN_", "PMI")
-"""Beginnings of those of the step that started an agent; a library would take itself for a process of it."""
+"""Prefixes of variables of the Slurm step that started an agent; with them a library would behave as a process of that
+step."""
 OWN = (
     "SSH_",
     "XDG_",
@@ -24,30 +25,30 @@ OWN = (
     "ROCR_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
 )
-"""Beginnings of variables that every node has for itself."""
-_ABOVE = (ADDRESS, NODE, CLOCK, PROC, "_")
-"""Variables about the place of the supervisor itself."""
+"""Prefixes of variables that every node has for itself."""
+_OF_SUPERVISOR = (ADDRESS, NODE, CLOCK, PROC, "_")
+"""Variables about the node of the supervisor itself."""
 _SECRET = re.compile(r"(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY)S?(?![A-Z])", re.IGNORECASE)
 
 
 def carried(variables: Mapping[str, str]) -> dict[str, str]:
-    """What goes to every node: not what a node has for itself, and no secrets."""
+    """The variables that go to every node: none that a node has for itself, and no secrets."""
     return {
         name: value
         for name, value in variables.items()
-        if not name.startswith((*STEP, *OWN)) and name not in _ABOVE and not _SECRET.search(name)
+        if not name.startswith((*STEP, *OWN)) and name not in _OF_SUPERVISOR and not _SECRET.search(name)
     }
 
 
 def for_starter(program: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """What the program that starts agents has itself. srun hands all of it on to the nodes; a remote shell nothing, and
-    it may need a secret to log in."""
-    kept_by_srun = scrubbed(variables)
+    """The environment of the program that starts agents. srun passes all of it on to the nodes, a remote shell passes
+    nothing on and may need a secret to log in."""
+    without_step = scrubbed(variables)
     if program != "srun":
-        return kept_by_srun
-    return {name: value for name, value in kept_by_srun.items() if not _SECRET.search(name)}
+        return without_step
+    return {name: value for name, value in without_step.items() if not _SECRET.search(name)}
 
 
-def kept(variables: Mapping[str, str]) -> dict[str, str]:
-    """What a node has for itself."""
+def node_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a node has for itself."""
     return {name: value for name, value in variables.items() if name.startswith(OWN)}

@@ -1,8 +1,8 @@
-"""`python -m scaleproof.launch.nodes.node_agent`: on one node of an allocation, answers discovery, or runs the ranks of
-a launch.
+"""`python -m scaleproof.launch.nodes.node_agent`: the agent on one node of an allocation. It answers discovery, or runs
+the node's ranks of a launch.
 
-Its task comes as one line of JSON on its input. When that input ends, or the connection to the launch's coordinator
-does, the agent ends too."""
+It reads its task, one line of JSON, from its standard input. It ends when that input ends, or the connection to the
+launch's coordinator."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scaleproof.core.atomic_write import write_json
 from scaleproof.core.handshake import Refused, prove
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.core.location import ADDRESS, CLOCK, NODE
+from scaleproof.core.rank_exit import write_missing_exits
 from scaleproof.launch.launchers.launcher_contract import node_scratch
 from scaleproof.launch.nodes import start_ranks
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agent_line
 from scaleproof.launch.nodes.file_transfer import FileTransfer
-from scaleproof.launch.nodes.forwarded_variables import kept
+from scaleproof.launch.nodes.forwarded_variables import node_variables
 from scaleproof.launch.nodes.node_facts import answer_discovery, node_number
-from scaleproof.launch.nodes.node_state import exit_of_unseen_rank
 from scaleproof.launch.nodes.remote_command import SOCKET, RemoteCommands
-from scaleproof.launch.teardown import AGENT, clean_node, owned
+from scaleproof.launch.teardown import AGENT, clean_node, mark_as_own
 from scaleproof.rank.process_lifetime import adopt_orphans
 from scaleproof.rank.status_publisher import StatusPublisher
 
 COMMANDS = "commands"
 """The socket for remote commands, in the agent's scratch."""
 LEAVE_S = 2.0
-"""After a launch that went well: time for what is left of it to end."""
+"""Time for the last processes of a launch that went well to end by themselves."""
 
 
 class Agent:
-    """One node's part in one launch. `header`: the plan's, with the launch, its token and the coordinator's address."""
+    """One node's part of one launch. `header`: the header of the plan, with the launch, its token and the coordinator's
+    address."""
 
     def __init__(self, header: dict[str, Any], number: int) -> None:
         self.header, self.number = header, number
@@ -53,36 +53,36 @@ class Agent:
         self.over, self.ready = threading.Event(), threading.Event()
         self.exit_code = 255
         self.ended_by = ""
-        """The signal by which somebody else ended this agent."""
+        """Name of the signal that ended this agent from outside."""
         self._failure = ""
-        """What keeps this node from its part."""
+        """Why this node could not run its ranks."""
         self._port = 0
-        """Of the first node, on which processes of torchrun meet."""
+        """Port of the first node on which the processes of torchrun meet."""
         self._variables: dict[str, str] = {}
         self._commands: RemoteCommands | None = None
 
     def run(self) -> int:
-        """From the connection to the coordinator until the launch is over; whatever happens nothing of it stays on this
-        node. Returns the exit code."""
+        """Connect to the coordinator and serve it until the launch is over. In every case nothing of the launch stays
+        on this node. Returns the exit code."""
         scratch = node_scratch(self.launch, self.number)
         link = None
         try:
             scratch.mkdir(parents=True, mode=0o700)
-            owned(scratch)
+            mark_as_own(scratch)
             link = self._connect()
             self._serve(link, scratch)
         except (LinkLost, Refused) as error:
             self._write_to_log(f"the coordinator of the launch: {error}")
-        except OSError as error:  # no room, no program, no way to the coordinator
+        except OSError as error:  # the disk is full, a program is missing, the coordinator cannot be reached
             self._failure = f"{type(error).__name__}: {error}"
             if link is None:
-                self._write_to_log(self._no_way())
+                self._write_to_log(self._unreachable_message())
                 self.exit_code = UNABLE
         finally:
-            left = clean_node(self.launch, self.number, LEAVE_S if self.exit_code == 0 else 0.0)
+            leftovers = clean_node(self.launch, self.number, LEAVE_S if self.exit_code == 0 else 0.0)
             if link is not None:
                 with suppress(LinkLost):  # the coordinator ended first
-                    link.send("goodbye", left=left[:20], why=self._failure, ended_by=self.ended_by)
+                    link.send("goodbye", left=leftovers[:20], why=self._failure, ended_by=self.ended_by)
                 link.close()
         return self.exit_code
 
@@ -111,18 +111,19 @@ class Agent:
         prove(connection, self.header["token"], self.launch, self.number)
         return Link(connection)
 
-    def _no_way(self) -> str:
+    def _unreachable_message(self) -> str:
         address, port = self.header["coordinator"]
         return (
-            f"its agent found no way to the launch, by its scratch folder and to {address} port {port}: {self._failure}"
+            "its agent could not join the launch: it could not make its scratch folder, "
+            f"or not connect to {address} port {port}: {self._failure}"
         )
 
     def _write_to_log(self, why: str) -> None:
-        """To the launch's log, where there is no connection to the coordinator."""
+        """Write to the launch's log, by standard error, where there is no connection to the coordinator."""
         print(failed_agent_line(self.number, why), file=sys.stderr, flush=True)
 
     def _listen(self, link: Link, transfer: FileTransfer) -> None:
-        """In a thread: the coordinator's messages, until the last one."""
+        """In a thread: handle the coordinator's messages until the last one."""
         try:
             while True:
                 message, body = link.receive()
@@ -135,15 +136,15 @@ class Agent:
                 elif kind == "command" and self._commands is not None:
                     threading.Thread(target=self._commands.run, args=(message, self._variables), daemon=True).start()
                 elif kind == "command_done" and self._commands is not None:
-                    self._commands.done(message)
+                    self._commands.send_exit_code(message)
                 else:
                     transfer.receive(message, body)
         except (LinkLost, OSError, ValueError, KeyError):
-            pass  # whatever it was: no message can come any more
+            pass  # after any of these no message can come any more
         self.end()
 
     def _wait_for_all(self, link: Link) -> None:
-        """Until all nodes are ready."""
+        """Wait until all nodes are ready, with a beat to the coordinator meanwhile."""
         while not self.ready.wait(BEAT_S):
             link.send("beat")
         if self.over.is_set():
@@ -165,18 +166,21 @@ class Agent:
                 last_beat = time.monotonic()
         if self.over.is_set():
             if process is not None:
-                # Before its ranks are killed, so that it does not report their end as a failure of theirs.
+                # Before its ranks are killed, so that it does not report their end as their failure.
                 process.kill()
                 process.wait()
             return
         code = 0 if process is None else process.returncode
         self.exit_code = code if code >= 0 else 128 - code
-        self._write_missing_exits(folder)
+        host = self.header["hosts"][self.number]
+        message = f"node {host}: the parent ended with code {self.exit_code} and did not report how its ranks ended"
+        write_missing_exits(folder, self.ranks, code="start_failed", message=message, node=host)
         transfer.send_rest()
         link.send("done", code=self.exit_code)
 
     def _ranks_ended(self, process: subprocess.Popen[bytes] | None, folder: Path) -> bool:
-        """Whether the command has ended; where another node's command starts the ranks, whether all ranks here have."""
+        """Whether the command has ended; where another node's command starts the ranks, whether all ranks of this node
+        have ended."""
         if process is not None:
             return process.poll() is not None
         return all((folder / f"exit-{rank}.json").exists() for rank in self.ranks)
@@ -186,7 +190,7 @@ class Agent:
             return int(server.getsockname()[1])
 
     def _environment(self, scratch: Path, folder: Path, clock_offset_ns: int) -> dict[str, str]:
-        """Variables of what runs here: the supervisor's, this node's own, and the launch's."""
+        """Variables of the node's processes: the supervisor's, this node's own, and the launch's."""
         of_launch = {
             ENVIRONMENT: self.launch,
             AGENT: f"{self.launch}.{self.number}",
@@ -197,20 +201,11 @@ class Agent:
             start_ranks.FOLDER: str(folder),
             SOCKET: str(scratch / COMMANDS),
         }
-        return {**self.header["environment"], **kept(os.environ), **of_launch}
-
-    def _write_missing_exits(self, folder: Path) -> None:
-        """For ranks whose parent ended and did not report how they ended."""
-        host = self.header["hosts"][self.number]
-        message = f"node {host}: the parent ended with code {self.exit_code} and did not report how its ranks ended"
-        for rank in self.ranks:
-            path = folder / f"exit-{rank}.json"
-            if not path.exists():
-                write_json(path, exit_of_unseen_rank("start_failed", message, host))
+        return {**self.header["environment"], **node_variables(os.environ), **of_launch}
 
 
 def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
-    """Or until the process ends."""
+    """Sleep, at most until the process ends."""
     if process is None:
         time.sleep(seconds)
         return
@@ -219,13 +214,13 @@ def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
 
 
 def main() -> int:
-    """The worst exit code of what ran here."""
+    """Run the agent; returns its exit code."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--node", type=int)
     options = arguments.parse_args()
     header = json.loads(sys.stdin.buffer.readline() or b"{}")
     if not header:
-        return 1  # the coordinator has gone already
+        return 1  # the coordinator has ended already
     number = node_number(header, options.node)
     if "discovery" in header:
         answer_discovery(header, number)

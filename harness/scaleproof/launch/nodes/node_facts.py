@@ -1,4 +1,4 @@
-"""On a node: its answer to discovery."""
+"""A node's answer to discovery."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import psutil
 
 from scaleproof.launch.nodes.discovery import NodeAnswer, answer_line, sees_shared_folder
-from scaleproof.launch.teardown import sweep
+from scaleproof.launch.teardown import remove_abandoned_scratch
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.host import boot_id
 
 
 def answer_discovery(header: dict[str, Any], number: int) -> None:
-    """One line on the output, after the removal of what killed agents left here."""
-    sweep()
+    """Print one line, after removing what killed agents left on this node."""
+    remove_abandoned_scratch()
     addresses = {
         name: entry.address
         for name, entries in psutil.net_if_addrs().items()
@@ -39,7 +39,7 @@ def answer_discovery(header: dict[str, Any], number: int) -> None:
 
 
 def _own_interface(host: str, addresses: dict[str, str]) -> str:
-    """The interface with the address that the node's name has, else the one of the default route."""
+    """The interface with the address of the node's name, else that of the default route."""
     for name in (host.rpartition("@")[2], socket.gethostname()):
         try:
             of_name = {entry[4][0] for entry in socket.getaddrinfo(name, None, socket.AF_INET)}

@@ -1,17 +1,15 @@
-"""The nodes of one launch as the coordinator knows them, shared by its threads."""
+"""The coordinator's state of the nodes of one launch, shared by its threads."""
 
 from __future__ import annotations
 
 import io
-import signal
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.atomic_write import write_json
+from scaleproof.core.rank_exit import write_missing_exits
 from scaleproof.launch.nodes.coordinator_link import Link, LinkLost
 from scaleproof.launch.nodes.file_transfer import send_file
 from scaleproof.launch.nodes.received_files import ReceivedFiles
@@ -19,8 +17,8 @@ from scaleproof.launch.nodes.received_files import ReceivedFiles
 
 @dataclass(slots=True)
 class NodeState:
-    """One node. `exit_code`: of what it ran; None while that runs, or when the node never reported it. `over`: it has
-    said goodbye, or is lost."""
+    """One node. `exit_code`: of the node's command; None while the command runs, or when the node never reported it.
+    `over`: the node has sent its goodbye, or is lost."""
 
     number: int
     name: str
@@ -30,7 +28,7 @@ class NodeState:
     over: bool = False
     ready: bool = False
     starter: int = 0
-    """Which of the programs that start agents started its agent."""
+    """Index of the program that started its agent."""
 
 
 @dataclass(slots=True)
@@ -43,22 +41,22 @@ class LaunchNodes:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def all_done(self) -> bool:
-        """Whether every node has ended what it ran, or is over."""
+        """Whether every node's command has ended, or the node is over."""
         return all(node.exit_code is not None or node.over for node in self.states)
 
     def all_left(self) -> bool:
-        """Whether every node that ever had a connection has said goodbye, or is lost."""
+        """Whether every node that ever had a connection has sent its goodbye, or is lost."""
         return all(node.over or node.link is None for node in self.states)
 
     def send(self, kind: str, **fields: Any) -> None:
-        """A message to all nodes that are connected."""
+        """Send a message to all nodes that are connected."""
         for node in self._connected():
             if node.link is not None:
                 with suppress(LinkLost):  # the thread that receives from the node reports it
                     node.link.send(kind, **fields)
 
     def send_file(self, name: str, content: bytes, source: NodeState | None = None) -> None:
-        """A file to all nodes that are connected, except the one that it came from."""
+        """Send a file to all nodes that are connected, except the node that it came from."""
         for node in self._connected():
             if node is not source and node.link is not None:
                 with suppress(LinkLost):
@@ -72,24 +70,7 @@ class LaunchNodes:
             node.over = True
         message = f"node {node.name}: {how}"
         print(message, flush=True)
-        for rank in node.files.ranks:
-            path = self.folder / f"exit-{rank}.json"
-            if not path.exists():
-                write_json(path, exit_of_unseen_rank(code, message, node.name))
+        write_missing_exits(self.folder, node.files.ranks, code=code, message=message, node=node.name)
 
     def _connected(self) -> list[NodeState]:
         return [node for node in self.states if node.link is not None and not node.over]
-
-
-def exit_of_unseen_rank(code: str, message: str, node: str) -> dict[str, Any]:
-    """The exit file of a rank whose parent did not report how it ended. Code decides by `code` and `node`; the message
-    is for people."""
-    return {
-        "pid": 0,
-        "exit_code": None,
-        "signal": int(signal.SIGKILL),
-        "at_ns": time.monotonic_ns(),
-        "code": code,
-        "message": message,
-        "node": node,
-    }

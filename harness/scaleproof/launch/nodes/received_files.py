@@ -1,5 +1,5 @@
-"""The coordinator's side of files that nodes send: which names a node may write in the launch's folder, and how a file
-is written there."""
+"""Files that nodes send to the coordinator: which names a node may write in the launch's folder, and how they are
+written there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_key(name: str) -> bool:
 
 
 def artifact_name(node: int, name: str) -> str:
-    """Under which path a node sends a file that its program keeps; each node has a folder for these."""
+    """The path under which a node sends an artifact of its program; each node has a folder for these."""
     return f"{ARTIFACTS}-{node}/{name}"
 
 
@@ -49,14 +49,14 @@ class ReceivedFiles:
         self._sizes: dict[str, int] = {}
 
     def may_write(self, name: str) -> bool:
-        """Whether the node may send a file of this name: reports, events and exits of its own ranks, what it says of
-        their processes, keys, and files that its programs keep."""
+        """Whether the node may send a file of this name: reports, events and exit files of its own ranks, the states of
+        their processes, keys, and artifacts of its programs."""
         folder, _, plain = name.rpartition("/")
         is_artifact = name == artifact_name(self.node, plain) and is_plain(plain)
         return name in self._own or is_key(name) or is_artifact
 
     def write(self, message: dict[str, Any], body: bytes) -> str:
-        """Write a piece of a file; returns the file's name once it is whole, else an empty string. ValueError for a
+        """Write a piece of a file; returns the file's name once it is complete, else an empty string. ValueError for a
         file that this node may not send."""
         name = str(message["name"])
         if not self.may_write(name):
@@ -95,7 +95,7 @@ class ReceivedFiles:
             os.pwrite(board.fileno(), body, rank * LINE)
 
     def _move_artifacts(self, report: Path) -> None:
-        """A rank's report names its artifacts by their paths on the node; here they lie in the node's folder."""
+        """Change the paths of artifacts in a rank's report from those on the node to those in the launch's folder."""
         fields = json.loads(report.read_text())
         fields["artifacts"] = {
             name: str(self.folder / artifact_name(self.node, Path(path).name))
@@ -105,7 +105,7 @@ class ReceivedFiles:
 
 
 def _opened(path: Path, mode: int) -> BinaryIO:
-    """ValueError where the path is a symbolic link."""
+    """Open a file for writing; ValueError where the path is a symbolic link."""
     try:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | mode, 0o644), "wb")
     except OSError as error:

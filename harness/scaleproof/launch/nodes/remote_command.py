@@ -1,8 +1,8 @@
-"""`python -m scaleproof.launch.nodes.remote_command HOST COMMAND...`: runs a shell's command line on another node of
-the launch, by its agent; mpirun starts its daemons so.
+"""`python -m scaleproof.launch.nodes.remote_command HOST COMMAND...`: has the agent of another node of the launch run a
+shell command line; mpirun starts its daemons this way.
 
-It needs no remote shell: this process sends the command to the agent of its own node by a socket, that agent to the
-coordinator, and the coordinator to the agent of the other node."""
+It needs no remote shell: this process sends the command to the agent of its own node by a socket, that agent sends it
+to the coordinator, and the coordinator to the agent of the other node."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from typing import Any
 from scaleproof.launch.nodes.coordinator_link import Link, LinkLost
 
 SOCKET = "SCALEPROOF_COMMANDS"
-"""In the environment of what an agent starts: the path of the socket at which it accepts remote commands."""
+"""Environment variable of the processes of a node: the path of the socket at which its agent accepts remote
+commands."""
 LONGEST = 1 << 15
 """Bytes of a command line."""
 
 
 class RemoteCommands:
-    """An agent's part: commands from processes of its node for other nodes, and from other nodes for this one."""
+    """The agent's part: commands from processes of its node for other nodes, and from other nodes for its node."""
 
     def __init__(self, link: Link, path: Path) -> None:
         self.link = link
@@ -48,18 +49,18 @@ class RemoteCommands:
             except LinkLost:
                 return  # the agent's main thread gets this error too
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # the requester has gone, or sent something else
+                continue  # the requester has ended, or sent no request
 
-    def done(self, message: Mapping[str, Any]) -> None:
-        """The exit code of a command that a process of this node requested."""
+    def send_exit_code(self, message: Mapping[str, Any]) -> None:
+        """Pass the exit code of a command on to the process of this node that requested it."""
         requester = self._requesters.pop(int(message["number"]), None)
         if requester is not None:
-            with suppress(OSError):  # the requester has gone
+            with suppress(OSError):  # the requester has ended
                 requester.sendall(str(int(message["code"])).encode())
             requester.close()
 
     def run(self, message: Mapping[str, Any], variables: Mapping[str, str]) -> None:
-        """Run a command of another node to its end; in a thread of its own."""
+        """Run a command that another node requested, to its end; call it in a thread."""
         code = subprocess.run(
             ["/bin/sh", "-c", str(message["command"])], env=dict(variables), stdin=subprocess.DEVNULL, check=False
         ).returncode

@@ -1,11 +1,12 @@
-"""Which nodes a person or a profile requests: this machine alone, the nodes of a Slurm job, or a list of hosts."""
+"""The nodes that the user or a workflow's profile requests: this machine alone, the nodes of a Slurm job, or a list of
+hosts."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,7 @@ HOSTS, LAUNCHER, INTERFACE, RENDEZVOUS = (
     "SCALEPROOF_INTERFACE",
     "SCALEPROOF_RENDEZVOUS",
 )
-"""Variables that stand for options of `scaleproof run`, so that a workflow's profile can set them."""
+"""Environment variables in place of options of `scaleproof run`, so that a workflow's profile can set them."""
 Inner = Literal["fork", "mpirun", "torchrun"]
 LAUNCHERS = ("local", "srun", "ssh", "mpirun", "torchrun")
 _INNER: dict[str, Inner] = {"mpirun": "mpirun", "torchrun": "torchrun"}
@@ -31,7 +32,7 @@ RENDEZVOUSES = ("static", "c10d")
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """Options of a person or a profile; empty: none."""
+    """Options of `scaleproof run`; empty: not set."""
 
     hosts: str = ""
     launcher: str = ""
@@ -41,8 +42,8 @@ class NodeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Nodes to run on. `starter` starts an agent on each of them; `inner` is how an agent starts its ranks where the
-    case does not ask for mpirun."""
+    """Nodes to run on. `starter`: how agents are started on them; `inner`: how an agent starts its ranks where the case
+    does not request mpirun."""
 
     kind: Literal["slurm", "hosts"]
     cluster: str
@@ -51,18 +52,18 @@ class Allocation:
     inner: Inner = "fork"
     job: Job | None = None
     interface: str = ""
-    """As requested; empty: the one that has the address of the node's name."""
+    """The requested interface; empty: the one that has the address of the node's name."""
     rendezvous: str = "static"
-    """Of torchrun."""
+    """The rendezvous of torchrun."""
 
     @property
     def launcher(self) -> str:
-        """For the record."""
+        """The launcher that the record names."""
         return self.starter if self.inner == "fork" else self.inner
 
 
 def options(allocation: Allocation) -> list[str]:
-    """What a person adds to `scaleproof run` for the same nodes; inside a Slurm job its nodes are known."""
+    """Options of `scaleproof run` that request the same nodes; inside a Slurm job its nodes need none."""
     hosts = ",".join(host.name if host.slots is None else f"{host.name}:{host.slots}" for host in allocation.hosts)
     named = {
         "--hosts": hosts if allocation.kind == "hosts" else "",
@@ -72,74 +73,68 @@ def options(allocation: Allocation) -> list[str]:
         "--interface": allocation.interface,
         "--rendezvous": allocation.rendezvous if allocation.inner == "torchrun" else "",
     }
-    return [word for option, value in named.items() if value for word in (option, value)]
+    return [argument for option, value in named.items() if value for argument in (option, value)]
 
 
 def requested_allocation(options: NodeOptions, variables: Mapping[str, str]) -> Allocation | None:
-    """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for
-    what cannot be."""
-    launcher = _one_of(options.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")
-    named = options.hosts or variables.get(HOSTS, "")
-    rendezvous = (
-        _one_of(options.rendezvous or variables.get(RENDEZVOUS, ""), RENDEZVOUSES, "rendezvous of torchrun") or "static"
-    )
+    """The requested allocation; None: this machine alone. An option takes precedence over its variable, a list of hosts
+    over the nodes of a Slurm job. SpecError for a request that cannot be met."""
+    launcher = _checked(options.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")
+    hosts = options.hosts or variables.get(HOSTS, "")
+    rendezvous = options.rendezvous or variables.get(RENDEZVOUS, "")
+    rendezvous = _checked(rendezvous, RENDEZVOUSES, "rendezvous of torchrun") or "static"
     if launcher == "local":
-        if named:
+        if hosts:
             raise SpecError(
-                f"--hosts {named}: launcher 'local' starts ranks on this machine alone; leave one of both out"
+                f"--hosts {hosts}: launcher 'local' starts ranks on this machine alone; leave one of both out"
             )
         return None
     inner = _INNER.get(launcher, "fork")
-    interface = options.interface or variables.get(INTERFACE, "")
     if inner != "fork":
         _need(str(Path(sys.executable).parent / inner), f"launcher {inner}", "type `make env`")
-    if named and launcher == "srun":
-        raise SpecError(f"--hosts {named}: launcher 'srun' takes the nodes of the Slurm job; leave one of both out")
-    if named:
-        _need(
-            remote_shell()[0],
-            "launcher ssh",
-            "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH",
-        )
-        return Allocation("hosts", "", host_list.parse(named), "ssh", inner, None, interface, rendezvous)
+    allocation = _of_host_list(hosts, launcher) if hosts else _of_slurm_job(launcher, variables)
+    if allocation is None:
+        return None
+    interface = options.interface or variables.get(INTERFACE, "")
+    return replace(allocation, inner=inner, interface=interface, rendezvous=rendezvous)
+
+
+def _of_host_list(hosts: str, launcher: str) -> Allocation:
+    if launcher == "srun":
+        raise SpecError(f"--hosts {hosts}: launcher 'srun' takes the nodes of the Slurm job; leave one of both out")
+    advice = "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH"
+    _need(remote_shell()[0], "launcher ssh", advice)
+    return Allocation("hosts", "", host_list.parse(hosts), "ssh")
+
+
+def _of_slurm_job(launcher: str, variables: Mapping[str, str]) -> Allocation | None:
+    """None outside of a Slurm job, and where the job has only this machine."""
     job = slurm.job(variables)
+    if job is None and launcher:
+        missing = "without nodes: neither --hosts nor a Slurm job"
+        if launcher == "srun":
+            missing = "outside of a Slurm job (no SLURM_JOB_ID)"
+        raise SpecError(
+            f"launcher {launcher!r} {missing}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4"
+        )
     if job is None:
-        if launcher:
-            where = (
-                "outside of a Slurm job (no SLURM_JOB_ID)"
-                if launcher == "srun"
-                else "without nodes: neither --hosts nor a Slurm job"
-            )
-            raise SpecError(
-                f"launcher {launcher!r} {where}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4"
-            )
         return None
     hosts = slurm.hosts_of(job)
-    if (
-        len(hosts) == 1
-        and not launcher
-        and (is_here(hosts[0].name) or variables.get("SLURMD_NODENAME") == hosts[0].name)
-    ):
-        return None  # this machine, which Slurm gave; salloc may stay on the login node
+    # Not by the number of nodes alone: salloc may stay on the login node, and then the job's only node is another one.
+    on_this_machine = is_here(hosts[0].name) or variables.get("SLURMD_NODENAME") == hosts[0].name
+    if len(hosts) == 1 and not launcher and on_this_machine:
+        return None
     _need("srun", "launcher srun", "install Slurm's client programs")
-    return Allocation(
-        "slurm",
-        slurm.cluster(variables),
-        hosts,
-        "ssh" if launcher == "ssh" else "srun",
-        inner,
-        slurm.job_of(job),
-        interface,
-        rendezvous,
-    )
+    starter: Literal["srun", "ssh"] = "ssh" if launcher == "ssh" else "srun"
+    return Allocation("slurm", slurm.cluster(variables), hosts, starter, job=slurm.job_of(job))
 
 
-def _one_of(name: str, known: tuple[str, ...], what: str) -> str:
-    if name and name not in known:
-        raise SpecError(f"unknown {what} {name!r}; {nearest(name, list(known))}")
+def _checked(name: str, names: tuple[str, ...], kind: str) -> str:
+    if name and name not in names:
+        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(names))}")
     return name
 
 
-def _need(program: str, what: str, advice: str) -> None:
+def _need(program: str, user: str, advice: str) -> None:
     if shutil.which(program) is None:
-        raise SpecError(f"{what}: no program {program!r} here; {advice}")
+        raise SpecError(f"{user}: no program {program!r} here; {advice}")

@@ -1,5 +1,5 @@
-"""What Slurm reports about the job that we run in. Only the job's number comes from the environment: a program between
-may have removed all other variables."""
+"""What Slurm reports about the job of this process. Only the job's number comes from the environment, since a program
+in between may have removed all other variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scaleproof.launch.nodes.host_list import Host
 from scaleproof.spec.errors import SpecError
 
 KEPT = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JWT", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS")
-"""What srun may read of Slurm's variables; those of an outer step (tasks, binding, memory) are about that one."""
+"""Slurm's variables that srun may read; those of an outer step (tasks, binding, memory) hold for that step only."""
 RUN_S = 30.0
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _UNREACHED = re.compile(r"failed on node ([^\s:]+):")
@@ -23,7 +23,7 @@ _PART = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+)")
 
 
 def job(variables: Mapping[str, str]) -> str | None:
-    """The output of `scontrol show job` for the job that we run in, one line; None outside of a job."""
+    """The output of `scontrol show job` for the job of this process, one line; None outside of a job."""
     number = variables.get("SLURM_JOB_ID") or variables.get("SLURM_JOBID")
     if not number or shutil.which("scontrol") is None:
         return None
@@ -39,8 +39,8 @@ def job_of(line: str) -> Job:
 
 
 def hosts_of(line: str) -> tuple[Host, ...]:
-    """The job's nodes in Slurm's order. A node's slots: its tasks where the job says how many, at least the processors
-    it has of the job."""
+    """The job's nodes in Slurm's order. A node's slots: the larger of the job's tasks per node, where it says how many,
+    and its processors on the node."""
     fields = _fields(line)
     names = names_of(fields.get("NodeList", ""))
     if not names:
@@ -52,7 +52,7 @@ def hosts_of(line: str) -> tuple[Host, ...]:
 
 
 def cluster(variables: Mapping[str, str]) -> str:
-    """Its name."""
+    """The name of the cluster."""
     if name := variables.get("SLURM_CLUSTER_NAME"):
         return name
     match = re.search(r"^ClusterName\s*=\s*(\S+)", _run("scontrol", "show", "config"), re.M)
@@ -93,15 +93,14 @@ def down(names: Sequence[str]) -> list[str]:
 
 
 def unreached(output: str) -> list[str]:
-    """Nodes on which srun could start nothing, from its output. Slurm itself may notice that minutes later
+    """Nodes on which srun could not start its step, from its output. Slurm itself may notice that minutes later
     (SlurmdTimeout)."""
     return list(dict.fromkeys(_UNREACHED.findall(output)))
 
 
 def ending_state(number: str) -> str:
-    """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is
-    over Slurm starts no step any more, though it looks at time limits only every half minute and says RUNNING until
-    then."""
+    """The state of a job that Slurm is ending, empty while it runs. Slurm checks time limits only every half minute and
+    reports RUNNING until then; a job past its end time counts as TIMEOUT, since Slurm starts no more steps of it."""
     fields = _fields(_run("scontrol", "show", "job", "-o", number, fail=False))
     state, end = fields.get("JobState", "RUNNING"), fields.get("EndTime", "Unknown")
     if state != "RUNNING":
@@ -130,13 +129,15 @@ def _fields(line: str) -> dict[str, str]:
 
 def _run(*command: str, fail: bool = True) -> str:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=RUN_S, env=scrubbed(os.environ)
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         if fail:
             raise SpecError(f"`{' '.join(command)}` gave no answer: {error}") from None
         return ""
-    if done.returncode and fail:
-        raise SpecError(f"`{' '.join(command)}`: {(done.stderr.strip() or str(done.returncode)).splitlines()[-1]}")
-    return "" if done.returncode else done.stdout
+    if completed.returncode and fail:
+        raise SpecError(
+            f"`{' '.join(command)}`: {(completed.stderr.strip() or str(completed.returncode)).splitlines()[-1]}"
+        )
+    return "" if completed.returncode else completed.stdout

@@ -1,13 +1,13 @@
-"""Agents started by Slurm: one step of the job, one task a node."""
+"""Agents started by Slurm: one step of the job with one task per node."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# --overlap: we may ourselves be a step of the job. --kill-on-bad-exit=0, --no-kill, --wait=0: when a node is lost, the
-# coordinator ends the agents of the others itself. --cpu-bind=none, --mem=0: the agent's ranks take what the job has on
-# the node.
-# Never --unbuffered, which lets lines of several nodes run into each other.
+# --overlap: the supervisor may itself be a step of the job. --kill-on-bad-exit=0, --no-kill, --wait=0: when a node is
+# lost, the coordinator ends the agents of the other nodes itself. --cpu-bind=none, --mem=0: the agent's ranks may use
+# all cores and memory that the job has on the node.
+# Never --unbuffered, which would let lines of several nodes run into each other.
 OPTIONS = (
     "--ntasks-per-node=1",
     "--overlap",
@@ -22,21 +22,21 @@ OPTIONS = (
 )
 
 
-def commands(names: Sequence[str], words: Sequence[str], job: str) -> list[tuple[list[str], list[int]]]:
-    """One command for all nodes. `words`: what each node runs; a node knows its number by its name."""
-    many = str(len(names))
+def commands(names: Sequence[str], agent: Sequence[str], job: str) -> list[tuple[list[str], list[int]]]:
+    """One command for all nodes. `agent`: the command line of an agent, which finds its number by its node's name."""
+    count = str(len(names))
     return [
         (
             [
                 "srun",
                 f"--jobid={job}",
                 "--nodes",
-                many,
+                count,
                 "--ntasks",
-                many,
+                count,
                 f"--nodelist={','.join(names)}",
                 *OPTIONS,
-                *words,
+                *agent,
             ],
             [*range(len(names))],
         )

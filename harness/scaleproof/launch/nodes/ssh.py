@@ -1,4 +1,4 @@
-"""Agents started by a remote shell, one call a node; on this machine itself without one."""
+"""Agents started by a remote shell, one call per node; on this machine itself without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 
 PROGRAM = "SCALEPROOF_SSH"
-"""Another remote shell with its options; the host and one command line follow them."""
+"""Environment variable: another remote shell with its options; the host and one command line follow them."""
 OPTIONS = (
     "-T",
     "-x",
@@ -32,14 +32,14 @@ def remote_shell() -> list[str]:
     return shlex.split(os.environ[PROGRAM]) if os.environ.get(PROGRAM) else ["ssh", *OPTIONS]
 
 
-def commands(names: Sequence[str], words: Sequence[str]) -> list[tuple[list[str], list[int]]]:
-    """A command for each node, with the number of the node."""
-    here = os.getcwd()
+def commands(names: Sequence[str], agent: Sequence[str]) -> list[tuple[list[str], list[int]]]:
+    """A command for each node, with the number of the node. `agent`: the command line of an agent."""
+    folder = os.getcwd()
     starters = []
     for number, name in enumerate(names):
-        command = [*words, "--node", str(number)]
-        line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(command)}"
-        # A login shell may be csh, which reads that line otherwise.
+        command = [*agent, "--node", str(number)]
+        line = f"cd {shlex.quote(folder)} 2>/dev/null; exec {shlex.join(command)}"
+        # By /bin/sh: a login shell may be csh, which has another syntax.
         remote = [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"]
         starters.append((command if is_here(name) else remote, [number]))
     return starters

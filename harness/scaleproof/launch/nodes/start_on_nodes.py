@@ -1,5 +1,5 @@
-"""Launches over the nodes of an allocation: from a launch's placement to nodes.json, and to the coordinator that starts
-the agents."""
+"""Launches over the nodes of an allocation: writes nodes.json from a launch's placement, and gives the command of the
+coordinator that starts the agents."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class NodesLauncher:
         ]
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """That of what starts the ranks."""
+        """The variables of the program that starts the ranks."""
         if self.launcher == "mpich":
             return (
                 between_nodes(netdev(self.placement.interface))

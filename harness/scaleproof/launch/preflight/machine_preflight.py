@@ -1,5 +1,5 @@
-"""Preflight of the machine, from the supervisor's side: room on the disk, memory, cores, locked memory, and what its
-interfaces move when idle."""
+"""Preflight of the machine, made by the supervisor: free disk space, memory, cores, locked memory, open files, and
+traffic on its interfaces while no launch runs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from scaleproof.spec.estimate import estimate
 from scaleproof.spec.units import format_bytes
 
 RECORD_BYTES = 2 << 20
-"""Room for one record with its samples, logs and trained parameters; larger ones are rare."""
+"""Disk space of one record with its samples, logs and trained parameters; larger ones are rare."""
 IDLE_S = 0.2
-"""How long interfaces are watched before an experiment."""
+"""How long the traffic of interfaces is counted before an experiment."""
 BUSY = float(1 << 20)
-"""Bytes a second on an interface from which it is not idle before the experiment."""
+"""Bytes per second above which an interface counts as busy before the experiment."""
 FEW_FILES = 16
 """Open files that a rank needs besides its connections."""
 
 
 def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
-    """Room for the records of all launches and for the events of the one that runs. `cases`: one per launch."""
+    """Disk space for the records of all launches and for the events of the launch that runs. `cases`: one per
+    launch."""
     existing = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
     needed = RECORD_BYTES * len(cases) + max((case.ranks for case in cases), default=0) * GROW * EVENT_DTYPE.itemsize
@@ -42,18 +43,17 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
 
 
 def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
-    """The estimate of one launch against what the machine has (fails) and what is free (warns). On several nodes the
-    part of the fullest one, as if it were this machine, which is one of them or like them."""
-    needed, left = estimate(case, {}).nbytes, memory_left()
+    """The estimated memory of one launch against the machine's memory (fails) and its free memory (warns). Of several
+    nodes the one with the most ranks counts, against the memory of this machine, which is one of the nodes or like
+    them."""
+    needed, in_cgroup = estimate(case, {}).nbytes, memory_left()
     if placement is not None:
         needed = needed * max(map(len, placement.ranks)) // case.ranks
-    everything, free = memory_mib() << 20, available_mib() << 20
-    if left is not None:
-        everything, free = min(everything, left), min(free, left)
-    message = (
-        f"a launch needs about {format_bytes(needed)}, {format_bytes(free)} of {format_bytes(everything)} are free"
-    )
-    if needed > everything:
+    total, free = memory_mib() << 20, available_mib() << 20
+    if in_cgroup is not None:
+        total, free = min(total, in_cgroup), min(free, in_cgroup)
+    message = f"a launch needs about {format_bytes(needed)}, {format_bytes(free)} of {format_bytes(total)} are free"
+    if needed > total:
         return checked("memory", False, message, "choose a smaller size, fewer ranks or a smaller minibatch")
     return checked(
         "memory", True, message, "end what else uses memory here, or the kernel may end a rank" if needed > free else ""
@@ -61,11 +61,12 @@ def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCh
 
 
 def cores(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
-    """Ranks times threads against the cores that may be used; more warns, and bars every claim about scaling."""
+    """Ranks times threads against the cores that may be used. More threads than cores give a warning, and such a launch
+    counts for no claim about scaling."""
     if sleeps(case):
         message = (
             f"{case.ranks} ranks that sleep instead of computing on {usable_cores():g} cores; "
-            "the launch measures how idle these are"
+            "the launch measures how idle the cores are"
         )
         return checked("oversubscribed", True, message)
     if placement is not None:
@@ -80,14 +81,15 @@ def cores(case: AnyCase, placement: NodePlacement | None = None) -> PreflightChe
             message,
             "times include waiting for a core: they count for no claim about scaling" if crowded else "",
         )
-    wanted, usable = case.ranks * case.threads_per_rank, usable_cores()
+    threads, usable = case.ranks * case.threads_per_rank, usable_cores()
     message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {usable:g} cores"
     advice = "times include waiting for a core: they count for no claim about scaling"
-    return checked("oversubscribed", True, message, advice if wanted > usable else "")
+    return checked("oversubscribed", True, message, advice if threads > usable else "")
 
 
 def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
-    """`limits` of the ranks in bytes, -1: none. Matters to transports that pin their buffers."""
+    """The ranks' limits on locked memory in bytes (-1: no limit) against what a transport that pins its buffers
+    needs."""
     lowest = min((limit for limit in limits if limit >= 0), default=-1)
     message = f"{'no limit' if lowest < 0 else format_bytes(lowest)} of locked memory"
     pins = case.transport is not None and case.plugin("transport").pins_memory
@@ -105,7 +107,7 @@ def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
 
 
 def open_files(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
-    """Each rank holds a connection per peer."""
+    """The ranks' limits on open files (-1: no limit) against two connections per peer."""
     lowest, needed = min((limit for limit in limits if limit >= 0), default=-1), 2 * case.ranks + FEW_FILES
     message = f"{'no limit' if lowest < 0 else lowest} of open files, about {needed} needed per rank"
     enough = lowest < 0 or lowest >= needed
@@ -113,8 +115,8 @@ def open_files(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
 
 
 def idle_traffic() -> tuple[PreflightCheck, dict[str, float]]:
-    """What interfaces send while nothing of ours runs, in bytes a second: measured for a moment, subtracted from what
-    they send later."""
+    """The check, and the bytes per second that each interface sends while no launch runs; these are subtracted from
+    later counts."""
     before, started = read_counters(), time.monotonic()
     time.sleep(IDLE_S)
     after, seconds = read_counters(), time.monotonic() - started
@@ -123,7 +125,7 @@ def idle_traffic() -> tuple[PreflightCheck, dict[str, float]]:
 
 
 def idle_check(rates: Mapping[str, float]) -> PreflightCheck:
-    """`rates`: bytes a second of each interface while nothing of ours ran."""
+    """`rates`: bytes per second of each interface while no launch ran."""
     busy = ", ".join(f"{name} {format_bytes(rate)}/s" for name, rate in rates.items() if rate)
     advice = (
         "other traffic uses this machine: measure when it is quiet"
@@ -134,5 +136,5 @@ def idle_check(rates: Mapping[str, float]) -> PreflightCheck:
 
 
 def checked(code: str, passed: bool | None, message: str, advice: str = "") -> PreflightCheck:
-    """`passed` with advice is a warning; advice to a check that failed says what to do."""
+    """A check. Advice on a check that passed makes it a warning; advice on one that failed says what to do."""
     return PreflightCheck(code=code, passed=passed, message=message, advice=advice)

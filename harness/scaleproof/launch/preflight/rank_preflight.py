@@ -1,5 +1,5 @@
-"""Preflight among the ranks: the experiment's own launcher starts as many ranks as it will, on its interface; their
-answers are judged here."""
+"""Preflight among the ranks: the experiment's launcher starts as many ranks as the experiment has, on its interface;
+their answers are checked."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, parse_case
 
 MOST_RANKS = 64
-"""More ranks than this are not started for a preflight."""
+"""At most so many ranks are started for a preflight."""
 DEADLINE_S = {None: 45.0, "uml": 120.0, "qemu": 480.0}
-"""In guests nodes must boot first, and emulation takes ten times as long for everything."""
+"""By kind of guest: guests must boot first, and emulation (qemu) is about ten times slower."""
 RANK_S = 1.0
-"""What a rank may add: every one connects to all others."""
+"""What each rank adds to the deadline: every rank connects to all others."""
 SLOW = 0.75
 """Share of the median core's speed below which a rank's core is called slow."""
 _PROGRAMS = PACKAGE / "rank"
 RankAnswers = Mapping[int, Mapping[str, Any]]
-"""Rank to what rank/preflight.py left, with the comparison of clocks as `clock`."""
+"""Rank to the facts that rank/preflight.py reported, with the comparison of clocks as `clock`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases that one preflight stands for."""
+    """The ranks of one preflight, which serves all cases with this launcher, fabric and interface."""
 
     launcher: str
     fabric: str
@@ -48,7 +48,7 @@ class Group:
     guest: str | None = None
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """For people."""
         return f"{self.ranks} ranks by {self.launcher} on {self.interface}" + (
             f" of {self.nodes} nodes" if registry.get("fabric", self.fabric).own_kernels else ""
@@ -56,18 +56,18 @@ class Group:
 
 
 def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
-    """One per launcher, fabric and interface, with the largest number of ranks and of nodes."""
-    found: dict[tuple[str, str, str], Group] = {}
+    """One group per launcher, fabric and interface, with the largest number of ranks and of nodes."""
+    by_key: dict[tuple[str, str, str], Group] = {}
     for case in cases:
         key = (case.launcher, case.fabric, case.interface)
-        known = found.get(key, Group(*key, 1))
-        found[key] = Group(
+        group = by_key.get(key, Group(*key, 1))
+        by_key[key] = Group(
             *key,
-            max(min(case.ranks, MOST_RANKS), known.ranks),
-            max(min(case.nodes, MOST_RANKS), known.nodes),
+            max(min(case.ranks, MOST_RANKS), group.ranks),
+            max(min(case.nodes, MOST_RANKS), group.nodes),
             case.value("fabric.guest"),
         )
-    return found
+    return by_key
 
 
 def answers_of(group: Group, staging: Path, allocated: AllocatedNodes | None = None) -> RankAnswers | PreflightCheck:
@@ -92,7 +92,7 @@ def answers_of(group: Group, staging: Path, allocated: AllocatedNodes | None = N
     deadline_s = DEADLINE_S[group.guest] + RANK_S * group.ranks
     facts = facts_of(case, _PROGRAMS, deadline_s, staging, placement_for(case, allocated))
     if isinstance(facts, Sign):
-        return no_answer(facts, "ranks", f"{group.words}: ")
+        return no_answer(facts, "ranks", f"{group.summary}: ")
     return {
         rank: {**answer["preflight"], "clock": answer.get("clock"), "clock_error": answer.get("clock_error")}
         for rank, answer in facts.items()
@@ -102,8 +102,8 @@ def answers_of(group: Group, staging: Path, allocated: AllocatedNodes | None = N
 def facts_of(
     case: AnyCase, programs: Path, deadline_s: float, staging: Path, placement: NodePlacement | None
 ) -> dict[int, dict[str, Any]] | Sign:
-    """Start the ranks of one of our own programs as those of a launch; returns their facts, or what went wrong. Nothing
-    is recorded."""
+    """Start the ranks of a program of the harness like those of a launch; returns their facts, or a sign of what
+    failed. Nothing is recorded."""
     address = placement.addresses[0] if placement else registry.load("fabric", case.fabric)(case.interface).address()
     launch_spec = LaunchSpec(
         launch=secrets.token_hex(8),
@@ -130,21 +130,21 @@ def facts_of(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def no_answer(sign: Sign, code: str, words: str, passed: bool | None = False) -> PreflightCheck:
-    """The check of ranks that did not answer: a lost node has a check of its own."""
+def no_answer(sign: Sign, code: str, prefix: str, passed: bool | None = False) -> PreflightCheck:
+    """The check of ranks that did not answer; code `node_lost` where a node was lost. `prefix`: begins its message."""
     if sign.code == "node_lost":
         lost = checked("node_lost", False, sign.message, ADVICE["node_lost"])
         return lost.model_copy(update={"node": sign.node})
-    return checked(code, passed, f"{words}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
+    return checked(code, passed, f"{prefix}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
 
 
 def judge(answers: RankAnswers) -> list[PreflightCheck]:
-    """Names, ports, pairs, clocks, speed."""
+    """All checks that follow from the ranks' answers."""
     return [names(answers), ports(answers), pairs(answers), clocks(answers), speed(answers)]
 
 
 def names(answers: RankAnswers) -> PreflightCheck:
-    """`localhost` must resolve. A host name that does not is a warning: every transport here gets its address, but a
+    """`localhost` must resolve. A host name that does not resolve gives a warning: transports use addresses, but a
     library that looks the name up cannot start."""
     unresolved = {rank: answer["unresolved"] for rank, answer in answers.items() if answer["unresolved"]}
     without_localhost = {rank: errors["localhost"] for rank, errors in unresolved.items() if "localhost" in errors}
@@ -163,7 +163,7 @@ def names(answers: RankAnswers) -> PreflightCheck:
 
 
 def ports(answers: RankAnswers) -> PreflightCheck:
-    """Every rank got the listening ports that a transport may want."""
+    """Every rank could open as many listening ports as a transport may need."""
     without = {rank: answer for rank, answer in answers.items() if answer["port_error"]}
     if without:
         rank, answer = next(iter(without.items()))
@@ -179,11 +179,13 @@ def ports(answers: RankAnswers) -> PreflightCheck:
 
 
 def pairs(answers: RankAnswers) -> PreflightCheck:
-    """Every pair connected on the requested interface's address."""
-    lost = [(rank, int(peer), why) for rank, answer in answers.items() for peer, why in answer["unreachable"].items()]
-    if lost:
-        rank, peer, why = lost[0]
-        message = f"{len(lost)} pairs cannot connect, first rank {rank} to rank {peer}: {why}"
+    """Every pair of ranks connected on the requested interface's address."""
+    unconnected = [
+        (rank, int(peer), reason) for rank, answer in answers.items() for peer, reason in answer["unreachable"].items()
+    ]
+    if unconnected:
+        rank, peer, reason = unconnected[0]
+        message = f"{len(unconnected)} pairs cannot connect, first rank {rank} to rank {peer}: {reason}"
         return checked(
             "pairs",
             False,
@@ -196,8 +198,8 @@ def pairs(answers: RankAnswers) -> PreflightCheck:
 
 
 def clocks(answers: RankAnswers) -> PreflightCheck:
-    """Ranks of one machine share a monotonic clock: their readings may not differ by more than the way between them.
-    Other machines' offsets are measured."""
+    """Ranks of one machine share a monotonic clock: their readings may not differ by more than the uncertainty of the
+    comparison. The offsets of other machines are measured."""
     home = answers[min(answers)]["host"] if answers else ""
     errors = [f"rank {rank}: {answer['clock_error']}" for rank, answer in answers.items() if answer.get("clock_error")]
     if errors:
@@ -209,11 +211,12 @@ def clocks(answers: RankAnswers) -> PreflightCheck:
         )
     readings = {rank: answer["clock"] for rank, answer in answers.items() if answer.get("clock")}
     apart = {rank: clock for rank, clock in readings.items() if abs(clock["offset_ns"]) > clock["uncertainty_ns"]}
-    here = [rank for rank in apart if answers[rank]["host"] == home]
-    if here:
-        clock = readings[here[0]]
+    on_same_machine = [rank for rank in apart if answers[rank]["host"] == home]
+    if on_same_machine:
+        first = on_same_machine[0]
+        clock = readings[first]
         message = (
-            f"rank {here[0]} is {clock['offset_ns']} ns from rank 0 on one machine, "
+            f"rank {first} is {clock['offset_ns']} ns from rank 0 on one machine, "
             f"uncertain by {clock['uncertainty_ns']} ns"
         )
         return checked(
@@ -230,7 +233,7 @@ def clocks(answers: RankAnswers) -> PreflightCheck:
 
 
 def speed(answers: RankAnswers) -> PreflightCheck:
-    """The sniff test: one core of each rank multiplies matrices; the slowest is named."""
+    """The sniff test of cores: one core of each rank multiplies matrices; the slowest rank is named."""
     gflops = {rank: float(answer["gflops"]) for rank, answer in answers.items() if answer["gflops"] is not None}
     if not gflops:
         return checked("speed", None, "no rank had a core of its own for the sniff test", "")
@@ -241,7 +244,7 @@ def speed(answers: RankAnswers) -> PreflightCheck:
         f"sniff test of one core a rank: median {middle:.1f} GFLOP/s, "
         f"slowest rank {slowest}{where} with {gflops[slowest]:.1f}"
     )
-    # Of two ranks the median lies between them: there the faster one is the measure.
+    # Of two ranks the median lies between them: they are compared with the faster one.
     slow = gflops[slowest] < SLOW * (middle if len(gflops) > 2 else max(gflops.values()))
     return checked(
         "speed",

@@ -1,5 +1,5 @@
-"""The sniff test of an allocation's nodes before an experiment: one rank on each, started as those of the experiment;
-at most once an hour."""
+"""The sniff test of an allocation's nodes before an experiment: one rank on each node, started like the ranks of the
+experiment; at most once an hour."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ from scaleproof.stats.intervals import median, median_interval
 
 VALID = timedelta(hours=1)
 FOLDER = "sniffs"
-"""Of the results: a file for each allocation and set of nodes."""
+"""Folder in the results: a file for each allocation and set of nodes."""
 PROGRAMS = PACKAGE / "calibrate" / "sniffing"
 BASE_S, NODE_S = 60.0, 6.0
-"""How long the test may take, and what each node may add, where all are one machine and take turns."""
+"""How long the test may take, and what each node adds: nodes that are one machine take turns."""
 
 
-def sniffed(allocated: AllocatedNodes, results: Path, staging: Path) -> Sniff | PreflightCheck:
-    """Figures of all nodes that are left, stored ones unless they are too old; a check that says why there are none."""
+def sniff_of(allocated: AllocatedNodes, results: Path, staging: Path) -> Sniff | PreflightCheck:
+    """Figures of all remaining nodes, stored ones unless they are too old; else a check that says why there are
+    none."""
     placement = placement_for(one_rank_each(len(allocated.nodes) - len(allocated.lost)), allocated)
     if placement is None:
-        return checked(CODE, None, "the nodes were not looked at: one rank does not fit on each of them")
+        return checked(CODE, None, "the nodes were not tested: one rank does not fit on each of them")
     job = allocated.allocation.job.id if allocated.allocation.job else ""
     names = [node.name for node in placement.nodes]
-    path = kept_at(results, allocated.allocation.cluster, job, names)
-    if (known := young(path)) is not None:
-        return known
-    found = measured(one_rank_each(len(names)), names, staging, placement)
-    if isinstance(found, Sign):
-        return no_answer(found, CODE, "the nodes were not looked at: ", None)
+    path = sniff_file(results, allocated.allocation.cluster, job, names)
+    if (stored := read_recent(path)) is not None:
+        return stored
+    nodes = measured(one_rank_each(len(names)), names, staging, placement)
+    if isinstance(nodes, Sign):
+        return no_answer(nodes, CODE, "the nodes were not tested: ", None)
     sniff = Sniff(
-        cluster=allocated.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found
+        cluster=allocated.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=nodes
     )
     write_form(path, sniff)
     return sniff
 
 
 def one_rank_each(nodes: int, **fields: Any) -> AnyCase:
-    """The case of a sniff test."""
+    """The case of a sniff test of so many nodes."""
     own = {
         "program": "own",
         "suite": "preflight",
@@ -63,8 +64,8 @@ def one_rank_each(nodes: int, **fields: Any) -> AnyCase:
     return parse_case({**own, **fields})
 
 
-def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path:
-    """Where the figures of an allocation and these nodes, in any order, are kept."""
+def sniff_file(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path:
+    """The file of the figures of an allocation and these nodes, in any order."""
     key = hashlib.sha256("\n".join([cluster, job, *sorted(names)]).encode()).hexdigest()[:16]
     return results / FOLDER / f"{key}.json"
 
@@ -72,23 +73,23 @@ def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path
 def measured(
     case: AnyCase, names: Sequence[str], staging: Path, placement: NodePlacement | None = None
 ) -> list[SniffedNode] | Sign:
-    """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
+    """Start a rank on each of the named nodes and have it measure; a sign of what failed where they did not answer."""
     facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, placement)
-    return (
-        facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
-    )
+    if isinstance(facts, Sign):
+        return facts
+    return [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
 
 
-def _node(names: Sequence[str], rank: int, found: Mapping[str, Any]) -> SniffedNode:
+def _node(names: Sequence[str], rank: int, figures: Mapping[str, Any]) -> SniffedNode:
     return SniffedNode(
         name=names[rank],
-        boot=found["boot"],
-        cores=found["cores"],
-        copied=_figure(found["copied"]),
-        multiplied=_figure(found["multiplied"]),
-        next=names[(rank + 1) % len(names)] if "rate" in found else "",
-        rate=_figure(found["rate"]) if "rate" in found else None,
-        trip=_figure(found["trip"]) if "trip" in found else None,
+        boot=figures["boot"],
+        cores=figures["cores"],
+        copied=_figure(figures["copied"]),
+        multiplied=_figure(figures["multiplied"]),
+        next=names[(rank + 1) % len(names)] if "rate" in figures else "",
+        rate=_figure(figures["rate"]) if "rate" in figures else None,
+        trip=_figure(figures["trip"]) if "trip" in figures else None,
     )
 
 
@@ -102,13 +103,13 @@ def _figure(values: Sequence[float]) -> Sniffed:
     )
 
 
-def young(path: Path) -> Sniff | None:
-    """What is kept there; None when it is not, of another form, or too old."""
+def read_recent(path: Path) -> Sniff | None:
+    """The stored figures; None when the file does not exist, has another form, or is too old."""
     try:
-        known = Sniff.model_validate_json(path.read_bytes())
+        stored = Sniff.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-    return known if timedelta(0) <= _now() - datetime.fromisoformat(known.taken_at) < VALID else None
+    return stored if timedelta(0) <= _now() - datetime.fromisoformat(stored.taken_at) < VALID else None
 
 
 def _now() -> datetime:

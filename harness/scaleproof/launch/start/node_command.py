@@ -1,5 +1,4 @@
-"""A command in every node of a network that is made for it, outside of any launch: how it is started, ended, and what
-it leaves."""
+"""Runs a command in every node of an emulated network that is made for it, outside of any launch."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ from scaleproof.paths import IMPORT_ROOT
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did on nodes: the worst exit code, each node's output, and the coordinator's report (None:
-    there is none)."""
+    """The result of a command on all nodes: the worst exit code, each node's output, and the coordinator's report
+    (None: there is none)."""
 
     code: int
     output: list[str]
     network: dict[str, Any] | None
     log: str
-    """What the coordinator said, and the consoles of nodes that said anything."""
+    """The coordinator's output, and the consoles of nodes that printed anything."""
 
 
 def run_on_nodes(
@@ -41,8 +40,8 @@ def run_on_nodes(
     timeout_s: float,
     keep: Path | None,
 ) -> CommandResult:
-    """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `coordinator` is the
-    command that runs it. Exit code 124: out of time."""
+    """`prepare` writes the plan into the folder that all nodes share (`keep`, else a temporary one); `coordinator`
+    gives the command that runs the plan. Exit code 124: out of time."""
     launch = secrets.token_hex(8)
     folder = Path(tempfile.mkdtemp(prefix="scaleproof-nodes-")) if keep is None else keep.resolve()
     try:
@@ -55,8 +54,10 @@ def run_on_nodes(
             "PYTHONPATH": os.pathsep.join(paths),
             "SCALEPROOF_SHARED": str(folder),
         }
-        tied = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid()), *coordinator(folder)]
-        return _ran(folder, nodes, *_run(tied, {**os.environ, **own}, timeout_s))
+        # process_lifetime: the coordinator ends with this process.
+        command = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid()), *coordinator(folder)]
+        code, log = _run(command, {**os.environ, **own}, timeout_s)
+        return _result(folder, nodes, code, log)
     finally:
         clean(launch)
         if keep is None:
@@ -64,12 +65,10 @@ def run_on_nodes(
 
 
 def one_per_node(command: Sequence[str] | Sequence[Sequence[str]], nodes: int) -> list[list[str]]:
-    """The same command for every node, or those that are given."""
-    return (
-        [list(map(str, command))] * nodes
-        if command and isinstance(command[0], str)
-        else [list(map(str, each)) for each in command]
-    )
+    """A list of commands as it is; a single command once for every node."""
+    if command and isinstance(command[0], str):
+        return [list(map(str, command))] * nodes
+    return [list(map(str, of_node)) for of_node in command]
 
 
 def _run(command: list[str], variables: dict[str, str], timeout_s: float) -> tuple[int, str]:
@@ -88,12 +87,12 @@ def _run(command: list[str], variables: dict[str, str], timeout_s: float) -> tup
         return code, log.read().decode(errors="replace")
 
 
-def _ran(folder: Path, nodes: int, code: int, log: str) -> CommandResult:
+def _result(folder: Path, nodes: int, code: int, log: str) -> CommandResult:
     outputs = [_text(folder / f"node-{node}.out") for node in range(nodes)]
     consoles = [
-        f"console of node {node}:\n{said}"
+        f"console of node {node}:\n{console}"
         for node in range(nodes)
-        if (said := _text(folder / f"node-{node}.console").strip())
+        if (console := _text(folder / f"node-{node}.console").strip())
     ]
     return CommandResult(code, outputs, read_json(folder / REPORT), "\n".join([log, *consoles]))
 

@@ -1,4 +1,5 @@
-"""Launches and single commands in guests: from a case to guests.json, and to the coordinator that boots its nodes."""
+"""Launches and single commands in guests: writes guests.json from a case, and gives the command of the coordinator that
+boots the nodes."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ class GuestsLauncher:
         """Writes guests.json; the coordinator lives no longer than the supervisor."""
         case = launch_spec.parsed_case
         nodes, ranks, options = case.nodes, case.ranks, case.options_of(GuestOptions)
-        mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
+        by_node = [ranks_of(node, nodes, ranks) for node in range(nodes)]
         parent = [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--ranks"]
         GuestPlan(
             nodes=nodes,
-            commands=[[*parent, *map(str, some)] for some in mine],
-            ranks=mine,
+            commands=[[*parent, *map(str, of_node)] for of_node in by_node],
+            ranks=by_node,
             kind=options.guest,
             link_mbit=options.link_mbit,
             link_delay_ms=options.link_delay_ms,
@@ -45,7 +46,7 @@ class GuestsLauncher:
         ]
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """Nothing of its own."""
+        """No further variables."""
         return {}
 
 

@@ -1,5 +1,5 @@
-"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the coordinator that
-builds its cluster."""
+"""Launches and single commands on nodes of namespaces: writes namespaces.json from a case, and gives the command of the
+coordinator that builds the cluster."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class NamespacesLauncher:
-    """One coordinator, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there;
-    `mpirun` and `mpich` run on the first node."""
+    """One coordinator, which makes the nodes. With launcher `local` it imports the modules of ranks and forks the ranks
+    on the nodes; `mpirun` and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
@@ -38,7 +38,7 @@ class NamespacesLauncher:
                 [self._inner().over_nodes(hosts, case.interface, folder), *[[]] * (case.nodes - 1)],
                 COORDINATOR,
             )
-        # Of a slowed second a node has a slowed second's part of its cores.
+        # In dilated time a second is longer, so that the share of each second that a node computes is smaller.
         cores = case.options_of(NetnsOptions).node_cores
         quota = None if cores is None else cores / case.dilation
         NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
@@ -51,7 +51,7 @@ class NamespacesLauncher:
         ]
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
-        """That of the launcher inside."""
+        """The variables of the launcher on the nodes."""
         return self._inner().environment(folder, launch_spec)
 
     def _inner(self) -> Any:

@@ -1,4 +1,5 @@
-"""What starts a case's ranks: its launcher, around it what makes the nodes, or the coordinator of an allocation."""
+"""Chooses what starts a case's ranks: its launcher, the coordinator of a fabric that makes nodes, or the coordinator of
+an allocation."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from scaleproof.spec import registry
 
 
 def launcher_for(fabric: str, launcher: str, placement: NodePlacement | None = None) -> Launcher:
-    """On nodes that a fabric makes and on those of an allocation, a process on each of them starts the ranks."""
+    """The launcher of a case. On nodes that a fabric makes and on those of an allocation, a process on each node starts
+    the ranks."""
     if placement is not None:
         return NodesLauncher(placement, launcher)
     if starter := registry.get("fabric", fabric).starter:
