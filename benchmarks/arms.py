@@ -1,4 +1,4 @@
-"""What is compared: every transport at 2 and 4 ranks, all-reduce and transfer, over four sizes."""
+"""The compared arms: every transport at 2 and 4 ranks, all-reduce and transfer, over four sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARMUP = 2
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One line of the table: what was launched, with how many ranks, for which operation."""
+    """One line of the table: name, number of ranks, operation."""
 
     name: str
     ranks: int

@@ -1,10 +1,9 @@
-"""What a node does while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on every node;
-rates go to the shared folder.
-
-Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are
-the rate of each stream's payload; of each node that sends, the rate of all its frames with their headers, as its token
-bucket counted them; and of ours the rate at which each stream's payload came into its socket, read or not: of three
-streams that share a link, what lies unread changes by more than a link carries in a second."""
+"""The command that every node runs while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on
+every node; rates are written to the shared folder. All streams of one pattern run at once and continue during the
+measurement. Tools: iperf3, and our transport tcp. Recorded are the payload rate of each stream, and for each sending
+node the rate of all its frames with headers, as counted by its token bucket. For our transport also the rate at which
+the payload of each stream arrived in its socket, read or unread: of three streams that share a link, the unread bytes
+change by more than a link carries in a second."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def main() -> None:
 
 
 def sent_bytes() -> int:
-    """Of all frames that the token bucket of eth0 has let pass, with their headers."""
+    """Bytes of all frames, with headers, that the token bucket of eth0 has let pass."""
     with IPRoute() as route:
         index = route.link_lookup(ifname=INTERFACE)[0]
         bucket = next(queue for queue in route.get_qdiscs(index=index) if queue.get("kind") == "tbf")
@@ -65,12 +64,12 @@ def sent_bytes() -> int:
 
 
 def came_bytes(opened: socket.socket) -> int:
-    """Payload that came into a socket since it was opened, read or not."""
+    """Payload bytes that arrived in a socket since it was opened, read or unread."""
     return int.from_bytes(opened.getsockopt(socket.IPPROTO_TCP, TCP_INFO, RECEIVED + 8)[RECEIVED:], sys.byteorder)
 
 
 def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
-    """One process of it for either end of each stream; its first second is left out."""
+    """One process for each end of each stream; the first second is left out."""
     servers = [
         subprocess.Popen(
             ["iperf3", "-s", "-1", "-B", address(node), "-p", str(PORT + source)], stdout=subprocess.DEVNULL
@@ -78,7 +77,7 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
         for source, target in streams
         if target == node
     ]
-    time.sleep(0.3)  # until they listen; iperf3 says so nowhere
+    time.sleep(0.3)  # until the servers listen, which iperf3 does not report
     _meet(shared, "listening", node, nodes)
     clients = {
         f"{source}-{target}": subprocess.Popen(
@@ -118,7 +117,7 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
 
 
 def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
-    """One rank a node; as many messages as the link carries in that time."""
+    """One rank per node; as many messages as the link carries in that time."""
     fields: dict[str, object] = {
         "program": "transfer",
         "suite": "bench",
@@ -148,7 +147,7 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
         [source for source, target in streams if target == context.rank],
     )
     busiest = max(sum(target == node for _, target in streams) for node in range(context.world_size))
-    # Behind the last moment a tail: else what lay unread at the first one would have drained by then.
+    # Sending continues after the last moment: otherwise the bytes unread at the first one would have drained by then.
     lead, count, end = (
         round(mbit * 1e6 / 8 * time_s / SIZE / busiest) for time_s in (LEAD_S, LEAD_S + seconds, 2 * LEAD_S + seconds)
     )

@@ -33,8 +33,8 @@ Sizes = dict[int, float]
 
 @dataclass(slots=True)
 class Measured:
-    """Every arm's launches, in seconds by size, in the order of the blocks; and why an arm has fewer than there are
-    blocks."""
+    """Launches of every arm, in seconds by size, in the order of the blocks; and the reasons why launches are
+    missing."""
 
     launches: int
     seed: int

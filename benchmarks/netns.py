@@ -1,8 +1,6 @@
-"""Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our
-transport tcp, in turns.
-
-`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every
-figure is of this machine."""
+"""Measures fabric `netns`: the time to set up a cluster, and the rate of its shaped links under iperf3 and under our
+transport tcp, in turns. `python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes
+N] [--into FILE]`. All figures hold for this machine only."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ ADVICE = "iperf3 is not installed, its arms are left out; type `apt-get install 
 
 
 def main() -> int:
-    """Print a line per row; the exit code tells only whether all ran."""
+    """Print a line per row; the exit code says only whether all ran."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rates", type=float, nargs="+", default=[100.0, 1000.0, 10000.0], help="Mbit/s")
     parser.add_argument("--patterns", nargs="+", default=list(PATTERNS), choices=list(PATTERNS))
@@ -67,7 +65,8 @@ def main() -> int:
 
 
 def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
-    """Seconds until every node of a star can run its command, its links looked at, and until all is gone again."""
+    """Seconds until every node of a star, with checked links, can run its command, and until the cluster is removed
+    again."""
     seconds: dict[str, Any] = {"nodes": nodes, "stand_s": [], "whole_s": []}
     for _ in range(repetitions):
         started = time.time()
@@ -82,8 +81,8 @@ def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
 
 
 def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list[dict[str, Any]]:
-    """A row per tool, Mbit/s of payload through the busiest link for each repetition; tools take turns, who begins
-    alternates."""
+    """A row per tool, Mbit/s of payload through the busiest link for each repetition; tools take turns, and the first
+    one alternates."""
     nodes, _ = PATTERNS[pattern]
     ceiling = mbit * PAYLOAD / FRAME
     common = {"pattern": pattern, "nodes": nodes, "mbit": mbit, "ceiling_mbit": ceiling}
@@ -99,8 +98,8 @@ def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list
 
 def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
     """Mbit/s through the busiest link (of several the slowest), payload and frames with their headers, and the share of
-    this machine's cores that stayed idle. Frames are counted where they leave a node; towards one node they come from
-    several, and are reckoned from the payload that came, all of them being full."""
+    this machine's cores that stayed idle. Frames are counted where they leave a node. With several senders to one node
+    they are computed from the received payload, since all frames are full."""
     nodes, streams = PATTERNS[pattern]
     with tempfile.TemporaryDirectory(prefix="scaleproof-netns-") as name:
         before = psutil.cpu_times()
@@ -124,8 +123,8 @@ def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Medians: what the link carried of its rate, with an interval over repetitions, and whether the target is met;
-    goodput beside its ceiling."""
+    """Medians: share of the link's rate with an interval over repetitions, whether the target is met, and goodput
+    beside its ceiling."""
     shares = [wire / row["mbit"] for wire in row["wire_mbit"]]
     interval, share = median_interval(shares), statistics.median(shares)
     spread = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""

@@ -1,9 +1,9 @@
 """Transport rdma beside perftest's `ib_write_bw` and `ib_read_bw`, in one guest, in turns: `python -m
 benchmarks.perftest [--repetitions N] [--into FILE]`.
 
-QEMU with a stock kernel, since perftest prints no rates where /proc/cpuinfo has no clock. Both move 1 MiB messages
-between two processes over one soft-RoCE device, as many at once as their queues hold. On a machine with a device of its
-own: `--interface NAME` runs both there, without a guest."""
+QEMU with a stock kernel, since perftest prints no rates without a clock in /proc/cpuinfo. Both move 1 MiB messages
+between two processes over one soft-RoCE device, as many at once as their queues hold. On a machine with an RDMA device,
+`--interface NAME` runs both on it, without a guest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PEAK_AND_AVERAGE = re.compile(r"^\s*\d+\s+\d+\s+([\d.]+)\s+([\d.]+)", re.MULTILI
 
 
 def main() -> int:
-    """Print a line per operation and write all samples; the exit code tells only whether both ran."""
+    """Print a line per operation and write all samples; the exit code says only whether both ran."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=6)
     parser.add_argument("--into", type=Path)
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def in_guest(repetitions: int) -> dict[str, Any]:
-    """What `measure` finds in a guest under QEMU."""
+    """Run `measure` in a guest under QEMU."""
     with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:
         command = [sys.executable, "-m", "benchmarks.perftest", "--inside", "--repetitions", str(repetitions)]
         ran = run_in_guests(command, kind="qemu", cpus=2, timeout_s=LIMIT_S * repetitions, keep=Path(name))
@@ -73,8 +73,8 @@ def in_guest(repetitions: int) -> dict[str, Any]:
 
 
 def measure(interface: str, repetitions: int, path: Path | None = None) -> dict[str, Any]:
-    """MB/s of each, by operation; theirs and ours in turns, who begins alternates. `kept` holds what is there after
-    each repetition."""
+    """MB/s of perftest and of ours by operation, in turns; the first one alternates. The rates so far are written to
+    `path` after each repetition."""
     rates: dict[str, Any] = {operation: {"theirs": [], "ours": []} for operation in TOOLS}
     for repetition in range(repetitions):
         for operation, tool in TOOLS.items():

@@ -1,4 +1,4 @@
-"""pytest-benchmark over times that were measured elsewhere, in the ranks of launches."""
+"""Feeds pytest-benchmark with times that were measured in the ranks of launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 
 class Replay:
-    """A clock that moves by the samples that were measured: pytest-benchmark then stores and compares them."""
+    """A clock that advances by the measured samples, so that pytest-benchmark stores and compares them."""
 
     def __init__(self) -> None:
         self._now = 0.0

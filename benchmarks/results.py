@@ -1,8 +1,8 @@
-"""`python -m benchmarks.results`: what it costs to collect, judge and query 10,000 launches with a million samples.
+"""`python -m benchmarks.results`: the cost of collecting, judging and querying 10,000 launches with a million samples.
 
 Three launches are run for real, of programs `train`, `collective` and `transfer`; every other record is one of them
-under another case, repetition and id, with its times drawn anew, written by the project's own writer as a supervisor
-writes it."""
+under another case, repetition and id, with newly drawn times, written by the project's own writer in the way of a
+supervisor."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WHERE NOT s.warmup GROUP BY ALL ORDER BY ALL"""
 
 
 def main() -> None:
-    """Make the records where they are not there yet, time every command, print and write the table."""
+    """Make the records unless they exist, time every command, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=LAUNCHES)
     parser.add_argument(
@@ -103,7 +103,7 @@ def _suite(folder: Path, launches: int) -> Suite:
 
 
 def make(results: Path, suite: Suite) -> None:
-    """All launches of the suite's plans: the first of each experiment for real, the others after it."""
+    """All launches of the suite's plans: the first of each experiment is run, the others are copies of it."""
     dice, store, began = np.random.default_rng(SEED), Store(results), time.perf_counter()
     for name in suite.experiments:
         first, *others = plan(suite, name, "full")
@@ -173,7 +173,7 @@ def timed(folder: Path, turns: int) -> dict[str, Any]:
 
 
 def _processor_s() -> float:
-    """Of all child processes that ended."""
+    """Processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

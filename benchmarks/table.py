@@ -1,5 +1,4 @@
-"""From samples to bench.json and bench.md: rates beside the bound, ratios with intervals against the targets, met or
-missed."""
+"""Turns samples into bench.json and bench.md: rates beside the bound, and ratios with intervals against the targets."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Two arms' rates at a size, and how many times the first must be the second."""
+    """Two arms at one size, and the ratio of their rates that the first must reach."""
 
     arm: Arm
     size: int
@@ -47,7 +46,7 @@ TARGETS = (
 
 
 def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
-    """What is written as JSON."""
+    """The content of bench.json."""
     machine = environment(dict(os.environ))
     return {
         "schema_version": SCHEMA_VERSION,
@@ -79,14 +78,14 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(result: dict[str, Any], folder: Path) -> None:
-    """bench.json and bench.md."""
+    """Write bench.json and bench.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
     (folder / "bench.md").write_text(markdown(result))
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The tables of docs and README."""
+    """The tables for the docs and the README."""
     machine = result["machine"]
     lines = [
         f"Measured on {result['date']}: {machine['cpu']}, {machine['cores']} cores, "

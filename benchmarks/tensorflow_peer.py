@@ -1,9 +1,8 @@
 """TensorFlow's own gRPC runtime as a reference: RING all-reduce, and a tensor moved between two servers. Run as `python
 -m benchmarks.tensorflow_peer`.
 
-Its servers accept anybody and listen on every interface, so the processes live in a network namespace of their own that
-has nothing but a loopback.
-"""
+Its servers accept any client and listen on every interface, so the processes run in a network namespace that has only a
+loopback interface."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def serve(rank: int, result: Path) -> None:
 
 
 def move(rank: int, result: Path) -> None:
-    """Read a variable of the other server into one of the own; writes the medians."""
+    """Copy a variable of the other server into a local one; writes the medians."""
     import tensorflow as tf
 
     one_thread(tf)
@@ -123,7 +122,7 @@ def one_thread(tf: Any) -> None:
 
 
 def own_network() -> None:
-    """Enter a new network namespace and bring its loopback up; OSError where the kernel does not let this user."""
+    """Enter a new network namespace and bring its loopback up; OSError where the kernel does not allow it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "no network namespace of one's own")
@@ -150,7 +149,7 @@ def fork(body: Callable[[], None]) -> int:
 
 
 def wait(needed: list[int], children: list[int]) -> None:
-    """Until the needed ones have ended; then, or at the deadline, the others are killed."""
+    """Wait until the needed children have ended; then, or at the deadline, kill the others."""
     deadline, pending = time.monotonic() + TIMEOUT_S, set(needed)
     alive = set(children)
     while pending and time.monotonic() < deadline:

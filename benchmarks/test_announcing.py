@@ -1,5 +1,5 @@
-"""What it costs that collectives say in which call and round they are: the same all-reduce with and without, in turns
-on the same two ranks."""
+"""The cost of announcing each call and round of a collective: the same all-reduce with and without, in turns on the
+same two ranks."""
 
 from __future__ import annotations
 

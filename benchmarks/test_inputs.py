@@ -1,4 +1,4 @@
-"""What the checks of its data cost a training launch, outside the timed region."""
+"""The cost of input checks of a training launch, outside the timed region."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def events_of_a_step() -> tuple[float, float]:
 
 
 def turns(recorder: Recorder, events: int, step_s: float) -> tuple[list[float], list[float], list[float]]:
-    """Seconds of the same computing step with recording, without, and without once more, in a random order in every
+    """Seconds of the same computing step with recording, without, and without again, in a random order in every
     turn."""
     work = np.ones((192, 192), np.float32)
     loops = max(1, round(step_s / (seconds_of(lambda: work @ work, 200) * events)))

@@ -1,11 +1,10 @@
 """One tensor over shared memory beside the memory-copy bound: static placement, send and receive, and bare copies, in
 turns on the same two ranks.
 
-Plain arms: nobody touches the payload between transfers, as in ping-pong benchmarks; the bound is one process that
-copies between two allocations of its own. Fresh ones: the sender has just written the payload and the receiver reads
-all of it afterwards, every time; the bound is the bare copy that such a transfer cannot do without: to the receiver's
-memory (placement) or from the sender's (receive).
-"""
+Plain arms: the payload is not touched between transfers, as in ping-pong benchmarks; the bound is a copy between two
+allocations of one process. Fresh arms: the sender writes the payload before every transfer and the receiver reads all
+of it afterwards; the bound is the one copy that such a transfer needs: to the receiver's memory (placement) or from the
+sender's (receive)."""
 
 from __future__ import annotations
 
@@ -108,8 +107,8 @@ def turns(context: RankContext, size: int, seed: int, out: Path) -> None:
 
 
 class Arms:
-    """What is timed: rank 0 has the payload, rank 1 gets it. Every arm returns rank 0's knowledge of its nanoseconds
-    and checks what came: the fresh ones each time, the plain ones once, since who checks touches the payload."""
+    """The timed arms: rank 0 has the payload, rank 1 receives it. Every arm returns the nanoseconds known to rank 0 and
+    checks the received payload: fresh arms each time, plain arms once, since a check touches the payload."""
 
     def __init__(self, context: RankContext, size: int) -> None:
         self.transport, self.rank = SharedMemory.connect(context), context.rank
@@ -122,7 +121,7 @@ class Arms:
         )
         self.known: list[list[int]] = []
         self.placed = self.channel.outgoing(self.edges[0]) if self.rank == 0 else self.channel.incoming(self.edges[0])
-        # Bare copies use the memory of the arm that they bound: what a cache still holds of it is then the same.
+        # Bare copies use the memory of the arm that they bound, so that caches hold the same part of it.
         self.there_placed, self.there = (self.peers(context, memory) for memory in (self.placed, self.own))
         self.each: dict[str, Callable[[int], int]] = {
             "copy": lambda number: self.copy(),
@@ -137,7 +136,7 @@ class Arms:
         self.transport.barrier()
 
     def peers(self, context: RankContext, memory: np.ndarray) -> np.ndarray:
-        """The peer's counterpart of an own array."""
+        """The peer's counterpart of a local array."""
         offsets = context.rendezvous.exchange(f"memory-{len(self.known)}", self.rank, 2, self.transport.locate(memory))
         self.known.append(offsets)
         return self.transport.memory(1 - self.rank)[offsets[1 - self.rank] :][: memory.size]
@@ -153,14 +152,14 @@ class Arms:
         return took
 
     def still(self, arm: Callable[[], int], memory: np.ndarray, number: int) -> int:
-        """Once before, checked, so that caches know the payload; then as it lies."""
+        """Send once before and check the result, so that caches hold the payload; then time the plain transfer."""
         self.fresh(arm, memory, number)
         arm()
         self.transport.barrier()
         return arm()
 
     def copy(self) -> int:
-        """One process alone; once before, so that its caches know the two."""
+        """One process alone; copied once before, so that its caches hold both arrays."""
         if self.rank:
             return 0
         np.copyto(self.local, self.own)
@@ -169,7 +168,7 @@ class Arms:
         return now() - start
 
     def placement(self) -> int:
-        """Until the receiver sees the flag."""
+        """Time until the receiver sees the flag."""
         payload, time = self.edges
         if self.rank:
             self.channel.recv(payload).wait()
@@ -185,7 +184,7 @@ class Arms:
         return took
 
     def receive(self) -> int:
-        """Until the receiver has the message."""
+        """Time until the receiver has the message."""
         if self.rank:
             self.transport.recv(self.own, 0).wait()
             self.word[0] = now()

@@ -1,5 +1,5 @@
-"""How long it takes to simulate one step of VGG-A, by number of nodes: with the short cut of ranks that are in step,
-without it, and by the general engine."""
+"""How long it takes to simulate one step of VGG-A, by number of nodes: with the shortcut for ranks in lockstep, without
+it, and with the general engine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Commands beside the package: set-up, builds, small clusters, reference results. Set-up runs before the package is
-installed, so its source is made importable here."""
+installed; this file makes its source importable."""
 
 import sys
 from pathlib import Path

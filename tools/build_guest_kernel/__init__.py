@@ -1,2 +1,2 @@
-"""The kernels of fabric guests: User-Mode Linux built from Debian's source, and Debian's stock kernel for QEMU taken
+"""Kernels for fabric `guests`: User-Mode Linux built from Debian's source, and Debian's stock kernel for QEMU taken
 from its package."""

@@ -52,7 +52,7 @@ exec $b switch_root /new /bin/sh "$S" </new/dev/null >/new/dev/console 2>&1
 
 
 def make_stock(log: Path, steps: Steps) -> Path:
-    """The folder with `vmlinux` and `initrd`; SetupError when what it takes is missing."""
+    """The folder with `vmlinux` and `initrd`; SetupError when a required tool or package is missing."""
     if absent := [
         name for name in ("qemu-system-x86_64", "busybox", "xz", "apt-get", "dpkg-deb") if shutil.which(name) is None
     ]:
@@ -94,7 +94,8 @@ def _package() -> str:
 
 
 def _uncompress(image: Path, target: Path) -> None:
-    """The ELF inside the image: QEMU starts it directly, sooner than the image would unpack itself in emulation."""
+    """Extract the ELF file from the kernel image. QEMU starts it directly, which is faster than an image that unpacks
+    itself in emulation."""
     data = image.read_bytes()
     process = subprocess.run(
         ["xz", "-dc", "--single-stream"], input=data[data.find(_XZ) :], capture_output=True, check=False
@@ -129,7 +130,7 @@ def _entry(number: int, name: str, body: bytes, mode: int) -> bytes:
 
 
 def _with_dependencies(modules: Path) -> Iterator[Path]:
-    """MODULES, each after what it depends on; what is built into the kernel left out."""
+    """MODULES in the order of their dependencies, without those that are built into the kernel."""
     where = {_name(path.name): path for path in modules.glob("kernel/**/*.ko")}
     inside = {_name(Path(line).name) for line in (modules / "modules.builtin").read_text().splitlines()}
 

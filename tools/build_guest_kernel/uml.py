@@ -35,7 +35,7 @@ UNUSED = [
 
 
 def build_uml(log: Path, steps: Steps) -> Path:
-    """The kernel; SetupError when what it takes is missing. A build that was interrupted goes on where it stopped."""
+    """The kernel; SetupError when a required tool or package is missing. An interrupted build is resumed."""
     if not SOURCE.exists() or (
         absent := [name for name in ("flex", "bison", "bc", "gcc", "make", "xz") if shutil.which(name) is None]
     ):
@@ -56,7 +56,7 @@ def build_uml(log: Path, steps: Steps) -> Path:
             raise
         shutil.rmtree(
             work
-        )  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
+        )  # a killed compiler may leave a half-written file that make considers complete: build again from the start
         return build_uml(log, steps)
     return _keep(built, target, work)
 
@@ -108,7 +108,7 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
 
 
 def _check(config: Path) -> None:
-    """Kconfig drops without a word what depends on something that is not chosen."""
+    """Kconfig silently drops an option whose dependency is not enabled."""
     chosen = set(config.read_text().splitlines())
     dropped = [
         line
@@ -120,7 +120,7 @@ def _check(config: Path) -> None:
 
 
 def counted(report: Callable[[str], None]) -> Callable[[str], None]:
-    """A reader of make's output that tells how many files are compiled."""
+    """A reader of make's output that reports how many files are compiled."""
     count = 0
 
     def read(line: str) -> None:

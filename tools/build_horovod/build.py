@@ -1,5 +1,5 @@
-"""Horovod 0.28.1 with torch, TensorFlow, Gloo and Open MPI: built once, kept in the user's cache under a key of all it
-was built against."""
+"""Horovod 0.28.1 with torch, TensorFlow, Gloo and Open MPI: built once and kept in the user's cache. The cache key
+names every version it was built against."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cached_wheel(folder: Path) -> Path | None:
 
 
 def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps) -> Path:
-    """Build with the packages of the environment that `python` belongs to; a build that was interrupted goes on in
+    """Build with the packages of the environment that `python` belongs to. An interrupted build is resumed in
     `work`."""
     end_leftovers(work)
     resumed = (work / "patched").exists()
@@ -66,7 +66,7 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
             raise SetupError(f"Horovod did not build; the end of {log} says why") from error
         shutil.rmtree(
             work
-        )  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
+        )  # a killed compiler may leave a half-written file that make considers complete: build again from the start
         return build_wheel(python, work, target, log, steps)
     target.mkdir(parents=True, exist_ok=True)
     part = target / f".part-{os.getpid()}"
@@ -77,7 +77,7 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
 
 
 def end_leftovers(work: Path) -> None:
-    """Kill compilers that a set-up which was itself killed left running in `work`."""
+    """Kill compilers that still run in `work` after their set-up was killed."""
     mark = f"{MARK}={work}".encode()
     pids = [
         int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in _environment(entry)
@@ -95,7 +95,7 @@ def end_leftovers(work: Path) -> None:
 def _environment(process: Path) -> list[bytes]:
     try:
         return (process / "environ").read_bytes().split(b"\0")
-    except OSError:  # gone meanwhile, or another user's
+    except OSError:  # the process has ended, or belongs to another user
         return []
 
 
@@ -138,7 +138,7 @@ def _source(python: Path, work: Path, log: Path) -> Path:
 
 
 def build_environment(python: Path, work: Path) -> dict[str, str]:
-    """Environment variables of the build; what a surrounding `make` says about itself is left out."""
+    """Environment variables of the build, without those of a surrounding `make`."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -149,7 +149,7 @@ def build_environment(python: Path, work: Path) -> dict[str, str]:
 
 
 def jobs() -> int:
-    """Compilers at once: as many as cores, and as memory allows."""
+    """Number of parallel compilers: limited by cores and by memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_PER_JOB))
 
@@ -162,13 +162,13 @@ def _compile(python: Path, source: Path, work: Path, log: Path, steps: Steps) ->
 
 
 def _prove(python: Path, wheel: Path, log: Path) -> None:
-    """Install into the building environment and load both bindings; nothing that fails this gets into the cache."""
+    """Install the wheel into the build environment and import both bindings, before it enters the cache."""
     run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel)], log)
     run([str(python), "-c", "import horovod.torch, horovod.tensorflow"], log)
 
 
 def percent_of(report: Callable[[str], None]) -> Callable[[str], None]:
-    """A reader of build output that tells how far cmake says it is."""
+    """A reader of build output that reports the percentage printed by cmake."""
     progress = "starting"
 
     def read(line: str) -> None:

@@ -1,2 +1,2 @@
-"""Does comparing identical arms keep its false-alarm rate, and is an injected slowdown found? Shown on real launches,
-kept in results/reference/."""
+"""Measures the false-alarm rate of comparisons of identical arms, and how often an injected slowdown is detected. Real
+launches, kept in results/reference/."""

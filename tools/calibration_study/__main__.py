@@ -1,12 +1,9 @@
 """`python -m tools.calibration_study run|pack|judge|pilot`: thousands of launches of under a second on a quiet machine.
 
 pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch
-takes
-run      all launches, in interleaved blocks; started again it goes on where it stopped
-pack     one value per launch -> results/reference/calibration.parquet, the outcome ->
-results/reference/calibration.json judge    what the comparisons said, from the kept values; exit code 1 when something
-was not shown
-"""
+takes run      all launches, in interleaved blocks; an interrupted run is resumed pack     one value per launch ->
+results/reference/calibration.parquet, the outcome -> results/reference/calibration.json judge    the outcome of the
+comparisons, from the stored values; exit code 1 when a criterion is not met"""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ VALUES, OUTCOME = REFERENCE / "calibration.parquet", REFERENCE / "calibration.js
 
 
 def run(options: argparse.Namespace) -> int:
-    """All launches that are not finished yet."""
+    """Run all launches that are not finished yet."""
     launches = design.planned(options.launches)
     print(f"{len(launches)} launches; at 0.25 s each about {format_seconds(0.25 * len(launches))}", flush=True)
     outcome = run_plan(
@@ -47,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def pack(options: argparse.Namespace) -> int:
-    """Values and outcome into results/reference/."""
+    """Write values and outcome to results/reference/."""
     print("reading the launches, about a minute", flush=True)
     values, store = design.values_from(options.results, options.launches), Store(options.results)
     counts = design.repetitions(options.launches)
@@ -76,7 +73,7 @@ def pack(options: argparse.Namespace) -> int:
 
 
 def judge(options: argparse.Namespace) -> int:
-    """Print the outcome."""
+    """Print the outcome; exit code 1 when a criterion is not met."""
     study = json.loads(OUTCOME.read_text())
     values, _ = values_file.read(VALUES, study["outcome"]["launches_per_arm"])
     outcome = design.outcome(values)
@@ -118,7 +115,7 @@ ACTIONS = {"pilot": pilot, "run": run, "pack": pack, "judge": judge}
 
 
 def main() -> int:
-    """Parse and do."""
+    """Parse the command line and run the chosen action."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Which launches the study makes, and what they give: one value each."""
+"""The launches of the study and the arithmetic on their values: one value per launch."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ ARMS = ("a", "b", "slowed")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Seconds of one launch by arm, element k from block k; `launches` per arm of each of the first 100 comparisons,
-    FEWEST of the others."""
+    """Seconds per launch of each arm; element k is from block k. The first 100 comparisons take `launches` per arm, the
+    others FEWEST."""
 
     launches: int
     arms: dict[str, list[float]]
 
     def floor(self, launches: int) -> tuple[float, float]:
-        """Noise floor for so many launches an arm, and the spread of one launch, from the first blocks."""
+        """Noise floor for a comparison of `launches` per arm, and the spread of one launch; both from the first
+        blocks."""
         first, second = (np.array(self.arms[arm][:FLOOR_BLOCKS]) for arm in ("a", "b"))
         return floor_share(first, second, launches), spread(first, second)
 
@@ -97,7 +98,7 @@ def median_s(durations_ns: Sequence[int]) -> float:
 
 
 def outcome(values: Values) -> dict[str, Any]:
-    """What the comparisons said, with binomial intervals; the floor is that of the study's own first blocks."""
+    """Rates of findings with binomial intervals. The noise floor comes from the study's own first blocks."""
     floor, noise = values.floor(values.launches)
     floor_of_fewest, _ = values.floor(FEWEST)
     same = [
@@ -130,7 +131,7 @@ def outcome(values: Values) -> dict[str, Any]:
 
 
 def verdicts(outcome_values: dict[str, Any]) -> dict[str, bool]:
-    """What the study had to show."""
+    """Whether each criterion of the study is met."""
     return {
         "false alarms within 5 %": outcome_values["false_alarms"]["low"] <= STATED
         and outcome_values["false_alarms_of_the_test_alone"]["low"] <= STATED,
@@ -148,7 +149,7 @@ def verdicts(outcome_values: dict[str, Any]) -> dict[str, bool]:
 
 
 def _findings(values: Values, floor: float, launches: int) -> dict[str, int]:
-    """How often which finding comes out of comparing the slowed arm, with another floor or with fewer launches."""
+    """Counts of findings of the comparisons with the slowed arm, for this floor and number of launches."""
     findings = [
         compare(*(side[:launches] for side in values.comparison("slowed", number)), paired=True, floor=floor).finding
         for number in range(SLOWED)

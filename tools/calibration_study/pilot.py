@@ -79,7 +79,7 @@ def _value(record: Record, samples: pd.DataFrame) -> float:
 def _row(name: str, records: list[Record], store: Store) -> list[str]:
     good = [record for record in records if record.status == "ok"]
     logarithms = np.log([_value(record, store.samples(record).to_pandas()) for record in good])
-    # Scaled so that it equals the standard deviation where the noise is normal.
+    # Scaled to equal the standard deviation for normal noise.
     robust = 1.4826 * float(np.median(np.abs(logarithms - np.median(logarithms))))
     wall = float(np.median([record.wall_s for record in good]))
     return [

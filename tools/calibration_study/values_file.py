@@ -1,5 +1,5 @@
 """The study's values as one small Parquet file: a row per launch with its seconds and, for a few launches, the time of
-each digest, so that both steps of the arithmetic can be done again."""
+each digest, so that both steps of the arithmetic can be repeated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(path: Path, arms: Mapping[str, list[float]], digests: Mapping[tuple[st
 
 
 def read(path: Path, launches: int) -> tuple[design.Values, dict[tuple[str, int], list[int]]]:
-    """The values of a study with so many `launches` an arm, and the digests that are kept."""
+    """The values of a study with `launches` per arm, and the stored digests."""
     arms: dict[str, list[float]] = {}
     digests = {}
     for row in pq.read_table(path).to_pylist():

@@ -1,5 +1,5 @@
-"""The reference run: one finished run of all suites, kept as text in results/reference/. Its raw records are a file of
-the release, never of the repository."""
+"""The reference run: one finished run of all suites, stored as text in results/reference/. Its raw records are attached
+to the release and are not in the repository."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`python -m tools.reference pack|pages|readme`: keeps one finished run and writes pages and tables from it.
+"""`python -m tools.reference pack|pages|readme`: stores one finished run and writes pages and tables from it.
 
 pack [ARCHIVE]              results/ and reports/ -> results/reference/ (text), and all raw records -> ARCHIVE
 pages [ARCHIVE] [--picture] ARCHIVE -> reports/reference/index.html; --picture: docs/report.png too, for a release

@@ -1,4 +1,4 @@
-"""Records that resemble each other: the first one whole, of the others what differs from it."""
+"""Similar records in compact form: the first one in full, the others as differences from it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _GONE = "(not there)"
 
 
 def difference(base: Any, other: Any) -> Any:
-    """What must be laid over `base` to get `other`: mappings by key, lists of equal length by place, anything else
-    whole; empty when they are equal."""
+    """The difference that turns `base` into `other`: mappings by key, lists of equal length by index, anything else in
+    full; empty when they are equal."""
     if isinstance(base, list) and isinstance(other, list) and len(base) == len(other):
         base, other = _numbered(base), _numbered(other)
     if not (isinstance(base, dict) and isinstance(other, dict)):
@@ -27,7 +27,7 @@ def difference(base: Any, other: Any) -> Any:
 
 
 def merged(base: Any, over: Any) -> Any:
-    """`base` with a difference laid over it."""
+    """`base` with a difference applied."""
     if "=" in over:
         return over["="]
     if not over:

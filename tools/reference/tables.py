@@ -19,13 +19,13 @@ WRITTEN = "Written by `python -m tools.reference readme`; a test keeps it equal 
 
 
 def write() -> None:
-    """Write every table anew."""
+    """Rewrite every table."""
     for path, text in pages().items():
         path.write_text(text)
 
 
 def pages() -> dict[Path, str]:
-    """Each file with its text as it must be."""
+    """Each file and its expected text."""
     verdicts, readme = read(), ROOT / "README.md"
     bench = json.loads((REFERENCE / "bench.json").read_text())
     text = _between(readme.read_text(), "verdicts", counts(verdicts))
@@ -52,7 +52,7 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
-    """How many have each verdict, and how many of those stand on evidence whose validation was missed."""
+    """Number of entries with each verdict, and how many of them rest on evidence whose validation was missed."""
     total = Counter(verdict.verdict for verdict in verdicts)
     missed = Counter(verdict.verdict for verdict in verdicts if verdict.standing == "missed")
     return ", ".join(
@@ -97,7 +97,7 @@ def _number(value: float | None) -> str:
 
 
 def ratios(targets: Sequence[dict[str, Any]]) -> str:
-    """What `make bench` holds our transports against."""
+    """The targets of `make bench`: our transports against others."""
     rows = ["| target | ratio | 95 % interval | wanted | |", "|---|---|---|---|---|"]
     for target in targets:
         name = f"{target['arm']} against {target['against']}, {format_bytes(target['nbytes'])}, {target['ranks']} ranks"
@@ -108,14 +108,14 @@ def ratios(targets: Sequence[dict[str, Any]]) -> str:
 
 
 def speed_page(bench: str) -> str:
-    """docs/reference_speed.md: all that `make bench` printed."""
+    """docs/reference_speed.md: the whole output of `make bench`."""
     return (
         f"# Speed in the reference run\n\n{WRITTEN} [benchmarks.md](benchmarks.md) says how it was measured.\n\n{bench}"
     )
 
 
 def _between(text: str, name: str, content: str) -> str:
-    """Replace what stands between the markers of a section."""
+    """Replace the text between the markers of a section."""
     start, end = f"<!-- {name}: made by tools/reference -->", f"<!-- end of {name} -->"
     replaced, count = re.subn(
         f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{content}{end}", text, flags=re.DOTALL

@@ -51,7 +51,7 @@ def _records(store: Store, suite: str, experiment: str) -> Iterator[Record]:
 
 
 def unpack(into: Path) -> None:
-    """The kept experiments as a results folder."""
+    """The stored experiments as a results folder."""
     for suite, experiment in EXPERIMENTS:
         first, *others = map(json.loads, (FOLDER / f"{suite}.{experiment}.jsonl").read_text().splitlines())
         samples = pd.read_csv(FOLDER / f"{suite}.{experiment}.csv")

@@ -23,8 +23,8 @@ class Verdict(NamedTuple):
     kind: str
     origin: str
     evidence: str
-    standing: str  # what suite validation says of the evidence; empty where it says nothing
-    verdict: str  # empty where the value is shown and never judged
+    standing: str  # label of the evidence by suite validation; empty where there is none
+    verdict: str  # empty where the value is not judged
     published: float | None
     ours: float | None
     unit: str
@@ -42,7 +42,7 @@ NUMBERS = ("published", "ours", "low", "high", "noise_floor")
 
 
 def write(reports: Path) -> None:
-    """From claims.json and runs.csv of a report."""
+    """Read claims.json and runs.csv of a report."""
     REFERENCE.mkdir(parents=True, exist_ok=True)
     claims = json.loads((reports / "claims.json").read_text())["claims"]
     with (reports / "runs.csv").open(newline="") as source:
@@ -56,7 +56,7 @@ def write(reports: Path) -> None:
 
 
 def verdict_of(claim: Mapping[str, Any]) -> Verdict:
-    """What is kept of an object of claims.json."""
+    """The stored fields of an object of claims.json."""
     interval, label = claim["interval"] or {}, claim.get("label") or {}
     return Verdict(
         id=claim["id"],
@@ -104,7 +104,7 @@ def _text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _short(cell: Any) -> Any:
-    """Six digits of a number with a point; anything else as it is."""
+    """Six significant digits of a float; any other value unchanged."""
     if isinstance(cell, str) and "." in cell:
         try:
             cell = float(cell)

@@ -17,7 +17,7 @@ PLAIN_EVERY_S = 20.0
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the message is one line that says what to do."""
+    """Set-up cannot continue; the message is one line that says what to do."""
 
 
 class CommandError(Exception):
@@ -34,7 +34,7 @@ def clock(seconds: float) -> str:
 
 
 def exit_code_of(work: Callable[[], object], name: str) -> int:
-    """Exit code of some work. Errors are printed as one line; SIGTERM stops the work as Ctrl-C does."""
+    """Run `work` and return its exit code. Errors are printed as one line; SIGTERM stops it like Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         work()
@@ -68,7 +68,7 @@ class Steps:
             self._write(self._line("") + "\n")
 
     def progress(self, detail: str) -> None:
-        """Show how far the step is; most calls print nothing."""
+        """Show the progress of the step; most calls print nothing."""
         if self.now() - self.shown < (LIVE_EVERY_S if self.live else PLAIN_EVERY_S):
             return
         self.shown = self.now()
@@ -96,10 +96,8 @@ def run(
     line: Callable[[str], None] | None = None,
 ) -> str:
     """Run a command in a process group of its own with its output in `log`; call `line` for every line, and with ""
-    when a second passes in silence.
-
-    Returns the output; raises CommandError. When we are interrupted the whole group ends with us.
-    """
+    when a second passes without output. Returns the output; raises CommandError. An interruption of this process ends
+    the whole group."""
     log.parent.mkdir(parents=True, exist_ok=True)
     collected: list[str] = []
     with log.open("a", errors="replace") as file:

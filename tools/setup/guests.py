@@ -1,4 +1,4 @@
-"""What guests and verbs need: the kernels in the cache, and Debian's pyverbs in `.venv`."""
+"""Requirements of guests and verbs: the kernels in the cache, and Debian's pyverbs in `.venv`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def missing_kernel(with_tests: bool) -> bool:
 
 
 def kernel(with_tests: bool, log: Path, steps: Steps) -> str:
-    """Build or fetch what is missing; says what was done. SetupError or CommandError when it cannot be."""
+    """Build or fetch the missing kernels; returns a description of the steps. SetupError or CommandError on failure."""
     steps_done = []
     if guest_kernels.uml() is None:
         build_uml(log, steps)
@@ -34,7 +34,7 @@ def kernel(with_tests: bool, log: Path, steps: Steps) -> str:
 
 
 def link_pyverbs(venv: Path) -> bool:
-    """Link the package's folder into the environment; whether it is there."""
+    """Link the package's folder into the environment. Returns whether the package exists."""
     site_packages = venv / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     link = site_packages / "pyverbs"
     if not PYVERBS.is_dir() or not site_packages.is_dir():

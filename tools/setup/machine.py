@@ -1,4 +1,4 @@
-"""What must be true of the machine: processor, system packages, disk."""
+"""Requirements on the machine: processor, system packages, disk."""
 
 from __future__ import annotations
 
@@ -91,19 +91,19 @@ def check_processor(machine: str, system: str) -> None:
 
 
 def missing_packages(with_tests: bool) -> list[SystemPackage]:
-    """Needed system packages that are not installed."""
+    """Required system packages that are not installed."""
     return [
         package for package in (*ALWAYS, *((*FOR_GUESTS, *FOR_TESTS) if with_tests else ())) if not package.present()
     ]
 
 
 def missing_tools() -> list[SystemPackage]:
-    """Packages that are not installed and that set-up can do without."""
+    """Optional packages that are not installed."""
     return [package for package in (*FOR_COMPARISON, *FOR_GUESTS) if not package.present()]
 
 
 def missed(tools: list[SystemPackage]) -> str:
-    """What does not work without them."""
+    """What does not work without these packages."""
     return ", ".join(
         f"{why} ({' '.join(tool.name for tool in tools if tool.why == why)})"
         for why in dict.fromkeys(tool.why for tool in tools)
@@ -111,12 +111,12 @@ def missed(tools: list[SystemPackage]) -> str:
 
 
 def install_command(names: list[str], prefix: str = "") -> str:
-    """The line that a person would type."""
+    """The command that installs the packages."""
     return f"{prefix}apt-get update && {prefix}apt-get install -y --no-install-recommends " + " ".join(names)
 
 
 def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) -> None:
-    """Raise, with the one line to type, unless we may install what is missing ourselves."""
+    """Raise with the command to type, unless this user may install packages."""
     names = [package.name for package in missing]
     if not missing or (is_root and has_apt):
         return
@@ -130,7 +130,7 @@ def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) ->
 
 
 def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> None:
-    """By apt-get. An interrupted dpkg is repaired first, and no daemon of a package is started."""
+    """Install packages with apt-get. An interrupted dpkg is repaired first, and no daemon of a package is started."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     wait = ["-o", "DPkg::Lock::Timeout=300"]
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> N
 
 
 def starts_nothing(folder: Path) -> Path:
-    """The folder, now with programs that do nothing, by the names with which packages start their daemons."""
+    """Fill a folder with programs that do nothing, named like the commands with which packages start their daemons."""
     for name in ("invoke-rc.d", "deb-systemd-invoke"):
         (folder / name).symlink_to("/bin/true")
     return folder

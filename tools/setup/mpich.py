@@ -1,5 +1,5 @@
 """`python3 -m tools.setup mpich`: `.venv-mpich`, a small environment with MPICH in place of Open MPI. Both bring a
-libmpi and an mpiexec, and everything of ours that knows MPI is built against Open MPI, so the two never share an
+libmpi and an mpiexec, and every other MPI package of ours is built against Open MPI, so the two never share an
 environment."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tools.setup.console import CommandError, SetupError, Steps, run
 
 DEFAULT_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 FROM_SOURCE = "horovod"
-CHUNK = 12  # packages a pip call: an interrupted download repeats at most this many
+CHUNK = 12  # packages per pip call: an interrupted download repeats at most this many
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Wheels:
         self.folder, self.python, self.log, self.execute = folder, python, log, execute
 
     def fetch(self, pins: Sequence[Pin], steps: Steps, torch_index: str | None) -> None:
-        """Download every wheel that is missing, torch first; what was fetched before an interruption is not fetched
+        """Download every wheel that is missing, torch first; wheels fetched before an interruption are not fetched
         again."""
         missing = missing_pins(pins, self.folder)
         steps.progress(f"{len(missing)} packages")
@@ -146,13 +146,13 @@ def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
 
 
 def base_python() -> str:
-    """The Python from which the running environment was made: `.venv` itself may be active, and is about to be
+    """The Python from which the active environment was made: `.venv` itself may be active and is about to be
     replaced."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
 def make_venv(folder: Path, log: Path, execute: Callable[..., str] = run) -> Path:
-    """A fresh virtual environment in place of whatever is there; its Python."""
+    """Create a virtual environment, replacing an existing one. Returns its Python."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     execute([base_python(), "-m", "venv", "--clear", str(folder)], log)
@@ -169,8 +169,8 @@ def install(
     *options: str,
     line: Callable[[str], None] | None = None,
 ) -> None:
-    """Install with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file system has
-    them."""
+    """Install with uv from wheels only: no index, no resolution, hard links into uv's cache where the file system
+    supports them."""
     env = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "hardlink", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
     find_links = [word for folder in links for word in ("--find-links", str(folder))]
     argv = [
@@ -201,7 +201,7 @@ def link_executors(root: Path, venv: Path) -> None:
 def share_bytecode(source: Path, target: Path) -> int:
     """Hard-link compiled modules from one environment into another of the same packages; the number of files.
 
-    Python itself checks each against the time and size of its source, so a stale one is compiled anew. Without this
+    Python checks each against the time and size of its source, so a stale one is compiled again. Without this
     every rank of a clone whose user has PYTHONDONTWRITEBYTECODE set would compile torch and TensorFlow at every start
     (6 s).
     """
@@ -218,7 +218,7 @@ def share_bytecode(source: Path, target: Path) -> int:
                 os.link(os.path.join(folder, name), target_folder / name)
             except FileExistsError:
                 continue
-            except OSError:  # another file system: Python compiles when it imports
+            except OSError:  # on another file system Python compiles at import
                 return linked
             linked += 1
     return linked

@@ -40,8 +40,8 @@ class Cache:
 
     @property
     def python(self) -> Path:
-        """Python of the reference environment, which has the packages of the lock, compiled. Every clone's `.venv` is
-        made from it."""
+        """Python of the reference environment: all packages of the lock, with compiled modules. Every clone's `.venv`
+        is made from it."""
         return self.reference / "bin" / "python"
 
 
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
 
 def set_up(with_tests: bool) -> None:
-    """Run the steps that are not done yet."""
+    """Run the steps that are not completed yet."""
     started = time.monotonic()
     machine.check_processor(*machine.machine_and_system())
     pins = packages.read_lock(LOCK)
@@ -98,7 +98,7 @@ def set_up(with_tests: bool) -> None:
 
 
 def stamp_text(cache: Cache) -> str:
-    """What a finished `.venv` was made from."""
+    """Digest of everything that a finished `.venv` was made from."""
     return "\n".join(
         [str(VENV), cache.reference.name, cache.horovod.name, packages.digest(ROOT / "pyproject.toml"), ""]
     )
@@ -111,7 +111,7 @@ def ready(cache: Cache) -> bool:
 
 @contextmanager
 def alone(path: Path, steps: Steps) -> Iterator[None]:
-    """Only one set-up at a time works in the cache; another waits."""
+    """Hold the lock of the cache: a second set-up waits."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -148,7 +148,7 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
             machine.need_packages(tools, *_may_install())
             machine.install_packages(tools, cache.log, steps)
             names += [package.name for package in tools]
-        except SetupError:  # set-up goes on without them
+        except SetupError:  # set-up continues without them
             without = f"; missing: {machine.missed(tools)}"
     steps.end((", ".join(names) or "all installed") + without)
 
@@ -166,7 +166,7 @@ def _may_install() -> tuple[bool, bool]:
 def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     steps.begin("download pinned packages")
     count = len(packages.missing_pins(pins, cache.wheels))
-    # Missing where the cache is new or half-made, or where its Python was removed from the machine.
+    # Missing in a new or incomplete cache, and where its Python was removed from the machine.
     if not (cache.python.exists() and (cache.python.parent / "pip").exists()):
         packages.make_venv(cache.reference, cache.log)
     if count:
@@ -207,7 +207,7 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
             line=lambda _: steps.progress("working"),
         )
         unpacked.touch()
-        # Those of other locks: a compiled environment takes 0.5 GB and is cheap to make again.
+        # Environments of other locks: each takes 0.5 GB and is quick to make again.
         others = [folder for folder in cache.reference.parent.iterdir() if folder != cache.reference]
         for folder in others:
             shutil.rmtree(folder)

@@ -38,7 +38,7 @@ class ClusterError(Exception):
 
 
 def obstacle() -> str:
-    """Why no small cluster can be made here, in one line; empty when no reason is known."""
+    """One-line reason why no small cluster can be made here; empty when there is none."""
     if os.geteuid() != 0:
         return "only root can make nodes out of namespaces; type the same with sudo"
     if missing := [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]:
@@ -49,7 +49,8 @@ def obstacle() -> str:
 def up(
     nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, cpus: int | None = None, tied: bool = False
 ) -> SmallCluster:
-    """A cluster whose nodes are all idle. `tied`: it ends with this process. ClusterError when it cannot be made."""
+    """Start a cluster and wait until all its nodes are idle. `tied`: it ends with this process. ClusterError on
+    failure."""
     if why := obstacle():
         raise ClusterError(why)
     if not 1 <= nodes <= MOST or not NAME.fullmatch(name):
@@ -95,7 +96,7 @@ def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
 
 
 def down(cluster: SmallCluster) -> None:
-    """End all of it at once, as by a power cut: the kernel ends everything with the coordinator."""
+    """End the whole cluster at once, like a power cut: the kernel ends every process with the coordinator."""
     if cluster.alive():
         with contextlib.suppress(ProcessLookupError):
             os.kill(cluster.pid, signal.SIGKILL)
@@ -120,12 +121,12 @@ def slurm_output(cluster: SmallCluster, *command: str) -> str:
 
 
 def environment(cluster: SmallCluster) -> dict[str, str]:
-    """Of a process on this machine that talks to the cluster."""
+    """Environment variables of a process on this machine that uses the cluster."""
     return {**os.environ, "SLURM_CONF": str(cluster.configuration)}
 
 
 def find(name: str) -> SmallCluster:
-    """A cluster that runs, by name; ClusterError names those that do."""
+    """The running cluster of this name; ClusterError lists the running ones."""
     running = {cluster.name: cluster for cluster in clusters()}
     if name not in running:
         raise ClusterError(
@@ -136,7 +137,7 @@ def find(name: str) -> SmallCluster:
 
 
 def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
-    """Switch a node on or off, plug or unplug its cable; None: as before. Returns once it is done."""
+    """Switch a node on or off, plug or unplug its cable; None: unchanged. Returns once the coordinator has done it."""
     _check_name(cluster, name)
     requests = read_json(cluster.folder / REQUESTS) or {"off": [], "unplugged": []}
     for key, state in (("off", on), ("unplugged", plugged)):
@@ -174,7 +175,7 @@ def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
 
 
 def first_process(cluster: SmallCluster, name: str) -> int:
-    """Of a node, or of `head`, as this machine sees it."""
+    """Process id of the first process of a node, or of `head`, as seen from this machine."""
     coordinator = psutil.Process(cluster.pid).children()[0]
     if name == HEAD:
         return coordinator.pid
@@ -192,7 +193,7 @@ def _check_name(cluster: SmallCluster, name: str) -> None:
 
 
 def _numbers(pid: int) -> list[int]:
-    """A process's number in each process namespace that it is in, the outermost first."""
+    """A process's id in each of its process namespaces, the outermost first."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -1,8 +1,6 @@
 """`python -m tools.small_cluster.cluster_coordinator FOLDER`: builds the cluster of a folder, and follows requests.json
-until it is killed.
-
-It is the first process of its own process and network namespaces: the kernel ends every daemon, node and link when it
-is gone, however it went."""
+until it is killed. It is the first process of its own process and network namespaces: when it ends for any reason, the
+kernel ends every daemon, node and link."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from scaleproof.fabric.node_coordinator import NodeCoordinator
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster, read_cluster
 from tools.small_cluster import network
 
-# Written by anyone: names of the nodes without power (`off`) and without cable (`unplugged`), under a `number`.
+# Written by clients: names of the nodes without power (`off`) and without cable (`unplugged`), and a `number`.
 REQUESTS = "requests.json"
 # Written by the coordinator: the first process of each node, as it sees them, and the number of the request that it
 # followed.
@@ -68,8 +66,8 @@ class ClusterCoordinator(NodeCoordinator):
         write_json(self.folder / NODES, {"pids": pids, "number": requests["number"]})
 
     def watch(self) -> None:
-        """Never returns. Reaps whatever has ended, a node that ended by itself too: that one stays off until its power
-        is requested off and on."""
+        """Never returns. Reaps every ended child. A node that ended by itself stays off until its power is requested
+        off and on."""
         followed = None
         while True:
             requests = read_json(self.folder / REQUESTS)
@@ -131,8 +129,8 @@ def _node_main(cluster: SmallCluster, name: str, wait_for_links: Callable[[], No
 
 
 def furnish(cluster: SmallCluster, host: str) -> None:
-    """What every machine of the cluster has: its names, and the configuration where Slurm looks for it by itself, for
-    what runs in jobs loses SLURM_CONF."""
+    """Files that every machine of the cluster has: host names, and Slurm's configuration at its default path, since
+    commands in jobs lose SLURM_CONF."""
     names = {name: cluster.address(name) for name in (HEAD, *cluster.names)}
     namespaces.furnish(host, {**names, os.uname().nodename: cluster.address("host")}, cluster.folder)
     Path("/etc/slurm").mkdir(exist_ok=True)
@@ -140,7 +138,7 @@ def furnish(cluster: SmallCluster, host: str) -> None:
 
 
 def start(name: str, command: list[str], log: Path) -> None:
-    """A daemon, its output in a file."""
+    """Start a daemon with its output in a file."""
     with (log / f"{name}.out").open("wb") as out:
         subprocess.Popen(
             command,
@@ -153,14 +151,14 @@ def start(name: str, command: list[str], log: Path) -> None:
 
 
 def reap() -> None:
-    """All children that have ended."""
+    """Reap all children that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
 
 
 def main() -> int:
-    """Until it is killed."""
+    """Wait until this process is killed."""
     cluster = read_cluster(Path(sys.argv[1]))
     if cluster is None:
         raise SystemExit(f"{sys.argv[1]} describes no cluster")

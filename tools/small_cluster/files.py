@@ -60,12 +60,12 @@ PMIxCliTmpDirBase=/dev/shm
 
 
 def switches(cluster: SmallCluster) -> dict[str, list[str]]:
-    """Nodes by the switch that they hang on: `leaf1` has the first two."""
+    """Nodes by the switch that they are attached to: `leaf1` has the first two."""
     return {f"leaf{start // LEAF + 1}": cluster.names[start : start + LEAF] for start in range(0, cluster.nodes, LEAF)}
 
 
 def write_files(cluster: SmallCluster) -> None:
-    """All of it, into the cluster's folder."""
+    """Write all configuration files to the cluster's folder."""
     folder, etc = cluster.folder, cluster.folder / "etc"
     for name in ("etc", "log", "state", "dev", *(f"spool/{node}" for node in cluster.names)):
         (folder / name).mkdir(SAFE, parents=True)

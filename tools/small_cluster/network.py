@@ -17,8 +17,7 @@ SPINE, UPLINK = "spine", "uplink"
 
 
 def free_network() -> int:
-    """A number N for which nothing on this machine has an address or a route in 10.78.N.*; OSError when there is
-    none."""
+    """A number N such that this machine has no address or route in 10.78.N.*; OSError when there is none."""
     with IPRoute() as route:
         taken = [
             IPv4Interface(f"{entry.get('address')}/{entry['prefixlen']}").network for entry in route.get_addr(family=2)
@@ -35,8 +34,8 @@ def free_network() -> int:
 
 
 def connect(cluster: SmallCluster, coordinator: int) -> None:
-    """This machine's end of its cable; `coordinator` is the coordinator's number as this machine sees it. The kernel
-    takes it away with the coordinator."""
+    """Create this machine's end of the cable to the cluster; `coordinator` is the coordinator's process id as seen from
+    this machine. The kernel removes the link with the coordinator."""
     name = f"small{cluster.network}"
     with IPRoute() as route:
         route.link(
@@ -48,7 +47,7 @@ def connect(cluster: SmallCluster, coordinator: int) -> None:
 
 
 def uplinked() -> bool:
-    """Whether the coordinator's end is there."""
+    """Whether the coordinator's end of the cable exists."""
     with IPRoute() as route:
         return bool(route.link_lookup(ifname=UPLINK))
 
@@ -75,7 +74,7 @@ def plug(cluster: SmallCluster, name: str, pid: int) -> None:
     end."""
     leaf = next(leaf for leaf, names in switches(cluster).items() if name in names)
     with IPRoute() as route:
-        if route.link_lookup(ifname=name):  # of a node that ended a moment ago
+        if route.link_lookup(ifname=name):  # left by a node that has just ended
             route.link("del", index=route.link_lookup(ifname=name)[0])
         route.link("add", kind="veth", ifname=name, mtu=MTU, peer={"ifname": INTERFACE, "mtu": MTU, "net_ns_pid": pid})
         _up(route, name, leaf)
