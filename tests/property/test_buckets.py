@@ -48,7 +48,7 @@ def plain(nbytes: int) -> np.ndarray:
 
 
 class FakeRecorder:
-    """Keeps the names of events."""
+    """A recorder that keeps only the names of events."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -63,7 +63,7 @@ class FakeRecorder:
 
 
 class FakeContext:
-    """As much of a RankContext as strategies use."""
+    """The part of a RankContext that strategies use."""
 
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
@@ -72,11 +72,11 @@ class FakeContext:
         self.rank, self.facts = 0, dict[str, Any]()
 
     def at(self, *_: Any) -> None:
-        """Nobody watches."""
+        """A heartbeat that does nothing."""
 
 
 class DoublingGroup:
-    """Two ranks that give the same: a sum doubles. Remembers what it was asked to reduce."""
+    """A transport of two ranks with equal contributions, so that a sum doubles. Remembers the reduced arrays."""
 
     def __init__(self, fail_at: int = -1) -> None:
         self.reduced: list[np.ndarray] = []
@@ -209,7 +209,7 @@ def test_every_exchange_is_recorded_after_the_step_and_the_update_comes_last_in_
 
 
 class Slow:
-    """A call that is done when it was looked at so many times."""
+    """A call that is completed after a number of tests."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks

@@ -120,7 +120,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN, "own": OWN}
 # Fields with one value so far, or that only change together with another.
 _TIED = {"program", "fabric", "launcher"}
-# Fields that came after the first records, with a value beside their default and what it takes to set it.
+# Fields added after the first records: a value other than the default, and the fields that it requires.
 SIMULATED = {"fabric": "simulated", "fabric.costs": "stated"}
 LATER: dict[str, dict[str, Any]] = {
     "nodes": {"fabric": "guests", "nodes": 2},
@@ -188,7 +188,7 @@ def test_a_field_or_an_option_enters_the_id_only_when_it_is_set(field: str) -> N
 
 
 def test_a_case_keeps_its_id_from_version_to_version() -> None:
-    """Written down when options became nested: records are found by it."""
+    """Ids written down when options became nested. Records are looked up by these ids."""
     assert parse_case(TRAIN).case_id == "f544802fc4d72f10"
 
 

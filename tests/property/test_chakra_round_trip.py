@@ -1,4 +1,4 @@
-"""A case, written as Chakra traces and replayed, takes as long as the case itself; and any trace is read as it was
+"""A case written as Chakra traces takes as long in replay as the case itself, and every trace is read back as it was
 written."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups of a launch's samples: as pandas groups them, whatever the keys are."""
+"""Groups of a launch's samples equal those of pandas for any keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fitted alpha, beta and gamma are those that made the times; their intervals hold them about as often as they say."""
+"""Fitted alpha, beta and gamma are those that generated the times, and their intervals cover them about as often as
+stated."""
 
 from __future__ import annotations
 

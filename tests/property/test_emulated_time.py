@@ -1,4 +1,4 @@
-"""Dilation and shrink are taken back where samples are read: no metric knows of them."""
+"""Dilation and shrink are undone where samples are read, so that no metric has to know them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ COLLECTIVE: dict[str, Any] = {
 
 
 def rows(start: int, lengths: list[int], nbytes: int, events: tuple[str, ...]) -> pd.DataFrame:
-    """Steps one after the other on two ranks, with events inside them; times in units that any dilation turns into
-    whole ns."""
+    """Steps one after the other on two ranks, with events inside them; times in units that stay whole ns under any
+    dilation."""
     events_of_ranks, at = list[tuple[Any, ...]](), start
     for number, length in enumerate(lengths):
         for rank in range(2):
@@ -74,7 +74,7 @@ def as_table(frame: pd.DataFrame) -> pa.Table:
 
 
 def slowed(frame: pd.DataFrame, dilation: float, shrink: float) -> pd.DataFrame:
-    """As a launch's own clock and transport would say."""
+    """The same samples as a dilated and shrunk launch records them."""
     return frame.assign(
         start_ns=(frame["start_ns"] * dilation).astype("int64"),
         end_ns=(frame["end_ns"] * dilation).astype("int64"),

@@ -1,5 +1,5 @@
-"""Any list of edges: every rank plans the same, nothing overlaps, what different ranks write shares no cache line;
-descriptions come back as they went."""
+"""For any list of edges every rank makes the same plan, regions do not overlap, and no cache line is written by two
+ranks. Descriptions survive serialisation."""
 
 from __future__ import annotations
 

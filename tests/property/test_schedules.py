@@ -23,12 +23,12 @@ world_sizes = st.integers(1, 9)
 
 
 def laid_out(algorithm: str, world_size: int) -> str:
-    """The algorithm; of one that knows nodes, on as few nodes with several ranks each as there can be."""
+    """The algorithm; a hierarchical one gets the smallest number of nodes with several ranks each."""
     return schedule_of(algorithm, next((nodes for nodes in range(2, world_size) if world_size % nodes == 0), 1))
 
 
 def expected(operation: Operation, start: np.ndarray, root: int) -> list[tuple[int, slice, np.ndarray]]:
-    """What must hold after the collective: (rank, part, values)."""
+    """Expected result of the collective: (rank, part, values)."""
     world_size, count = start.shape
     size = count // world_size
     blocks = [slice(r * size, (r + 1) * size) for r in range(world_size)]
@@ -120,7 +120,7 @@ def test_bandwidth_optimal_algorithms_send_2n_times_p_minus_1_over_p(algorithm: 
 
 @pytest.mark.parametrize(("world_size", "nodes"), [(4, 2), (8, 2), (8, 4), (12, 3)])
 def test_hierarchical_messages_between_nodes_are_those_of_a_ring_over_nodes(world_size: int, nodes: int) -> None:
-    """2n(N-1)/N leave every node, each of its ranks sends an equal part of them, and one to the next node only."""
+    """Every node sends 2n(N-1)/N, in equal parts by its ranks, and only to the next node."""
     count, size = 64 * world_size, world_size // nodes
     for rank in range(world_size):
         sent = [
@@ -184,8 +184,8 @@ def test_all_ranks_agree_on_every_counter(
 
 
 class Ranks:
-    """All ranks of a compiled plan in one process, each with its buffer, its staging slots and its counters; the caller
-    decides whose turn it is."""
+    """All ranks of a compiled plan in one process, each with its buffer, staging slots and counters. The caller decides
+    which rank makes the next step."""
 
     def __init__(self, plans: list[Plan], start: np.ndarray, staged: list[bool]) -> None:
         self.plans, self.staged = plans, staged
@@ -196,7 +196,7 @@ class Ranks:
         self.ready = [0 if stage else plans[0].shape.segments for stage in staged]
 
     def can(self, rank: int) -> bool:
-        """Whether the next step of a rank has nothing to wait for (False at the end of its program)."""
+        """Whether the next step of a rank can run now (False at the end of its program)."""
         steps, at = self.plans[rank].steps, self.position[rank]
         return at < len(steps) and all(
             (self.ready if wait.ready else self.finished)[wait.peer] >= wait.number for wait in steps[at].waits

@@ -1,4 +1,5 @@
-"""The engine against closed forms, against itself without its short cuts, and against what every schedule must keep."""
+"""The engine against closed forms, against itself without its shortcuts, and against the invariants of every
+schedule."""
 
 from __future__ import annotations
 
@@ -111,8 +112,8 @@ def test_faster_links_never_make_it_later(algorithm, p, n, a, b, factor):
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 8, 13])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
-    """2 (p - 1) arrays in all where no rank stands aside; further ones of halving and doubling send and get their whole
-    array once."""
+    """2 (p - 1) arrays in total when all ranks take part. The extra ranks of halving and doubling send and receive
+    their whole array once."""
     core = 1 << (p.bit_length() - 1) if algorithm == "halving_doubling" else p
     assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(2 * (core - 1) + 2 * (p - core))
 
@@ -162,8 +163,8 @@ def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_t
 
 
 def test_groups_that_share_a_slow_link_between_switches_wait_for_it():
-    """Two switches joined by one slow link: a ring over all crosses it once a direction, so its rate binds every
-    round."""
+    """Two switches joined by one slow link: a ring over all ranks crosses it once per direction, so that its rate
+    limits every round."""
     ends = [(f"node{n}", "left" if n < 2 else "right") for n in range(4)]
     cluster = Cluster(
         "two", 4, ("left", "right"), (*(Link(pair, 8000.0, 0.0) for pair in ends), Link(("left", "right"), 800.0, 0.0))

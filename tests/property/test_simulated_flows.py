@@ -1,4 +1,4 @@
-"""Links are shared fairly: no flow could have more without one that has as little or less losing."""
+"""Links are shared fairly (max-min): no flow can have more unless a flow with as little or less loses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ networks = st.integers(1, 4).flatmap(
 def most(
     goal: np.ndarray, least: float, free: list[int], fixed: dict[int, float], used: np.ndarray, capacities: list[float]
 ) -> float:
-    """The most of `goal` (rates, then their common floor) while every free flow has the floor and at least `least`."""
+    """Maximise `goal` (rates, then their common floor) while every free flow has the floor and at least `least`."""
     count = used.shape[1]
     floors = [[-1.0 if other == flow else 0.0 for other in range(count)] + [1.0] for flow in free]
     bounds = [(fixed[flow], fixed[flow]) if flow in fixed else (least, None) for flow in range(count)] + [(0, None)]
@@ -57,8 +57,8 @@ def most(
 
 
 def by_linear_programs(routes: list[list[int]], capacities: list[float]) -> np.ndarray:
-    """Raise the smallest rate as far as it goes, fix the flows that cannot have more, and go on: the definition, one
-    program at a time."""
+    """The definition as a sequence of linear programs: raise the smallest rate as far as possible, fix the flows that
+    cannot have more, repeat."""
     used = np.array([[link in route for route in routes] for link in range(len(capacities))], float)
     goals, fixed = np.eye(len(routes) + 1), dict[int, float]()
     while len(fixed) < len(routes):
@@ -83,8 +83,8 @@ def test_shares_are_those_of_the_definition(network):
 @settings(max_examples=60, deadline=None)
 @given(networks, st.data())
 def test_no_byte_is_lost_and_no_link_carries_more_than_it_can(network, data):
-    """Flows of any size that begin at any time: each ends no sooner than alone, and every link has moved its bytes no
-    faster than its rate."""
+    """Flows of any size and start: each ends no sooner than it would alone, and no link moves bytes faster than its
+    rate."""
     capacities, routes = network
     sizes = data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes)))
     begins = data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes)))

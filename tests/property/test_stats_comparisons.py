@@ -1,5 +1,5 @@
-"""Comparisons on generated launches: how often equal arms are told apart, and how often an injected slowdown is
-found."""
+"""Comparisons on generated launches: how often equal arms are called different, and how often an injected slowdown is
+detected."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def heavy_tails(generator: np.random.Generator, count: int) -> np.ndarray:
 
 
 def one_sided(generator: np.random.Generator, count: int) -> np.ndarray:
-    """Most launches alike, some much slower, as on a machine that others use too."""
+    """Most launches are alike and some are much slower, as on a shared machine."""
     return 1 + 0.01 * generator.random((2, count)) + 0.3 * (generator.random((2, count)) < 0.2)
 
 
@@ -49,7 +49,8 @@ def findings(
     [(normal, False), (normal, True), (heavy_tails, False), (heavy_tails, True), (one_sided, False), (drift, True)],
 )
 def test_equal_arms_differ_in_at_most_5_percent_of_comparisons(noise: Noise, paired: bool, count: int) -> None:
-    """Without a noise floor, so that the test alone has to hold its level; a floor only makes it stricter."""
+    """Without a noise floor, so that the statistical test alone has to hold its level; a floor only makes it
+    stricter."""
     alarms = sum(finding in ("higher", "lower") for finding in findings(noise, count, paired, 0, None, COMPARISONS))
     assert binomtest(alarms, COMPARISONS, 0.05, alternative="greater").pvalue > 0.01, alarms
 

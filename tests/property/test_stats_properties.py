@@ -1,4 +1,4 @@
-"""Interval union against counting of unit cells; order statistics against their definition."""
+"""Interval union against a count of unit cells; order statistics against their definition."""
 
 import numpy as np
 from hypothesis import given

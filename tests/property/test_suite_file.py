@@ -1,4 +1,4 @@
-"""Whatever stands in a suite file, loading it gives a suite or one line; nothing else ever comes out."""
+"""For any content of a suite file, loading it gives a suite or a one-line error and nothing else."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_a_changed_file_is_a_suite_or_one_line(edits: list[tuple[tuple[int, int]
         assert str(mistake).startswith(str(folder / "suite.yaml")) and "\n" not in str(mistake)
     else:
         for name, experiment in suite.experiments.items():
-            # Millions of launches are no mistake of the file, but take minutes to plan.
+            # Millions of launches are valid in a file, but take minutes to plan.
             assert all(plan(suite, name, size) for size in experiment.sizes if experiment.size(size).launches <= 1000)

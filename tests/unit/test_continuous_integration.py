@@ -1,4 +1,4 @@
-"""The workflow that runs our own tests on GitHub: its form, and the same steps as .ci/run."""
+"""The workflow that runs our own tests on GitHub is valid and has the same steps as .ci/run."""
 
 from __future__ import annotations
 

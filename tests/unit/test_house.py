@@ -1,4 +1,4 @@
-"""The house keeps its shape: who may import whom, how long a file is, what no code may do."""
+"""The structure of the package: import directions between rooms, lengths of files and functions, forbidden calls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def room_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Imported modules, wherever in the file and also where only types are imported."""
+    """All imported modules of a file, also inside functions and for types only."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

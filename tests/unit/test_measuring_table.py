@@ -1,4 +1,4 @@
-"""docs/measuring.md: every rule and pain of its table is met somewhere that exists and shown by a test that exists."""
+"""docs/measuring.md: every rule and pain of its table names existing code and an existing test."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def plugin_names() -> frozenset[str]:
 
 
 def literals(node: ast.AST, constants: Mapping[str, ast.AST]) -> Iterator[str]:
-    """Strings that one side of a comparison is, or may be: a string, a name for one, or a display of several."""
+    """Strings that one side of a comparison may equal: a literal, a constant, or a collection of these."""
     if isinstance(node, ast.Name) and node.id in constants:
         yield from literals(constants[node.id], {})
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -42,7 +42,7 @@ def literals(node: ast.AST, constants: Mapping[str, ast.AST]) -> Iterator[str]:
 
 
 def module_constants(tree: ast.Module) -> dict[str, ast.AST]:
-    """What upper-case names of the module stand for."""
+    """Values of the upper-case names of a module."""
     constants: dict[str, ast.AST] = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign):

@@ -1,4 +1,4 @@
-"""A summary names what was skipped and why; in continuous integration a skipped test has failed."""
+"""The summary lists skipped tests with their reasons; in continuous integration a skipped test is a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_other(): pass
 
 
 def run(folder: Path) -> tuple[int, list[str]]:
-    """Exit code and output of pytest in a project of its own, whose conditions are this project's."""
+    """Exit code and output of pytest in a temporary project with this project's conftest."""
     path = folder / "tests" / "integration" / "test_transports.py"
     path.parent.mkdir(parents=True)
     path.write_text(TEST)

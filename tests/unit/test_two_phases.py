@@ -1,4 +1,4 @@
-"""A parallel run gives the machine to the tests that need it for themselves."""
+"""In a parallel run, tests that need the whole machine run alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks make of samples: medians of a launch, ratios against targets, the printed table."""
+"""The benchmarks' arithmetic on samples: medians of a launch, ratios against targets, the printed table."""
 
 from __future__ import annotations
 

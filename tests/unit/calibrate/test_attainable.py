@@ -81,9 +81,9 @@ def test_the_bound_is_that_of_the_path_that_the_bytes_took(
 @pytest.mark.parametrize(
     ("case", "path", "metric", "machine"),
     [
-        (TRANSFER, "shared memory", "transfer_latency", "m"),  # a time, no rate
+        (TRANSFER, "shared memory", "transfer_latency", "m"),  # a time is no rate
         (TRANSFER, "shared memory", "transfer_bandwidth", "other"),  # measured on another machine
-        (TRANSFER, None, "transfer_bandwidth", "m"),  # nobody knows the path
+        (TRANSFER, None, "transfer_bandwidth", "m"),  # unknown path
         (
             TRANSFER | {"transport": "tcp", "interface": "eth0"},
             "socket",

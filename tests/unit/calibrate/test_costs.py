@@ -1,4 +1,4 @@
-"""Costs as they are fitted from records, stored, printed and shown; what cannot be fitted is named."""
+"""Costs are fitted from records, stored, printed and shown on the page; what cannot be fitted is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The least dilation and shrink with which a machine carries a case; refused, with advice, where none will do."""
+"""The least dilation and shrink with which a machine can run a case; a case that none makes possible is refused with
+advice."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
     case = case_of(strategy="parameter_server", collective="ring", servers=1)
     offer, network = offer_of(case, NOWHERE), network_of(case)
     assert offer.nbytes == 2 * 7 * 4 * network.parameters and offer.messages == 2 * 7 * len(network.parameter_shapes)
-    assert offer.link_s > 7 * 4 * network.parameters / 1.25e9  # all of them through the server's one link
+    assert offer.link_s > 7 * 4 * network.parameters / 1.25e9  # all bytes cross the server's only link
 
 
 @pytest.mark.parametrize("groups", [1, 2, 8])
@@ -116,7 +117,7 @@ def test_a_case_beyond_the_machines_capacity_is_not_runnable_here() -> None:
         and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1), NOWHERE) is None
     )
     assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1), NOWHERE) is None
-    # Beyond what leaves cores to spare, but not beyond what can be carried at all.
+    # More than the comfortable load, but not more than the capacity.
     slow_links = replace_rates(capacity(gbytes=20.0), 0.1e9)
     assert (
         too_much(heavy, slow_links, NOWHERE) is None and not asked(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried

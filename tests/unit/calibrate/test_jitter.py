@@ -1,4 +1,4 @@
-"""Jitter as it is fitted: what was drawn is found again, stragglers apart from the spread."""
+"""The fit of jitter recovers the drawn parameters, and separates stragglers from the spread."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How layers are timed: everything of a step is counted once, in networks of every shape; and what becomes of several
-processes."""
+"""Timing of layers: every part of a step is counted once, in networks of every shape; results of several processes are
+combined."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_times_of_the_layers_add_up_to_the_step(name: str, side: int | None,
 
 
 def process(*seconds: float) -> dict[str, Any]:
-    """What a process prints of a network whose layers all take equally long."""
+    """Output of a process for a network whose layers all take equally long."""
     count = len(network_of("dnn_digits", None, 1.0).layers)
     forward, backward, weight, update = seconds
     return {
@@ -63,7 +63,7 @@ def process(*seconds: float) -> dict[str, Any]:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Processes that answer these, the first one first."""
+    """Replaces the processes by these answers, in this order."""
     answers = [process(1e-3 * number, 2e-3 * number, 1.5e-3, 1e-4) for number in range(1, 8)]
     remaining = iter(answers)
     monkeypatch.setattr(profiles, "_run", lambda request: next(remaining))

@@ -71,8 +71,8 @@ def samples(*rows: tuple[Any, ...]) -> pd.DataFrame:
 def step(
     rank: int, number: int, start: float, communication: tuple[float, float] | None = None, length: float = 100
 ) -> list[tuple[Any, ...]]:
-    """A step of 100 ms: input 5, forward 25, backward 40, communication as told (from the step's start), update 10 at
-    its end."""
+    """A step of 100 ms: input 5, forward 25, backward 40, communication in the given intervals (from the step's start),
+    update 10 at its end."""
     rows: list[tuple[Any, ...]] = [
         (rank, "step", number, start, start + length),
         (rank, "input", number, start, start + 5),

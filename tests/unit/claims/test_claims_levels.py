@@ -1,4 +1,4 @@
-"""Claims about how far two levels of evidence are apart."""
+"""Claims about the difference between two levels of evidence."""
 
 from __future__ import annotations
 

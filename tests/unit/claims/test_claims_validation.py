@@ -1,4 +1,4 @@
-"""What verdicts of suite validation do to the evidence of every other suite's."""
+"""Effects of verdicts of suite `validation` on the evidence of all other suites."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PREDICTED: dict[str, Any] = {
 def verdict(
     word: str | None, name: str = "validation.dilation", form: dict[str, Any] = FORM, **finding: Any
 ) -> ClaimResult:
-    """One of suite validation's, made by hand."""
+    """A verdict of suite `validation`, made by hand."""
     validation_fields = {
         "form": form,
         "machine": "m",

@@ -1,5 +1,4 @@
-"""From records on disk to verdicts: which launches count, what pairs with what, and what is said when they are
-missing."""
+"""From records on disk to verdicts: which launches count, how they are paired, and the message for missing ones."""
 
 import math
 from collections.abc import Callable
@@ -96,7 +95,7 @@ def commit(store: Store, launch: PlannedLaunch, length: float, fields: dict[str,
 
 
 def one_rank_takes_twice_as_long(launch: PlannedLaunch) -> float:
-    """With drift that all launches of a block share."""
+    """Lengths of steps with a drift that all launches of a block share."""
     return (200 if launch.case.ranks == 1 else 100) * (1 + 0.2 * launch.plan_index)
 
 
@@ -316,7 +315,7 @@ ORDER: dict[str, Any] = {
 
 
 def gloo_is_faster(share: float) -> Length:
-    """By this share, with noise of about 1 % that differs from block to block."""
+    """Lengths that differ by this share, with noise of about 1 % that differs from block to block."""
     return lambda launch: 100 * (1 + 0.002 * launch.plan_index) / (1 + share if launch.case.transport == "gloo" else 1)
 
 
@@ -473,7 +472,7 @@ del MONOTONE["against"]
 )
 def test_a_trend_along_ranks_is_judged_step_by_step(tmp_path: Path, length: dict[int, float], verdict: str) -> None:
     def alternating(launch: PlannedLaunch) -> float:
-        """Noise by which equal levels are not told apart."""
+        """Noise that hides the difference between equal levels."""
         return length[launch.case.ranks] * (1 + 0.01 * ((launch.plan_index + launch.case.ranks // 2) % 2))
 
     result = judged(

@@ -56,8 +56,8 @@ def test_the_parts_of_a_step_add_up_to_it() -> None:
     split = step_split(record(TRAIN), two_ranks((50, 85)))
     assert split is not None
     assert sum(split.values()) == pytest.approx(0.1)
-    # Rank 0 communicates alone from 70 to 85 ms; rank 1 comes to the exchange 10 ms after it, which rank 0 hides behind
-    # its backward pass.
+    # Rank 0 communicates alone from 70 to 85 ms. Rank 1 starts its exchange 10 ms later; on rank 0 that part is hidden
+    # behind the backward pass.
     expected = {
         "input": 0.005,
         "forward": 0.025,

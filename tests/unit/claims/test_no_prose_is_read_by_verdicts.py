@@ -1,5 +1,5 @@
-"""Every sentence on a verdict or a comparison is replaced by noise: verdicts, exit codes and the structure of the pages
-stay the same, so nothing reads a sentence."""
+"""Every sentence about a verdict or a comparison is replaced by noise. Verdicts, exit codes and the structure of the
+pages stay the same, so no code reads a sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLAIMS: list[dict[str, Any]] = [
 
 
 class Structure(HTMLParser):
-    """Elements of a page in their order, without their texts and titles."""
+    """Elements of a page in their order, without texts and titles."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Structure(HTMLParser):
         self.feed(page.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep tag and classes."""
+        """Store tag and classes."""
         self.elements.append((tag, tuple(sorted(value or "" for name, value in attrs if name == "class"))))
 
 
@@ -70,7 +70,7 @@ def noisy(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replace_sentences(patch: pytest.MonkeyPatch) -> int:
-    """Replace what every public function of the modules that make sentences returns; how many these are."""
+    """Replace the results of all public functions that make sentences. Returns the number of these functions."""
     makers = [(module, name, make) for module in MAKERS for name, make in _makers(module)]
     for module, name, make in makers:
         patch.setattr(module, name, noisy(make))
@@ -118,7 +118,7 @@ def facts(results: list[ClaimResult]) -> list[dict[str, Any]]:
 
 
 def structures(folder: Path, suite: Suite, name: str) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """Of the index and the suite's page."""
+    """Structure of the index and of the suite's page."""
     pages = build(folder / "results", folder / name, "smoke", [suite]).parent
     return {page: Structure(pages / page).elements for page in ("index.html", "mine.html")}
 

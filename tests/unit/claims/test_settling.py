@@ -1,4 +1,4 @@
-"""The first block of an experiment against the later ones."""
+"""Compares the first block of an experiment with the later ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES, BLOCKS = 12, 6
 
 
 def found_in(seed: int, first: float = 0.0, drift: float = 0.0) -> Settling:
-    """Timed regions of launches that spread by 3 %, of blocks that are `drift` apart; block 0 takes `first` longer."""
+    """Timed regions of launches that spread by 3 %, in blocks that differ by `drift`; block 0 takes `first` longer."""
     generator = np.random.default_rng(seed)
     blocks = generator.normal(1, drift, BLOCKS) + np.eye(BLOCKS)[0] * first
     times = blocks * generator.normal(1, 0.03, (CASES, BLOCKS))

@@ -22,7 +22,7 @@ def parts(*rows: tuple[Any, ...], clocks: tuple[Clock, ...] = ()) -> pd.DataFram
 
 
 def test_waiting_for_a_rank_whose_gradients_are_late_is_imbalance() -> None:
-    """Backward passes end at 70; rank 1's gradients are there at 82, and the exchange is over at 90."""
+    """Backward passes end at 70; rank 1's gradients are complete at 82, and the exchange ends at 90."""
     split = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90))
     assert split.loc[0, ["imbalance", "exposed_transfer", "other"]].tolist() == [12, 8, 0]
     assert split.loc[1, ["imbalance", "exposed_transfer", "other"]].tolist() == [0, 8, 12]
@@ -36,7 +36,7 @@ def test_only_what_is_exposed_can_be_imbalance() -> None:
 
 
 def test_a_bucket_that_waits_for_its_turn_is_no_imbalance() -> None:
-    """Rank 1's thread is busy with the first bucket; the second one's gradients are long complete."""
+    """Rank 1's thread is busy with the first bucket while the gradients of the second one are complete."""
     rows = [*exchange(0, 70, 70, 75), *exchange(0, 70, 75, 90), *exchange(1, 70, 70, 82), *exchange(1, 70, 82, 90)]
     split = parts(*step(0, 0, 0), *step(1, 0, 0), *rows)
     assert split["imbalance"].tolist() == [0, 0]
@@ -54,7 +54,7 @@ def test_ranks_are_compared_on_one_clock() -> None:
 
 
 def test_time_between_threads_is_exposed_too() -> None:
-    """From the end of the last all-reduce until the main thread goes on it still waits."""
+    """The main thread still waits between the end of the last all-reduce and its own next event."""
     split = parts(*step(0, 0, 0, (70, 80)), (0, "wait", 0, 70, 86), *step(1, 0, 0, (70, 80)))
     assert split["exposed_transfer"].tolist() == [16, 10]
     assert split["other"].tolist() == [4, 10]
@@ -68,7 +68,7 @@ def test_a_pass_that_waits_for_activations_does_not_compute() -> None:
 
 
 def test_a_call_that_not_all_ranks_recorded_is_not_compared() -> None:
-    """Of three ranks one recorded no call: who waited for whom cannot be told."""
+    """One of three ranks recorded no call: which rank waited for which is unknown."""
     case = record({**TRAIN, "ranks": 3, "minibatch": 9})
     rows = [*step(0, 0, 0), *step(1, 0, 0), *step(2, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90)]
     assert step_parts(case, samples(*rows))["imbalance"].tolist() == [0, 0, 0]

@@ -1,5 +1,5 @@
-"""The split of a step against counting of milliseconds one by one: whatever overlaps, sticks out or is there twice,
-parts add up and none is negative."""
+"""The split of a step against a count of single milliseconds: parts add up and none is negative, also when events
+overlap, reach beyond the step or occur twice."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def launch(events: list[tuple[int, str, int, int, int]]) -> pd.DataFrame:
 
 
 def counted(rows: pd.DataFrame, rank: int, step: int, *names: str) -> int:
-    """Milliseconds of the step in which one of the events runs, counted singly; events of the other step count where
-    they reach into this one."""
+    """Milliseconds of the step in which at least one of the events runs. Events of the other step count where they
+    reach into this one."""
     mine = rows[(rows["rank"] == rank) & rows["event"].isin(names)]
     inside = range(45 * step, 45 * step + LENGTH)
     return sum(

@@ -1,4 +1,4 @@
-"""A straggler is named when it is one, over launches, and nobody is named by chance."""
+"""A rank that is slow over many launches is named as a straggler, and no rank is named by chance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 def launches(
     count: int, ranks: int, seed: int, slow: int | None = None, share: float = 0.2, noise: float = 0.02
 ) -> np.ndarray:
-    """Own times: launches differ by up to a third among themselves, ranks by noise."""
+    """Own times: launches differ by up to a third, ranks by noise."""
     dice = np.random.default_rng(seed)
     values = (1 + dice.random((count, 1)) / 3) * (1 + noise * dice.standard_normal((count, ranks)))
     if slow is not None:
@@ -29,7 +29,7 @@ def test_a_slow_rank_is_named_with_its_share(ranks: int, slow: int) -> None:
 
 
 def test_equal_ranks_are_rarely_called_unequal() -> None:
-    """5 % of 200 by chance; the share of the effect bars most of these too."""
+    """5 % of 200 are significant by chance; the minimum effect excludes most of these too."""
     significant = [find(launches(6, 3, seed, noise=0.1).tolist()) for seed in range(200)]
     assert (
         sum(straggler is not None and straggler.p is not None and straggler.p <= 0.05 for straggler in significant)

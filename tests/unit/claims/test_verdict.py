@@ -135,7 +135,8 @@ def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
 
 
 def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
-    """Five of six blocks higher: the bootstrap's interval may leave 1 out, the signed-rank test does not allow it."""
+    """Five of six blocks are higher: the bootstrap interval may exclude 1, but the signed-rank test is not
+    significant."""
     difference = compare([1.1, 1.1, 1.1, 1.1, 1.1, 0.95], FAST, paired=True, floor=None)
     estimate = Estimate(1.1, Interval(1.01, 1.11, 0.95, Method.BOOTSTRAP_OF_BLOCKS), 6, difference=difference)
     outcome = judge(Rule(name="ordering"), estimate, None, "higher")

@@ -1,5 +1,5 @@
-"""What the commands say, in this process: help with examples, doctor, init, records that cannot run here, logs that try
-to steer the terminal."""
+"""Output of the commands, called in this process: help with examples, doctor, init, cases that cannot run here, logs
+with terminal control characters."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_doctor_names_everything_that_is_registered(folder: Path, capsys: pytest
 
 @pytest.fixture(autouse=True)
 def _plugins_as_they_are() -> Iterator[None]:
-    """What a test replaced is read again after it."""
+    """Read the registry again after a test that changed it."""
     yield
     registry.forget()
 

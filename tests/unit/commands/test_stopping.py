@@ -1,4 +1,5 @@
-"""Sequential stopping decides from records alone: who goes on, with whom, until when; and what is written down."""
+"""Sequential stopping decides from records alone: which cases go on, together with which others, and until when. The
+decision is stored."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ class Machine:
         self.made.append((self.arms[case_id], index))
 
     def run(self, blocks: int = 99) -> dict[str, Any]:
-        """Go on until nothing more is wanted, or for so many blocks; returns what was written, by arm."""
+        """Go on until no case needs more launches, or for `blocks` blocks; returns the stored decisions by arm."""
         for case_id in self.arms:
             for index in range(6):
                 if (case_id, index) not in self.found:

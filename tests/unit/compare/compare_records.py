@@ -82,7 +82,7 @@ def two_commits(folder: Path, second: tuple[float, ...], **fields: Any) -> Path:
 
 
 def compared(results: Path, a: str = OLD, b: str = NEW, **settings: Any) -> Comparison:
-    """Two sides of a results folder; `asked`: the question."""
+    """Compare two sides of a results folder; `settings`: fields of the Question."""
     return build(select(a, results), select(b, results), Question(**settings))
 
 

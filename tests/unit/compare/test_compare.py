@@ -1,4 +1,4 @@
-"""What a comparison finds, warns of and lets fail, from records of made-up speed."""
+"""Findings, warnings and exit codes of comparisons, from records of made-up speed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_two_machines_are_labelled_and_count_only_when_asked(tmp_path: Path) -> 
 
 
 def test_the_number_of_comparisons_raises_every_p(tmp_path: Path) -> None:
-    """Six blocks give p = 0.031 at least: enough for one row, not for one among three of which two show nothing."""
+    """Six blocks give p = 0.031 at best: enough for a single row, but not for one of three rows."""
     cases = [case(sizes=[1024], iterations=4, warmup=0, arm=arm) for arm in ("slower", "same", "equal")]
     for number, chosen in enumerate(cases):
         second = tuple(1.5 * value for value in FAST[:6]) if number == 0 else FAST[:6][::-1]

@@ -1,4 +1,4 @@
-"""Which cases and launches may be compared; what may not is named with its reason."""
+"""Which cases and launches may be compared; all others are listed with the reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def train(**fields: Any) -> Any:
 
 
 def paired(results: Path, a: str, b: str) -> tuple[list[list[str]], list[str]]:
-    """Of each pair the fields that differ, and the reasons of what is unpaired."""
+    """The differing fields of each pair, and the reasons why others are not paired."""
     sides = select(a, results), select(b, results)
     pairs, unpaired = pair_cases(groups(sides[0].records), groups(sides[1].records), sides)
     return [[field.name for field in pair.differs] for pair in pairs], [row.reason for row in unpaired]

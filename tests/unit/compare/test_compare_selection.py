@@ -1,4 +1,4 @@
-"""What a side of a comparison may be called, and what a mistake in it says."""
+"""Forms in which a side of a comparison can be named, and the messages for mistakes."""
 
 from __future__ import annotations
 

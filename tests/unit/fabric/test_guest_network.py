@@ -1,5 +1,5 @@
-"""Nodes and their wire without booting any: plan, shaping, command lines, what a capture counts, where ranks stand, how
-a level of evidence reads."""
+"""Guests and their network without booting any: plan, shaping, command lines, packet counts of a capture, placement of
+ranks, the name of the level of evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interfaces, devices and GIDs that a case names and that do not exist: one line with the key and what there is."""
+"""A case that names a missing interface, device or GID gets a one-line error with the key and the existing names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A cluster's network without building one: interfaces, ways, buckets, what is refused, what a record says of its
-links."""
+"""The network of an emulated cluster without building it: interfaces, routes, token buckets, errors, and warnings about
+its links."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_nodes_that_probe_their_links_at_once_share_no_link():
 
 
 def test_probes_of_a_slow_path_share_no_link_with_those_of_a_fast_one():
-    """Nodes 1 and 4 stream over b to c, node 4 slowly for its own link's sake."""
+    """Nodes 1 and 4 stream over b to c; node 4 is limited by its own slow link."""
     at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
     edges = [
         Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))

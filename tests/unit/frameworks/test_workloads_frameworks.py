@@ -1,5 +1,5 @@
-"""The same table means the same in both frameworks and in keras.applications; what batch normalisation does to
-equivalence; the small networks learn."""
+"""A table of layers gives the same network in both frameworks and in keras.applications; batch normalisation breaks the
+equivalence of workers; the small networks learn."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ SCHEMAS = Path(__file__).parents[3] / "profiles" / "kubernetes" / "schemas"
 
 
 def check(manifest: dict[str, Any], name: str, file: str = "kubernetes.json") -> None:
-    """AssertionError with every place that does not fit; `name`: a definition of the file, empty for the whole file."""
+    """AssertionError that lists every invalid part; `name`: a definition of the schema file, empty for the whole
+    file."""
     reference = f"{file}#/$defs/{name}" if name else file
     errors = Draft202012Validator({"$ref": reference}, registry=_registry()).iter_errors(manifest)
     places = [f"{'.'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]
@@ -30,8 +31,8 @@ def _registry() -> Registry:
 
 
 def _strict(form: Any) -> Any:
-    """Closed where fields are listed: an operator's form leaves that to the server, which drops what it does not
-    know."""
+    """Forbid unknown fields wherever fields are listed: an operator's schema leaves that to the server, which drops
+    unknown ones."""
     if isinstance(form, list):
         return [_strict(part) for part in form]
     if not isinstance(form, dict):

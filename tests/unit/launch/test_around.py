@@ -1,4 +1,4 @@
-"""What is judged around a launch: wire, disturbances, agreement of ranks, preflight."""
+"""Checks around a launch: traffic on interfaces, disturbances, agreement of ranks, preflight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects for Kubernetes follow from the experiment, and have the forms that their operators and Kubernetes publish."""
+"""Kubernetes manifests follow from the experiment and match the schemas that Kubernetes and the operators publish."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rendered(capsys: pytest.CaptureFixture[str], suite: str, *arguments: str) ->
 
 
 def replicas(manifest: dict[str, Any]) -> dict[str, Any]:
-    """By the operator's name of the part."""
+    """Replica specs by their role."""
     spec = manifest["spec"]
     return dict(spec["mpiReplicaSpecs"] if manifest["kind"] == "MPIJob" else spec["pytorchReplicaSpecs"])
 
@@ -132,7 +132,7 @@ def test_the_first_pod_runs_the_experiment_on_all_of_them(suite: str, capsys: py
 def test_the_first_pod_waits_for_the_others_shells(
     suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Its command with stand-ins: a host that answers at the third call, and one that never does."""
+    """Its command with replaced tools: a host that answers at the third call, and one that never does."""
     (tmp_path / "bin").mkdir()
     ssh = (
         "for word; do host=$last; last=$word; done\n"

@@ -1,4 +1,4 @@
-"""Sentences are for people: with noise in place of every sentence of a failure, the same is decided."""
+"""Decisions do not depend on sentences: with noise in place of every sentence of a failure, they stay the same."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(
     checks: list[PreflightCheck] | None = None,
     **options: Any,
 ) -> tuple[PlanOutcome, list[Record]]:
-    """A plan of three launches of three ranks each, then of two ranks, whose launches end so one after the other."""
+    """A plan of three launches of three ranks each, then of two ranks, whose launches end with these signs in turn."""
     signs = iter(ends)
 
     def execute(*_: object) -> LaunchEnd:

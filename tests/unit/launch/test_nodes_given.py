@@ -1,4 +1,4 @@
-"""What a run is given to run on, and where its cases stand there."""
+"""The nodes that a run is given, and the placement of its cases on them."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
 
 @pytest.mark.parametrize(("around", "alone"), [({"SLURMD_NODENAME": "n1"}, True), ({}, False)])
 def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(scontrol, tmp_path, around, alone):
-    """The shell of `salloc -N1` may stay on the login node."""
+    """`salloc -N1` may leave the shell on the login node."""
     job_of_one_node = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
     (tmp_path / "scontrol").write_text(SCONTROL.format(job=job_of_one_node))
     allocation = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17", **around})

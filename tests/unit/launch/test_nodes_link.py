@@ -1,4 +1,4 @@
-"""What may travel between a launch's coordinator and the agents of its nodes, and what a node may write."""
+"""Messages between the coordinator of a launch and the agents of its nodes, and the files that a node may write."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_silence_ends_the_link(monkeypatch):
     monkeypatch.setattr(links, "LOST_S", 0.2)
     ends = socket.socketpair()
     with pytest.raises(OSError, match="not supported"):
-        Link(ends[0])  # a local socket has no TCP options: only the real thing is a link
+        Link(ends[0])  # a Unix socket has no TCP options, so it cannot be a link
     listener = socket.create_server(("127.0.0.1", 0))
     other = socket.create_connection(listener.getsockname())
     with pytest.raises(LinkLost, match=r"nothing was heard of it for 0\.2 s"):

@@ -1,5 +1,5 @@
-"""Slow nodes are named by figures that lie beyond what nodes alike differ by, on figures made by hand; kept figures
-serve for an hour."""
+"""Slow nodes are those whose figures differ by more than equal nodes do. The figures are made by hand; stored figures
+are valid for an hour."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def figure(value: float, spread: float = 0.01) -> Sniffed:
 
 
 def sniff_of(*names: str, taken_at: str = "2026-01-01T00:00:00+00:00", **figures: Any) -> Sniff:
-    """Nodes alike, but for the given figures: a dictionary by node for each kind."""
+    """Equal nodes except for the given figures: a dictionary by node for each kind."""
     usual = {"copied": 10e9, "multiplied": 100e9, "rate": 1.2e9, "trip": 30e-6}
     made = []
     for index, name in enumerate(names):
@@ -57,7 +57,7 @@ def test_a_node_whose_interval_reaches_the_others_is_not_named() -> None:
 
 
 def test_a_node_is_named_when_its_links_are_slow_in_both_directions() -> None:
-    """Of three nodes two of three ways are slow then, and still only the node between them is named."""
+    """Of three nodes two of three links are slow then, and still only the node between them is named."""
     for names in (("a", "b", "c"), FOUR):
         assert who(
             sniff_of(*names, rate={"a": figure(0.1e9), "b": figure(0.1e9)}, trip={"a": figure(1e-3), "b": figure(1e-3)})

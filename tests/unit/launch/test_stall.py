@@ -1,4 +1,5 @@
-"""Who was silent first, decided from the ranks' last words; and what is read out of logs and of py-spy's answer."""
+"""The first silent rank, decided from the ranks' lines on the board; stacks and tracebacks from logs and from
+py-spy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads while launches run."""
+"""Progress output while launches run."""
 
 from __future__ import annotations
 

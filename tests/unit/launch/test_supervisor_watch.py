@@ -1,4 +1,4 @@
-"""Which rank is to blame, decided from what is seen outside."""
+"""The rank that caused a failure, decided from what the supervisor sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cores of a node shared out between its ranks."""
+"""Distribution of a node's cores over its ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A results folder of many launches is read, and judged, by all cores; what a process fails to do the next one does."""
+"""A results folder of many launches is read and judged by all cores; the parent does the share of a process that
+failed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ PLAN = [PlannedLaunch(case(), number, 1, number) for number in range(LAUNCHES)]
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Seven launches, of which two are already many, on three cores."""
+    """Seven launches on three cores; two launches already count as many."""
     for number in range(LAUNCHES):
         commit(tmp_path, record(f"{number:02}", plan_index=number), rows=number)
     monkeypatch.setattr(index_module, "BATCH", 1)
@@ -73,7 +74,7 @@ def test_the_parent_does_the_share_of_a_killed_process() -> None:
 
 
 def test_a_worker_ends_with_its_parent() -> None:
-    """A pipe tells it: every worker writes a byte, and its end is closed when no worker lives any more."""
+    """Every worker writes a byte into a pipe and keeps it open, so that the pipe ends with the last worker."""
     reading, writing = os.pipe()
 
     def work(share: Sequence[int]) -> None:

@@ -1,5 +1,4 @@
-"""Launches on other nodes, or on nodes that are differently far apart, are told by name wherever they are set side by
-side."""
+"""Comparisons and verdicts name launches that ran on different nodes or at different distances between nodes."""
 
 from __future__ import annotations
 

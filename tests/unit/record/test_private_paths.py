@@ -1,4 +1,4 @@
-"""A record does not tell where its user keeps files."""
+"""A record does not reveal paths of its user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record says of the machine, its libraries and its code."""
+"""The description of machine, libraries and code in a record."""
 
 from __future__ import annotations
 

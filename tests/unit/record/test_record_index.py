@@ -1,5 +1,4 @@
-"""The index of a results folder says what the records say, at any time; without it nothing is different but the time it
-takes."""
+"""The index of a results folder always agrees with the records; without it only the time is different."""
 
 from __future__ import annotations
 

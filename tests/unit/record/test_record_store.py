@@ -1,4 +1,4 @@
-"""What counts as a record, and what a reader gets of it."""
+"""Which folders count as records, and how they are read."""
 
 from __future__ import annotations
 

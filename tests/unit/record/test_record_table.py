@@ -1,4 +1,4 @@
-"""The table of a plan has a row for every planned launch, whatever became of it."""
+"""The table of a plan has a row for every planned launch, also for failed and missing ones."""
 
 from __future__ import annotations
 

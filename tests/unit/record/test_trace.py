@@ -43,7 +43,7 @@ def two_ranks() -> list[tuple[Any, ...]]:
 
 
 def assert_valid(trace: dict[str, Any]) -> None:
-    """What the format demands, and that intervals of one thread nest."""
+    """Assert the rules of the format, and that intervals of one thread nest."""
     json.loads(json.dumps(trace, allow_nan=False))
     threads: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
     owners: dict[int, int] = {}
@@ -55,7 +55,7 @@ def assert_valid(trace: dict[str, Any]) -> None:
         assert event["ts"] >= 0
         if event["ph"] == "X":
             assert event["dur"] > 0
-            # Whole nanoseconds: what is a moment must not become two by rounding.
+            # Whole nanoseconds, so that rounding does not split one moment into two.
             threads[event["pid"], event["tid"]].append(
                 (round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000))
             )

@@ -1,4 +1,4 @@
-"""Of which machine and code launches of one plan are used."""
+"""The machine and code version whose launches of a plan are used."""
 
 from __future__ import annotations
 

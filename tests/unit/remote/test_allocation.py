@@ -1,5 +1,5 @@
-"""Allocation sites: tensors are copied in the first step and born where they are sent from afterwards, with the same
-bits."""
+"""Allocation sites: tensors are copied in the first step and afterwards allocated in the memory they are sent from,
+with the same bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scaleproof.remote.allocation_sites import AllocationSites, BirthCounts
 
 
 class Sender:
-    """Gradients of a module, each to its own piece of memory, as a parameter server's worker sends them."""
+    """Sends the gradients of a module, each from its own memory, like a worker of a parameter server."""
 
     def __init__(self, module: nn.Module) -> None:
         self.module, self.sites = module, AllocationSites()

@@ -1,4 +1,4 @@
-"""The graph analyser: what is static, what is dynamic and why, and what it refuses."""
+"""The graph analyser: which tensors are static, which are dynamic and why, and what it refuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PS, WORKER = 0, 1
 
 
 class Sparse(nn.Module):
-    """Keeps the positive entries only: how many depends on the data."""
+    """Keeps only the positive entries, whose number depends on the data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Sparse(nn.Module):
 
 
 class Unrolled(nn.Module):
-    """A cell applied to one time step after the other; its outputs stay together."""
+    """A cell applied to each time step in turn; its outputs are stacked."""
 
     def __init__(self) -> None:
         super().__init__()

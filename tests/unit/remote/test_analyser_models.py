@@ -1,5 +1,5 @@
-"""The graph analyser on the models of the paper, layer by layer exact: nothing that training exchanges depends on the
-batch, every activation does."""
+"""The graph analyser on the models of the paper, layer by layer: no exchanged tensor of training depends on the batch,
+every activation does."""
 
 from __future__ import annotations
 

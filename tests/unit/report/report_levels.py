@@ -1,4 +1,4 @@
-"""A suite with all three levels of evidence and a paper's points, made up; nothing in it was measured."""
+"""A made-up suite with all three levels of evidence and points of a paper. Nothing in it was measured."""
 
 from __future__ import annotations
 

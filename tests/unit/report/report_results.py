@@ -161,7 +161,7 @@ METHOD = Method.ORDER_STATISTICS
 
 
 def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimResult:
-    """A claim with everything that a page can show of one; the first was judged over a range."""
+    """A claim with every field that a page can show; the first one was judged over a range."""
     interval = IntervalOut(low=1.5 + number, high=1.7 + number, coverage=0.969, method="order statistics")
     return ClaimResult(
         id=f"example.claim{number}",

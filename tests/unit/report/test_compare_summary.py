@@ -1,5 +1,5 @@
-"""What a comparison says to continuous integration: the outcome, the Markdown of a job's summary, and what its launches
-could have found at all."""
+"""Output of a comparison for continuous integration: the outcome, the Markdown of a job's summary, and the smallest
+difference that its launches could show."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_names_from_suites_are_not_read_as_markdown_or_html(tmp_path: Path) -> N
 
 
 def test_more_rows_than_a_lone_change_can_stand_out_from_are_warned_of(tmp_path: Path) -> None:
-    """8 and 8 launches side by side give p = 2 / 12870 at least, so 3 rows are few; 6 blocks give 2 / 64, too much for
-    any row beside others."""
+    """8 unpaired launches a side give p = 2 / 12870 at best, enough for 3 rows; 6 blocks give 2 / 64, too much for more
+    than one row."""
     assert "too_many_rows" not in warning_messages(compared(two_commits(tmp_path / "eight", FAST)))
     few = tmp_path / "five"
     for number in range(3):

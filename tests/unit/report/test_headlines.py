@@ -1,4 +1,5 @@
-"""The figures that a suite declares: first on its page, from verdicts and launches, each mistake one line."""
+"""The figures that a suite declares: they come first on its page and are drawn from verdicts and launches; each mistake
+is a one-line error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tables of the decomposition: losses add up, controls bound a step, the base is named, flags and words say what they
-should."""
+"""Tables of the decomposition: losses add up, controls bound a step, the base is named, flags and texts are right."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def run_of(
     late: float = 0,
     **fields: Any,
 ) -> Run:
-    """A launch of steps of that many ms; `late`: rank 1's backward pass is longer by that."""
+    """A launch with steps of this length in ms; rank 1's backward pass is longer by `late`."""
     case = {**TRAIN, "arm": arm, **fields}
     ranks = case["ranks"]
     rows: list[tuple[Any, ...]] = [

@@ -1,4 +1,4 @@
-"""Figures: the same bytes each time, colours of the page, dots that say what they are."""
+"""Figures: reproducible bytes, colours of the page, dots with titles and links."""
 
 from __future__ import annotations
 

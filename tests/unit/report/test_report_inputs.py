@@ -1,4 +1,4 @@
-"""What the pages and the command say about input checks."""
+"""Input checks on the pages and in the output of the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What suite validation found stands beside every emulated and simulated number of the report."""
+"""The verdicts of suite `validation` stand beside every emulated and simulated number of the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ SIMULATED: dict[str, Any] = {"what": "predictions", "evidence": "simulated"}
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Emulation held, predictions missed; claims at each level, and one of predictions that is not reproduced."""
+    """A report whose emulation was validated and whose predictions were not, with claims at each level and one that is
+    not reproduced."""
     root = tmp_path_factory.mktemp("labels")
     results, suite = levels_example(root)
     validations = [

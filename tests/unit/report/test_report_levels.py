@@ -1,5 +1,4 @@
-"""Scaling at several levels of evidence: what stands where, what is compared with what, and what the paper's points
-are."""
+"""Scaling at several levels of evidence: curves, comparisons between levels, and the paper's points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scaleproof results` on small records: what it lists, answers, hands on, takes in and removes, and what it refuses."""
+"""`scaleproof results` on small records: list, query, export, merge, prune and their errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def output_of(capsys: pytest.CaptureFixture[str], results: Path, *arguments: object, code: int = 0) -> str:
-    """What a command writes: to stdout, or its one line of complaint."""
+    """Output of a command: stdout, or its one-line error."""
     capsys.readouterr()
     assert main(["results", *map(str, arguments), "--results", str(results)]) == code
     out, err = capsys.readouterr()

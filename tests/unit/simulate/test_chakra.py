@@ -1,5 +1,4 @@
-"""Chakra traces: what is written is read again, broken files are one line, and ranks that do not fit together are
-refused."""
+"""Chakra traces: written traces can be read, broken files are one-line errors, and inconsistent ranks are refused."""
 
 from __future__ import annotations
 
@@ -155,7 +154,7 @@ def test_a_trace_of_another_number_of_ranks_is_refused():
 
 
 def broken(folder: Path, how: str) -> None:
-    """A good trace of two ranks, made bad."""
+    """A valid trace of two ranks, damaged in one way."""
     write_trace(folder, "x", Trace(((comp(0, 1e-3), reduce(1, 8, 0)),) * 2))
     path = folder / "x.1.et"
     content = path.read_bytes()

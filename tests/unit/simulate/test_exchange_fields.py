@@ -1,5 +1,5 @@
-"""How a case's calls are made: channels, order, what a forward pass waits for, nodes of a hierarchical collective;
-refused where nothing has it."""
+"""Fields of a case's exchange: channels, order, what a forward pass waits for, nodes of a hierarchical collective. They
+are refused where no plugin supports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whose costs a case is simulated with, what a prediction is drawn from, and what is missing where none can be made."""
+"""The costs that a case is simulated with, the inputs that a prediction is drawn from, and the messages for missing
+inputs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Predictions of scaling: what is asked is what is simulated, what binds is what would help, and mistakes are one
-line."""
+"""Predictions of scaling: the requested case is simulated, the limiting resource is the one whose improvement helps,
+and mistakes are one-line errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the simulator makes of a case: its buckets, who waits for what, jitter, emulated time, and what it says of
-itself."""
+"""The simulation of a case: buckets, dependencies, jitter, emulated time, and stated limits."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def case_of(**fields: Any) -> TrainCase:
 def profile_of(
     case: TrainCase, forward: float = 1e-3, weight: float = 1e-3, rest: float = 1e-3, update: float = 0.0
 ) -> Profile:
-    """Every layer takes as long."""
+    """A profile in which every layer takes equally long."""
     layers = tuple(
         LayerTimes(
             name=layer.name,
@@ -135,7 +134,7 @@ def test_sync_adds_up_and_overlap_hides_all_but_the_last():
 
 @pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
 def test_a_main_thread_that_communicates_hides_nothing(strategy: str):
-    """The step is the sum of all that is computed and all that is exchanged, whatever the strategy would hide."""
+    """The step is the sum of all compute and all exchanges, also with a strategy that could hide some."""
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
     case = case_of(strategy=strategy, link_mbit=None, communication="main")
     calls = len(exchange_plan(case, network_of(case)).nbytes)
@@ -182,7 +181,7 @@ def test_a_single_rank_does_not_communicate():
 
 
 def test_waiting_per_layer_gains_most_when_gradients_of_front_layers_come_first():
-    """A step's calls may run into the next forward pass, which helps when the first layer's do not come last."""
+    """Calls of a step may reach into the next forward pass, which helps when the calls of front layers come first."""
     case = case_of(steps=6, link_mbit=None)
     slow = MessageCosts((Segment(None, 3e-4, 0.0),), 0.0)
     waits_for_all = simulated(case, slow).throughput

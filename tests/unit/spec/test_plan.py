@@ -1,4 +1,4 @@
-"""The plan: each repetition of each case once, blocks interleaved, the same order for whoever resumes it."""
+"""The plan: each repetition of each case once, interleaved blocks, and the same order whenever it is resumed."""
 
 from __future__ import annotations
 

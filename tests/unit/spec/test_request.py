@@ -1,4 +1,4 @@
-"""What an experiment asks a cluster for, from suite.yaml and from its largest case."""
+"""The resources that an experiment requests from a cluster, from suite.yaml and from its largest case."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tags of cases: every registered name has its place on the axes, and the report's rows carry what a reader chooses
-from."""
+"""Tags of cases: every registered plugin has a value on the axes, and the report's rows carry the tags to filter by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of predictions: draws from what is uncertain, never copies taken for samples."""
+"""Intervals of predictions come from draws of uncertain inputs; copies never count as samples."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""What suite awan2019 brings: kinds of pointers and their cache, reduction where an array lies, metrics over the arms
-of a repetition."""
+"""Programs of suite awan2019: kinds of pointers and their cache, reduction in device memory, metrics over the arms of a
+repetition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def module(name: str) -> Any:
 
 
 class Driver:
-    """Knows allocations and counts what it is asked."""
+    """A driver with known allocations that counts its queries."""
 
     def __init__(self, *allocations: tuple[int, int, str]) -> None:
         self.allocations, self.asked = list(allocations), 0
@@ -206,7 +206,7 @@ def test_configurations_are_counted_by_network_and_pair_of_arms():
         *block,
         trained("tensorflow_mirrored", 1),
         trained("tensorflow_mirrored", 99, "resnet50"),
-    ]  # an all-reduce over gRPC is of neither class
+    ]  # an all-reduce over gRPC belongs to neither class
     assert (wins(beside), count(beside)) == (0.5, 4)
 
 
@@ -217,7 +217,7 @@ def test_throughput_is_ranked_beside_the_all_reduce_at_its_largest_size(speeds: 
     correlation = suite_metrics(FOLDER)["allreduce_rank_correlation"].block
     assert correlation is not None and correlation(block) == pytest.approx(rho)
     assert correlation(block[:-1]) is None
-    # Another network is ranked apart, whatever order launches come in; two members of it are too few.
+    # Another network is ranked separately, in any order of launches; two members of it are too few.
     few = [trained("horovod_mpi", 1, "resnet50"), trained("mpi", 99, "resnet50")]
     assert correlation([*block, *few]) == correlation([*few, *block]) == pytest.approx(rho)
     more = [*few, trained("gloo", 100, "resnet50")]

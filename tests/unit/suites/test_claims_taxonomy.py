@@ -102,7 +102,7 @@ def test_the_tags_of_papers_use_the_same_axes(suite: Suite) -> None:
 
 
 class Mail:
-    """Messages between threads, in order per pair; a receive is done when it is waited for."""
+    """Messages between threads, in order per pair; a receive completes when it is waited for."""
 
     def __init__(self, rank: int, boxes: defaultdict[tuple[int, int], Queue[np.ndarray]]) -> None:
         self.rank, self.boxes, self.traffic = rank, boxes, Traffic()

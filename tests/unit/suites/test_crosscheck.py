@@ -1,5 +1,4 @@
-"""The suite crosscheck without any tool: what it reads of their output, its arithmetic, and claims that find their
-arms."""
+"""The suite crosscheck without any tool: parsers of tool output, arithmetic, and claims that find their arms."""
 
 from __future__ import annotations
 

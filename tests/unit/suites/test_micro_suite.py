@@ -76,8 +76,7 @@ def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
 
 
 def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite) -> None:
-    """A further transport of suite.yaml fails here until its files are there: each is three lines, as its
-    neighbours."""
+    """A new transport in suite.yaml fails here until its files of three lines each exist."""
     from suites.micro.bench.launches import PROGRAMS, points
 
     arms = suite.experiment("costs").arms
@@ -132,7 +131,7 @@ def test_flows_are_named_in_the_mistake() -> None:
 
 
 def test_rates_count_only_windows_while_every_flow_was_under_way(metrics: dict[str, Metric]) -> None:
-    """Rank 1 sends from 0 to 40 ms, rank 2 from 10 to 100: what counts ended between 10 and 40."""
+    """Rank 1 sends from 0 to 40 ms, rank 2 from 10 to 100 ms: windows that ended between 10 and 40 ms count."""
     rows = [(1, "window", k, 10 * k, 10 * k + 10, 100, 4) for k in range(4)] + [
         (2, "window", k, 10 + 30 * k, 40 + 30 * k, 100, 4) for k in range(3)
     ]

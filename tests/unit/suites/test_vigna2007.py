@@ -52,7 +52,7 @@ def networkx_pagerank(graph: Any) -> np.ndarray:
 
 
 def eigenvector(graph: Any) -> np.ndarray:
-    """Of the Google matrix in full, by NumPy."""
+    """PageRank as the eigenvector of the full Google matrix, by NumPy."""
     google = np.zeros((graph.nodes, graph.nodes))
     google[graph.target, graph.source] = 1
     out = google.sum(axis=0)

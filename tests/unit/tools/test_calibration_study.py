@@ -1,4 +1,4 @@
-"""The study of false alarms: its arithmetic on generated launches, and its rates anew from the values that are kept."""
+"""The study of false alarms: its arithmetic on generated launches, and its rates recomputed from the stored values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.calibration_study.__main__ import OUTCOME, VALUES
 
 
 def study(noise: float, slowdown: float = 0.05, between_arms: float = 0.0, launches: int = 10) -> design.Values:
-    """Launches of a made-up machine; `between_arms` lets arm b differ, which it must not."""
+    """Launches of a made-up machine; with `between_arms` arm b wrongly differs from arm a."""
     generator, counts = np.random.default_rng(11), design.repetitions(launches)
     drift = generator.normal(0, 0.1, max(counts.values()))  # from block to block, for all arms alike
     levels = {"a": 1.0, "b": 1.0 + between_arms, "slowed": 1.0 + slowdown}

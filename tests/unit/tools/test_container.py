@@ -1,5 +1,5 @@
-"""The container recipe is made of what this clone has: its commands were run in a bare Debian 12 by hand, these tests
-see when they no longer can be."""
+"""The container recipe fits this clone. Its commands were run by hand in a bare Debian 12; these tests notice when they
+can no longer work."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LINES = [line for line in RECIPE.splitlines() if line and not line.startswith("#
 
 
 def of(word: str) -> list[str]:
-    """What stands behind an instruction."""
+    """Arguments of an instruction."""
     return [line.removeprefix(word).strip() for line in LINES if line.startswith(f"{word} ")]
 
 
 def ignored(path: str) -> bool:
-    """Whether the build leaves it out."""
+    """Whether the build ignores this path."""
     return any(
         fnmatch(path, pattern)
         or path.startswith(f"{pattern}/")

@@ -1,4 +1,4 @@
-"""pyproject.toml, environment.yml, the lock and the table of differences say the same."""
+"""pyproject.toml, environment.yml, the lock and the table of differences agree."""
 
 from __future__ import annotations
 

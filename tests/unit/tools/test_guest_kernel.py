@@ -1,4 +1,5 @@
-"""The kernels of guests: their key, what a build refuses, how it goes on, and what the archive for QEMU holds."""
+"""The kernels of guests: their cache key, errors of a build, its resumption, and the content of the archive for
+QEMU."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tools.setup.console import CommandError, SetupError, Steps
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a source that is there."""
+    """An empty cache, and an existing source package."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "source.tar.xz").touch()
     monkeypatch.setattr(uml, "SOURCE", tmp_path / "source.tar.xz")

@@ -1,4 +1,4 @@
-"""The pages in docs/metrics/ are what the metrics' docstrings give."""
+"""The pages in docs/metrics/ agree with the docstrings of the metrics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The README's tables and the reference run belong together; what is kept of the run is small, and enough to judge
-again."""
+"""The README's tables agree with the reference run; its stored part is small, and enough to judge again."""
 
 from __future__ import annotations
 

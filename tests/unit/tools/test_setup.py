@@ -1,4 +1,4 @@
-"""Set-up: what it refuses and in which words, what it fetches again after an interruption, what it leaves running."""
+"""Set-up: its errors and messages, resumed downloads after an interruption, and ended child processes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ BUILT = [
 
 
 class Index:
-    """A stand-in for pip: puts a wheel in the folder for every package that a place has; `down` places cannot be
-    reached."""
+    """A replacement for pip: writes a wheel for every package that an index has; `down` indexes cannot be reached."""
 
     def __init__(self, *, without: str = "", down: bool = False) -> None:
         self.without, self.down, self.calls = without, down, list[list[str]]()
@@ -216,7 +215,7 @@ def test_a_resumed_build_that_fails_starts_over_once(tmp_path, monkeypatch):
 
 
 def compiler_of(work: Path) -> subprocess.Popen[bytes]:
-    """A process that carries the mark of a build in `work`, and has said that it runs."""
+    """A running process that carries the mark of a build in `work`."""
     process = subprocess.Popen(
         ["sh", "-c", "echo started; read never"],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The environment with MPICH: versions of the lock, and nothing that knows Open MPI."""
+"""The environment with MPICH: versions of the lock, and no package built against Open MPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of our tcp on a socket that takes as much as it likes."""
+"""Frames of our tcp on a socket that sends only part of a buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.transports._tcp_frames import HEADER, Connection, Incoming, Outg
 
 
 class Choosy:
-    """A socket that takes so many bytes at each send, and then all."""
+    """A socket that sends the given numbers of bytes, and everything afterwards."""
 
     def __init__(self, inner: socket.socket, takes: list[int]) -> None:
         self.inner, self.takes = inner, takes

@@ -1,5 +1,5 @@
-"""Back ends of torch.distributed that this torch may lack: what is told about them, and that results come back from a
-device's memory."""
+"""Back ends of torch.distributed that this torch may lack: their reasons, and results copied back from device
+memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_case_with_a_missing_back_end_is_not_runnable_here() -> None:
 
 
 class Staged(Gloo):
-    """Lends copies, as a back end on a GPU does."""
+    """Works on copies, like a back end on a GPU."""
 
     def lend(self, tensor: Any) -> Any:
         return tensor.clone()

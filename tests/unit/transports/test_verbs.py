@@ -1,4 +1,4 @@
-"""The parts of transport rdma that need no device: which port an interface means, credits, statuses, the allocator."""
+"""The parts of transport rdma that need no device: the port of an interface, credits, statuses, the allocator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port(
     lid: str = "0x0",
     gids: list[tuple[str, str, str]] | None = None,
 ) -> None:
-    """A port as the kernel shows it; `gids`: value, type, interface."""
+    """A port as in sysfs; `gids`: value, type, interface."""
     folder = root / "infiniband" / device / "ports" / str(number)
     for name in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
         (folder / name).mkdir(parents=True)
@@ -149,8 +149,7 @@ def test_immediate_data_carry_kind_credits_and_number() -> None:
 
 
 def test_credits_never_promise_more_than_there_are_receive_requests() -> None:
-    """Two sides that send at random: messages that were not yet taken never exceed the receive requests, and nobody
-    starves."""
+    """Two sides that send at random: unread messages never exceed the receive requests, and neither side starves."""
     generator = np.random.default_rng(5)
     depth = 16
     sides = [Credits(depth), Credits(depth)]

@@ -1,4 +1,4 @@
-"""What a rank that waits on memory tells: whom it waits for, and that bytes move meanwhile."""
+"""The line of a rank that waits on memory: the peer it waits for, and whether bytes move meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOKS = 40
 
 
 def reports_of_waiting(moved: list[int]) -> int:
-    """How often the line of a rank changed while it waited for LOOKS looks; `moved` says what had moved at each
+    """How often the line of a rank changed while it waited for LOOKS looks; `moved`: bytes moved so far at each
     sleep."""
     line = memoryview(bytearray(LINE)).cast("q")
     looks, sleeps, lines = itertools.count(), itertools.count(), []

@@ -1,5 +1,5 @@
-"""The checks of graphs: each defect is seen by its check and by no other, and statistics agree with SciPy and with
-known laws."""
+"""The checks of graphs: each defect is detected by its own check only, and statistics agree with SciPy and with known
+laws."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_graph_without_dangling_nodes_is_seen(sound: WebGraph) -> None:
         source=np.concatenate([sound.source, silent]),
         target=np.concatenate([sound.target, silent - silent % 300 + 1]),
     )
-    assert loud(filled) == {"D4 dangling nodes", "D5 largest strong component"}  # from everywhere a way leads back
+    assert loud(filled) == {"D4 dangling nodes", "D5 largest strong component"}  # all pages reach each other now
 
 
 def test_a_single_host_is_seen(sound: WebGraph) -> None:

@@ -1,5 +1,5 @@
-"""The checks of the training data: what is right passes, each thing that can be wrong is seen, and what must not be
-timed is refused."""
+"""The checks of training data: valid data pass, each defect is detected, and data that must not be timed are
+refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles are reckoned from the papers' counts, kept whole in a file, and refused where they are of something else."""
+"""Profiles are computed from the papers' counts, survive a file, and are refused for another network or machine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def replayed(**fields: Any) -> TrainCase:
 
 
 def measured(case: TrainCase, node: str = MACHINE) -> Profile:
-    """A file as `scaleproof profile` writes it, with times that were never measured."""
+    """A file as `scaleproof profile` writes it, with made-up times."""
     layers = [
         layer.model_copy(update={"forward_s": Spread(median=1e-3, low=9e-4, high=2e-3, n=6)})
         for layer in reckoned(case).layers

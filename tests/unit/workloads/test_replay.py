@@ -1,4 +1,4 @@
-"""Replayed compute: the schedule that is slept, what is in memory meanwhile, and which launches count."""
+"""Replayed compute: the schedule of sleeps, the modules in memory, and the launches that count."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def network() -> Network:
 
 
 def profile() -> Profile:
-    """Layer n (from 1): n ms forward, n ms until its weights' gradients are there, 10 ms for its input's; the update
+    """Layer n (from 1): n ms forward, n ms until the gradients of its weights, 10 ms for that of its input; the update
     takes 5 ms."""
     ms = [Spread(median=number / 1e3) for number in range(len(network().layers) + 1)]
     layers = [
@@ -86,7 +86,7 @@ def profile() -> Profile:
 
 
 class Clock:
-    """Time that passes by sleeping only; every sleep ends late."""
+    """A fake clock: time passes only by sleeping, and every sleep ends late."""
 
     def __init__(self, late_ns: int) -> None:
         self.ns, self.late_ns = 0, late_ns
@@ -104,14 +104,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def asleep(dilation: float = 1.0, shrink: float = 1.0) -> tuple[ReplayModel, list[tuple[int, int]]]:
-    """A model, and the parameters that it announces with the moment of each."""
+    """A model, and the list of announced parameters with their times."""
     model, announced = ReplayModel(network(), profile(), dilation, shrink), list[tuple[int, int]]()
     model.bind([], 1.0, lambda index: announced.append((index, replay.now())))
     return model, announced
 
 
 def births(dilation: float) -> list[PassEvent]:
-    """When whose gradients are final."""
+    """Time at which the gradients of each layer are final."""
     return [act for act in backward_events(network(), profile(), dilation, {}) if act.parameters]
 
 

@@ -1,4 +1,4 @@
-"""A user's torch module becomes the table of layers that the rest reckons with."""
+"""A user's torch module becomes the table of layers that all other code uses."""
 
 from __future__ import annotations
 

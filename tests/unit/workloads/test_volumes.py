@@ -1,5 +1,5 @@
-"""Volumes of hybrid parallelism against the published formulas computed by hand, and what of a network can be
-divided."""
+"""Volumes of hybrid parallelism against the published formulas computed by hand, and the divisible part of a
+network."""
 
 from __future__ import annotations
 

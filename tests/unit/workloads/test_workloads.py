@@ -1,4 +1,4 @@
-"""Networks resolve to the counts of the papers, in every framework; reductions and data follow their rules."""
+"""Networks have the counts of the papers in every framework; reductions and data follow their rules."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_smaller_side_shrinks_the_first_fully_connected_layer() -> None:
 )
 def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -> None:
     assert resolved(name, side).trainable
-    if side == 1:  # no smaller one
+    if side == 1:  # no smaller side exists
         return
     with pytest.raises(SpecError, match=f"image_side {side - 1} leaves no pixels after layer"):
         resolved(name, side - 1)
