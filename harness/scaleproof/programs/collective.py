@@ -1,5 +1,5 @@
-"""Sweep of one collective operation over sizes. Sizes are bytes of the whole array, as nccl-tests counts them; a sample
-is one call on one rank."""
+"""Sweep of one collective operation over sizes. A size is the bytes of the whole array, as in nccl-tests. A sample is
+one call on one rank."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ IN_PLACE = ("all_reduce", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation on prepared buffers: `source` is what a rank gives, `target` where the result is (the same array
-    when in place)."""
+    """One operation on prepared buffers: `source` is a rank's input, `target` its result (the same array if the
+    operation is in place)."""
 
     source: Array
     target: Array
@@ -35,31 +35,31 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The transport's own memory for the largest size, used from its start by every size: a whole array, and one rank's
-    piece of it (empty in place)."""
+    """The transport's memory for the largest size; smaller sizes use the start of it. `full`: a whole array; `piece`:
+    one rank's part of it (empty if the operation is in place)."""
 
-    whole: Array
+    full: Array
     piece: Array
 
     @classmethod
     def of(cls, group: Collectives, case: CollectiveCase) -> Memory:
-        """Allocate it."""
+        """Allocates the memory of a case."""
         dtype = np.dtype(case.dtype)
         elements = shrunk(max(case.sizes), case.shrink) // dtype.itemsize
         share = 0 if case.operation in IN_PLACE else elements // group.world_size
-        whole, piece = (group.allocate(count * dtype.itemsize).view(dtype) for count in (elements, share))
-        return cls(whole, piece)
+        full, piece = (group.allocate(count * dtype.itemsize).view(dtype) for count in (elements, share))
+        return cls(full, piece)
 
 
 def run(context: RankContext) -> None:
-    """Per size: a verified call, warm-up, timed calls each after a barrier, another verified call."""
+    """For every size: a verified call, warm-up, timed calls, each after a barrier, and another verified call."""
     case = context.case
     assert isinstance(case, CollectiveCase)
     group = open_group(context)
     with timed_region(context, group):
         if case.dtype not in group.capabilities.dtypes:
             raise TransportError(
-                f"transport {case.transport!r} does not reduce {case.dtype}; it takes "
+                f"transport {case.transport!r} does not reduce {case.dtype}; it reduces "
                 f"{', '.join(sorted(group.capabilities.dtypes))}"
             )
         memory = Memory.of(group, case)
@@ -90,30 +90,30 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory
 
 
 def prepare(group: Collectives, case: CollectiveCase, memory: Memory, nbytes: int) -> Call:
-    """The call of one size. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests
-    does."""
+    """The call of one size. The size is rounded down to whole elements (and equal parts of the ranks), as in
+    nccl-tests."""
     dtype, world_size = np.dtype(case.dtype), group.world_size
     share = nbytes // (dtype.itemsize * world_size)
     if case.operation in IN_PLACE:
-        buffer = memory.whole[: nbytes // dtype.itemsize]
+        buffer = memory.full[: nbytes // dtype.itemsize]
         if case.operation == "all_reduce":
             return Call(buffer, buffer, lambda: group.all_reduce(buffer).wait())
         return Call(buffer, buffer, lambda: group.broadcast(buffer, 0).wait())
-    piece, whole = memory.piece[:share], memory.whole[: share * world_size]
+    piece, full = memory.piece[:share], memory.full[: share * world_size]
     if case.operation == "all_gather":
-        return Call(piece, whole, lambda: group.all_gather(piece, whole).wait())
-    return Call(whole, piece, lambda: group.reduce_scatter(whole, piece).wait())
+        return Call(piece, full, lambda: group.all_gather(piece, full).wait())
+    return Call(full, piece, lambda: group.reduce_scatter(full, piece).wait())
 
 
 def expected(case: CollectiveCase, call: Call, rank: int, salt: int) -> np.ndarray:
-    """What NumPy says `target` holds when every rank r gave `pattern(..., salt + r)`."""
-    given = [pattern(call.source.size, case.dtype, salt + peer) for peer in range(case.ranks)]
+    """The expected content of `target`, computed with NumPy, if the input of rank r is `pattern(..., salt + r)`."""
+    sources = [pattern(call.source.size, case.dtype, salt + peer) for peer in range(case.ranks)]
     if case.operation == "broadcast":
-        return given[0]
+        return sources[0]
     if case.operation == "all_gather":
-        return np.concatenate(given)
-    total = given[0]
-    for other in given[1:]:
+        return np.concatenate(sources)
+    total = sources[0]
+    for other in sources[1:]:
         total += other
     return total if case.operation == "all_reduce" else total[rank * call.target.size : (rank + 1) * call.target.size]
 

@@ -1,4 +1,4 @@
-"""What all programs do the same way: mark the timed region, count iterations, leave the transport."""
+"""Helpers of all programs: mark the timed region, count iterations, close the transport."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from scaleproof.transports.contract import Collectives, Transport
 
 MIB = 1 << 20
 LEAST = 5
-"""Timed iterations of a size whose one message is more than the case's budget."""
+"""Fewest timed iterations of a size, even if they exceed the case's budget."""
 SAMPLE_BYTES = 1 << 16
-"""How much of the first minibatch is looked at to tell ranks apart."""
+"""Bytes of the first minibatch in the digest that tells ranks apart."""
 
 
 def mark(context: RankContext, event: str, step: int, transport: Collectives | Transport | None = None) -> None:
-    """A moment: an event whose start is its end. At `start` and `end` of the timed region the interface counters of
-    this rank's namespace, the pace of its core and the bytes asked of `transport` so far are kept too, outside of the
-    region."""
+    """Records a moment as an event of no length. At `start` and `end` of the timed region, just outside of it, also
+    records the interface counters of this rank's namespace, the pace of its core, and the bytes requested of
+    `transport` so far."""
     if event != "end":
-        _look(context, event, transport)
+        _read_counters(context, event, transport)
     moment = now()
     context.recorder.add(event, step, moment, moment)
     if event == "end":
-        _look(context, event, transport)
+        _read_counters(context, event, transport)
 
 
-def _look(context: RankContext, event: str, transport: Collectives | Transport | None) -> None:
+def _read_counters(context: RankContext, event: str, transport: Collectives | Transport | None) -> None:
     if event in ("start", "end"):
         context.counters[event] = read_counters()
         context.facts.setdefault("pace", {})[event] = pace()
@@ -45,24 +45,24 @@ def _look(context: RankContext, event: str, transport: Collectives | Transport |
 
 
 def log_samples(context: RankContext, inputs: np.ndarray) -> None:
-    """Keep a digest of the first samples that this rank draws: no two ranks of a launch may draw the same ones."""
+    """Records a digest of this rank's first samples, since no two ranks of a launch may draw the same samples."""
     first = np.ascontiguousarray(inputs).reshape(-1).view(np.uint8)[:SAMPLE_BYTES]
     context.facts.setdefault("seeds", {})["samples"] = hashlib.blake2b(first.data, digest_size=8).hexdigest()
 
 
 def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iterator[int]:
-    """Numbers 0 to warmup + iterations - 1; events of the first `warmup` are flagged, and so are messages of a traced
-    launch outside of iterations."""
-    _keep_trace(context, -1)
+    """Numbers 0 to warmup + iterations - 1. Events of the first `warmup` iterations are marked as warm-up, and so are
+    messages that a traced launch sends outside of iterations."""
+    _record_trace(context, -1)
     for iteration in range(warmup + iterations):
         context.recorder.warmup = iteration < warmup
         yield iteration
-        _keep_trace(context, iteration)
+        _record_trace(context, iteration)
     context.recorder.warmup = False
 
 
 def repetitions(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> int:
-    """Timed iterations of a size whose one iteration moves `nbytes`: the case's, or as many as its budget allows."""
+    """Timed iterations of a size that moves `nbytes` in each: the case's number, or fewer if its budget is smaller."""
     if case.budget_mib is None or not nbytes:
         return case.iterations
     return min(case.iterations, max(LEAST, int(case.budget_mib * MIB) // nbytes))
@@ -70,7 +70,7 @@ def repetitions(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> i
 
 @contextmanager
 def first_use(context: RankContext, nbytes: int) -> Iterator[None]:
-    """The first call of a size, which registers buffers and touches memory: recorded apart from every sample."""
+    """Records the first call of a size, which registers buffers and touches memory, separately from samples."""
     start = now()
     yield
     end = now()
@@ -79,9 +79,9 @@ def first_use(context: RankContext, nbytes: int) -> Iterator[None]:
     context.recorder.warmup = warmup
 
 
-def _keep_trace(context: RankContext, step: int) -> None:
-    """Between two iterations, when no thread of this rank communicates: record what the engine kept. `value` is the
-    peer."""
+def _record_trace(context: RankContext, step: int) -> None:
+    """Records the messages that the engine traced; `value` is the peer. Called between two iterations, when no thread
+    of this rank communicates."""
     if context.trace:
         warmup, context.recorder.warmup = context.recorder.warmup, step < 0 or context.recorder.warmup
         for event, start, end, nbytes, peer in context.trace:
@@ -92,8 +92,8 @@ def _keep_trace(context: RankContext, step: int) -> None:
 
 @contextmanager
 def timed_region(context: RankContext, transport: Collectives | Transport) -> Iterator[None]:
-    """The timed region between two barriers of all ranks, with its marks; the transport is left afterwards, also when
-    something failed in it."""
+    """Marks the timed region between two barriers of all ranks. The transport is closed afterwards, also after an
+    error."""
     try:
         transport.barrier()
         mark(context, "start", 0, transport)
@@ -106,9 +106,8 @@ def timed_region(context: RankContext, transport: Collectives | Transport) -> It
 
 
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
-    """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release
-    it."""
-    _keep_trace(context, -1)
+    """Records the transport's traffic and capabilities and the addresses of its sockets, then closes it."""
+    _record_trace(context, -1)
     context.facts["sockets"] = bound_sockets(context.held_sockets)
     context.facts["traffic"] = asdict(transport.traffic)
     context.facts["transport"] = asdict(transport.capabilities) | {"dtypes": sorted(transport.capabilities.dtypes)}

@@ -1,4 +1,4 @@
-"""An injected slowdown, for calibration: what is slower by a known share must be found to be slower."""
+"""An injected slowdown for calibration, which must be able to detect it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scaleproof.core.recorder import now
 
 
 def finished(start: int, share: float) -> int:
-    """The end (ns) of a sample that began at `start`: now, or after a busy wait of `share` of what the sample took so
+    """The end (ns) of a sample that began at `start`: now, or after a busy wait of `share` times its duration so
     far."""
     end = now()
     if share:

@@ -1,7 +1,7 @@
 """A suite's own program: `run(context)` of `programs/<entry>.py` in the suite's folder, called on every rank.
 
-The file may also hold `obstacle(case) -> tuple[str, str] | None` (why it cannot run here, and what to do; asked before
-anything starts) and `PRELOAD`, names of modules that the ranks' common parent imports before the fork.
+The file may also define `obstacle(case) -> tuple[str, str] | None`, called before anything starts (why the program
+cannot run here, and what to do), and `PRELOAD`, names of modules that the ranks' common parent imports before the fork.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ def run(context: RankContext) -> None:
 
 
 def load_entry(folder: Path, entry: str) -> ModuleType:
-    """The module of a program, imported once per process; its neighbours in the folder can be imported by it as
+    """The module of a program, imported once per process. It can import other modules of its folder as
     `suite_programs.NAME`."""
     package = sys.modules.get(PACKAGE)
     if package is None or list(package.__path__) != [str(folder)]:
-        for known in [
-            name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")
-        ]:  # another suite's
-            del sys.modules[known]
+        for name in list(sys.modules):
+            if name == PACKAGE or name.startswith(f"{PACKAGE}."):  # programs of another suite
+                del sys.modules[name]
         sys.modules[PACKAGE] = package = ModuleType(PACKAGE)
         package.__path__ = [str(folder)]
     return importlib.import_module(f"{PACKAGE}.{entry}")
 
 
 def preload_entry(folder: Path, entry: str) -> None:
-    """Import the program and what it asks for, before the fork."""
+    """Imports the program and its PRELOAD modules, before the fork."""
     for module in getattr(load_entry(folder, entry), "PRELOAD", ()):
         importlib.import_module(module)
 

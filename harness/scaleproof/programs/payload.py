@@ -1,4 +1,4 @@
-"""Payloads with a known content: small integers, so that sums over ranks are exact in every type."""
+"""Payloads with known content: small integers, so that sums over ranks are exact in every type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ PERIOD = 7
 
 
 def pattern(elements: int, dtype: str, salt: int) -> np.ndarray:
-    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows unless it is
-    moved by a multiple of 7 * 251."""
+    """Element i is (i + i // 251 + salt) mod 7. Neighbouring blocks differ: a misplaced block is detected unless it is
+    moved by a multiple of 7 * 251 elements."""
     index = np.arange(PERIOD * BLOCK)
     once = ((index + index // BLOCK + salt) % PERIOD).astype(dtype)
     return np.resize(once, elements)
 
 
-def differing(found: np.ndarray, expected: np.ndarray) -> int:
-    """Number of elements that are not as expected."""
-    return int(np.count_nonzero(found != expected))
+def differing(actual: np.ndarray, expected: np.ndarray) -> int:
+    """Number of elements that differ from the expected ones."""
+    return int(np.count_nonzero(actual != expected))

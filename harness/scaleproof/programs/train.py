@@ -1,8 +1,8 @@
 """Training steps of a workload under a strategy, the same in every framework.
 
-Each rank records its events of a step: `input`, `forward` and `backward` here, the strategy its `communication`, `wait`
-and `update`, and `step` around them. Communication that compute does not hide is computed from these events later, by
-interval union (stats/union.py, claims/metrics_split.py). What follows the timed region is in train_results.py."""
+Each rank records the events of a step: this program records `input`, `forward`, `backward` and `step` around them all,
+the strategy records `communication`, `wait` and `update`. Exposed communication is computed from these events later, by
+interval union (stats/union.py, claims/metrics_split.py). train_results.py has what follows the timed region."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Diverged(RuntimeError):
 
 
 def run(context: RankContext) -> None:
-    """Set up, start from rank 0's parameters, train, check that all replicas are equal, close the transport."""
+    """Sets up, starts from rank 0's parameters, trains, checks that all replicas are equal, closes the transport."""
     case = context.case
     assert isinstance(case, TrainCase)
     training = _set_up(context, case)
@@ -64,7 +64,7 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
     context.at(-1, "data")
     data = _data(context, case, network)
     context.at(-1, "connect")
-    # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a
+    # The group is opened before the model: TensorFlow's multi-worker strategy must be the first use of TensorFlow in a
     # process.
     group = open_group(context) if case.transport is not None else None
     strategy: Strategy = registry.load("strategy", case.strategy).open(
@@ -91,7 +91,7 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 
 
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
-    """This rank's network in the case's framework, or a replay of the times that its layers take."""
+    """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
         return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink)
     values = strategy.own_values(initial_parameters(network, context.seed))
@@ -106,8 +106,8 @@ def _model(context: RankContext, case: TrainCase, network: Network, strategy: St
 
 
 def _broadcast_parameters(training: Training) -> None:
-    """Before the timed region: the first rank's parameters to all ranks that hold the same ones, and a check that they
-    are equal. A replayed network has none."""
+    """Broadcasts the first rank's parameters to all ranks that hold replicas of them, and checks that they are equal. A
+    replayed network has no parameters to send."""
     context = training.context
     if training.case.compute == "replay":
         training.strategy.start(training.model)
@@ -125,7 +125,7 @@ def _broadcast_parameters(training: Training) -> None:
 
 
 def _steps(training: Training) -> list[StepLoss]:
-    """All steps, between the marks `start` and `end` of the timed region."""
+    """Runs all steps, with the marks `start` and `end` of the timed region."""
     context, case, losses = training.context, training.case, list[StepLoss]()
     for step in timed_iterations(context, case.warmup, case.steps):
         if step == case.warmup:
@@ -142,7 +142,7 @@ def _steps(training: Training) -> list[StepLoss]:
 
 
 def _step(training: Training, step: int) -> StepLoss:
-    """Input, forward and backward pass, and what the strategy exchanges during and after them."""
+    """One step: input, forward and backward pass, and the strategy's exchange during and after them."""
     context, recorder, model, strategy = training.context, training.context.recorder, training.model, training.strategy
     started = now()
     strategy.begin(step)
@@ -159,7 +159,7 @@ def _step(training: Training, step: int) -> StepLoss:
 
 
 def _compute(training: Training, step: int, batch: Batch) -> float:
-    """Forward and backward pass; the local mean loss, NaN where they are replayed."""
+    """Forward and backward pass. Returns the local mean loss, NaN if they are replayed."""
     context, recorder, model = training.context, training.context.recorder, training.model
     context.at(step, "forward")
     with recorder.span("forward", step):
@@ -175,15 +175,15 @@ def _compute(training: Training, step: int, batch: Batch) -> float:
 
 
 def _no_compute(training: Training) -> float:
-    """The control arm without a pass: all gradients (zeros, as the buckets were made) are ready at once, last layer
-    first; there is no loss."""
+    """The control arm without compute: all gradients (zeros) are ready immediately, last layer first. There is no
+    loss."""
     for index in reversed(range(len(training.strategy.parameters))):
         training.strategy.gradient_ready(index)
     return math.nan
 
 
 def _barrier(training: Training, name: str) -> None:
-    """All ranks are here; without a transport they meet through the launch's folder."""
+    """A barrier of all ranks; without a transport they synchronise through the launch's folder."""
     training.context.at(training.strategy.step, "barrier")
     if training.group is not None:
         training.group.barrier()

@@ -1,4 +1,4 @@
-"""What follows the timed steps of program train: losses of all ranks, test accuracy, equality of replicas, trained
+"""Results of program train after the timed steps: losses of all ranks, test accuracy, equality of replicas, trained
 parameters."""
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.replay import ReplayModel
 
 MEET_S = 600.0
-"""How long ranks wait for each other outside the timed region; a rank that is gone ends the launch long before."""
+"""How long ranks wait for each other outside the timed region. The launch ends much earlier if a rank is lost."""
 ARTIFACT_LIMIT = 200_000
-"""Parameters up to which rank 0 keeps the trained values in the record (0.8 MB)."""
+"""Networks with at most this many parameters have their trained values in the record (0.8 MB)."""
 
 
 class StepLoss(NamedTuple):
-    """A step that is over: its number, whether it is warm-up, the time of its end, and the rank's own mean loss."""
+    """A finished step: its number, whether it is warm-up, its end, and the rank's local mean loss."""
 
     number: int
     warmup: bool
@@ -38,7 +38,7 @@ class StepLoss(NamedTuple):
 
 @dataclass(slots=True)
 class Training:
-    """What one rank works with."""
+    """All objects of one rank's training."""
 
     context: RankContext
     case: TrainCase
@@ -50,7 +50,8 @@ class Training:
 
 
 def evaluate(training: Training, step: int) -> None:
-    """Test accuracy on rank 0, with the ranks that hold the rest of its network; outside any step."""
+    """Records the test accuracy on rank 0, computed together with the ranks that hold the rest of its network. Called
+    between steps."""
     test: Batch = training.data.test
     if training.context.rank in training.strategy.evaluators and len(test.labels):
         moment, accuracy = now(), training.model.accuracy(training.strategy.own_batch(test))
@@ -59,8 +60,8 @@ def evaluate(training: Training, step: int) -> None:
 
 
 def publish_losses(training: Training, losses: Sequence[StepLoss]) -> None:
-    """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the
-    time its own step ended."""
+    """After the timed region every rank records the mean loss over ranks, which is the loss of the global minibatch, at
+    the end of its own step."""
     context = training.context
     if training.case.compute != "real":
         return
@@ -73,7 +74,8 @@ def publish_losses(training: Training, losses: Sequence[StepLoss]) -> None:
 
 
 def check_and_keep(training: Training) -> None:
-    """After the timed region: are replicas equal, what accuracy was reached, and the parameters of small networks."""
+    """After the timed region: checks that replicas are equal, records the accuracy and the parameters of small
+    networks."""
     context, case = training.context, training.case
     if isinstance(training.model, ReplayModel):
         context.facts["late"] = asdict(training.model.late)
@@ -93,7 +95,7 @@ def check_and_keep(training: Training) -> None:
 
 
 def check_equal(training: Training, name: str) -> None:
-    """Ranks that hold the same parameters hold the same bits."""
+    """Checks that ranks with replicas of the same parameters hold the same bits."""
     context, values, digests = training.context, training.model.values(), {}
     for replicas in training.strategy.replica_groups:
         digest = hashlib.blake2b(digest_size=16)

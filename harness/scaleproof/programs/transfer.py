@@ -1,5 +1,5 @@
-"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way is half of it.
-Further ranks only wait."""
+"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way takes half of
+it. Further ranks only wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PEERS = 2
 
 
 def run(context: RankContext) -> None:
-    """See the module; each size is verified by an echo before and after its samples."""
+    """Runs the sweep. Each size is verified by an echo before and after its samples."""
     case = context.case
     assert isinstance(case, TransferCase)
     transport: PointToPoint = case.plugin("transport").load().connect(context)
@@ -53,8 +53,8 @@ def _round_trip(rank: int, transport: PointToPoint, out: Array, back: Array) -> 
 
 
 def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Array, when: str) -> None:
-    """Rank 1 echoes what it got; rank 0 compares it with what it sent. The pattern differs between the first and the
-    last round."""
+    """Rank 1 echoes the message; rank 0 compares it with the one it sent. The first and the last round have different
+    patterns."""
     expected = pattern(out.nbytes, "uint8", len(when))
     back.fill(0)
     if context.rank == 0:

@@ -1,5 +1,5 @@
-"""Short control messages between ranks, for RPC: two-sided sends where the device has them, else fixed message buffers
-with one message at a time, each acknowledged (as in TensorFlow's verbs transport)."""
+"""Short control messages between ranks, for RPC: two-sided sends if the device has them, otherwise fixed message
+buffers for one message at a time, each acknowledged (as in TensorFlow's verbs transport)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Words = list[int]
 class Control(Protocol):
     """Control messages to and from every peer, as words of 8 bytes."""
 
-    def post(self, words: Words, peer: int) -> None:
+    def post(self, message: Words, peer: int) -> None:
         """Queue a message; it is sent when the buffer to the peer is free."""
 
     def advance(self) -> None:
         """Make progress; every message that has arrived is passed to the `on_message` of the constructor."""
 
     def settle(self) -> None:
-        """Return when no message of this rank is under way."""
+        """Return when all messages of this rank have been sent."""
 
 
 class MessageBuffers:
@@ -38,30 +38,34 @@ class MessageBuffers:
         region: Region,
         plan: Plan,
         peers: Sequence[int],
-        words: int,
+        word_count: int,
         on_message: Callable[[int, Words], None],
     ) -> None:
         assert region.local is not None
         self._transport, self._region, self._plan = transport, region, plan
-        self._nbytes, self._on_message = words * WORD, on_message
-        here = transport.rank
+        self._nbytes, self._on_message = word_count * WORD, on_message
+        rank = transport.rank
         self._remote = {peer: transport.remote(region, peer) for peer in peers}
-        self._staging = {peer: _words(region.local, plan.offset(here, ("staging", peer)), words) for peer in peers}
-        self._arrivals = {peer: _words(region.local, plan.offset(here, ("message", peer)), words) for peer in peers}
+        self._staging = {
+            peer: _word_view(region.local, plan.offset(rank, ("staging", peer)), word_count) for peer in peers
+        }
+        self._arrivals = {
+            peer: _word_view(region.local, plan.offset(rank, ("message", peer)), word_count) for peer in peers
+        }
         self._queues: dict[int, deque[Words]] = {peer: deque() for peer in peers}
         self._posted, self._received = dict.fromkeys(peers, 0), dict.fromkeys(peers, 0)
         self._writing: list[Handle] = []
 
     @staticmethod
-    def reserve(plan: Plan, here: int, peer: int, words: int) -> None:
-        """Reserve what rank `here` needs in its region for the messages of and to a peer."""
-        plan.reserve(here, ("staging", peer), words * WORD)
-        plan.reserve(here, ("message", peer), (words + 1) * WORD)
-        plan.reserve(here, ("acknowledged", peer), WORD)
+    def reserve(plan: Plan, rank: int, peer: int, word_count: int) -> None:
+        """Reserve the space in rank `rank`'s region for messages from and to a peer."""
+        plan.reserve(rank, ("staging", peer), word_count * WORD)
+        plan.reserve(rank, ("message", peer), (word_count + 1) * WORD)
+        plan.reserve(rank, ("acknowledged", peer), WORD)
 
-    def post(self, words: Words, peer: int) -> None:
+    def post(self, message: Words, peer: int) -> None:
         """See Control."""
-        self._queues[peer].append(words)
+        self._queues[peer].append(message)
         self._push(peer)
 
     def advance(self) -> None:
@@ -73,7 +77,7 @@ class MessageBuffers:
                 self._push(peer)
             offset = self._plan.offset(self._transport.rank, ("message", peer))
             if self._transport.poll_word(self._region, offset + self._nbytes) > self._received[peer]:
-                words = [int(word) for word in self._arrivals[peer]]
+                message = [int(word) for word in self._arrivals[peer]]
                 self._received[peer] += 1
                 self._write(
                     peer,
@@ -81,7 +85,7 @@ class MessageBuffers:
                     self._plan.offset(peer, ("acknowledged", self._transport.rank)),
                     self._received[peer],
                 )
-                self._on_message(peer, words)
+                self._on_message(peer, message)
 
     def settle(self) -> None:
         """See Control."""
@@ -114,9 +118,9 @@ class TwoSidedMessages:
     def __init__(self, transport: TwoSided, peers: Sequence[int], on_message: Callable[[int, Words], None]) -> None:
         self._transport, self._peers, self._on_message = transport, peers, on_message
 
-    def post(self, words: Words, peer: int) -> None:
+    def post(self, message: Words, peer: int) -> None:
         """See Control."""
-        self._transport.post_message(np.array(words, np.uint64).tobytes(), peer)
+        self._transport.post_message(np.array(message, np.uint64).tobytes(), peer)
 
     def advance(self) -> None:
         """See Control."""
@@ -129,5 +133,5 @@ class TwoSidedMessages:
         """See Control: the device has the messages, and no memory of the channel is needed."""
 
 
-def _words(memory: Array, offset: int, words: int) -> Array:
-    return view(memory, offset, (words,), "uint64")
+def _word_view(memory: Array, offset: int, count: int) -> Array:
+    return view(memory, offset, (count,), "uint64")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 Steps = Iterator[None]
-"""What one rank does for one tensor; yields whenever it has to wait."""
+"""The work of one rank for one tensor; yields whenever it has to wait."""
 JOIN_S = 120.0
 """How long ranks wait for each other when they open a channel."""
 _CHANNEL_NUMBERS = itertools.count()
@@ -29,7 +29,7 @@ M = TypeVar("M", bound="MovingTensor")
 
 
 class MovingTensor:
-    """A tensor under way: a handle for its sender, an arrival for its receiver. After a failure every further call
+    """A transfer in progress: a handle for its sender, an arrival for its receiver. After an error every further call
     raises it again."""
 
     steps: Steps
@@ -65,14 +65,14 @@ class MovingTensor:
 
 
 class SendHandle(MovingTensor):
-    """Handle of a tensor on its way out."""
+    """Handle of a tensor that is being sent."""
 
     def wait(self) -> None:
         self._finish()
 
 
 class ReceiveHandle(MovingTensor):
-    """Arrival of a tensor."""
+    """Arrival of a tensor that is being received."""
 
     array: Array
 
@@ -101,8 +101,8 @@ class EdgeEnd:
 
 
 class OneSidedChannel(ABC):
-    """See remote/tensor_channel.py's TensorChannel. A mechanism says where things lie (`reserve`), and what the sender
-    and the receiver do for one tensor."""
+    """See remote/tensor_channel.py's TensorChannel. A mechanism defines the layout of regions (`reserve`), and the work
+    of the sender and of the receiver for one tensor."""
 
     receiver_acts = False
     """Whether a receive needs progress while the rank waits for something else."""
@@ -128,14 +128,14 @@ class OneSidedChannel(ABC):
         self._active: list[MovingTensor] = []
 
     def reserve_all(self, plan: Plan) -> None:
-        """Reserve what all edges need."""
+        """Reserve the space of all edges."""
         for edge in self.edges:
             plan.reserve(edge.source, ("freed", edge), WORD)
             self.reserve(plan, edge)
 
     @abstractmethod
     def reserve(self, plan: Plan, edge: Edge) -> None:
-        """Reserve what an edge needs in the regions of its two ends."""
+        """Reserve the space of an edge in the regions of its two ends."""
 
     @abstractmethod
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
@@ -165,7 +165,7 @@ class OneSidedChannel(ABC):
         if array.shape != edge.shape or array.dtype != end.dtype:
             check_shape(edge, array.shape, array.dtype)
         if end.last is not None and not end.last.test():
-            raise TransportError(f"the last tensor of edge {edge.name!r} is still under way")
+            raise TransportError(f"the last tensor of edge {edge.name!r} is still being sent")
         end.number += 1
         end.cost.tensors += 1
         end.cost.nbytes += array.nbytes
@@ -178,7 +178,7 @@ class OneSidedChannel(ABC):
         if end is None:
             raise self._no_end(edge)
         if end.released < end.number:
-            raise TransportError(f"edge {edge.name!r} still holds the tensor before; release it first")
+            raise TransportError(f"edge {edge.name!r} still holds the previous tensor; release it first")
         end.number += 1
         handle = ReceiveHandle(self, end.peer)
         return self._start(handle, self.move_in(end, handle), self.receiver_acts)
@@ -271,7 +271,7 @@ def require_one_sided(transport: Transport, mechanism: str) -> OneSided:
     if not transport.capabilities.one_sided:
         raise TransportError(
             f"mechanism {mechanism!r} needs one-sided writes and reads, "
-            f"which {transport.capabilities.library} has not; use 'messages'"
+            f"which {transport.capabilities.library} does not have; use 'messages'"
         )
     return cast(OneSided, transport)
 

@@ -1,5 +1,5 @@
-"""The layout of every rank's region. All ranks compute the same plan from the same edges, so no addresses need to be
-exchanged later."""
+"""The layout of every rank's region. All ranks compute the same plan from the same edges, so they need not exchange
+addresses later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DTYPES = (
     "complex64",
     "complex128",
 )
-"""Types; a description holds their index."""
+"""Types of tensors; a description holds the index in this tuple."""
 DESCRIPTION = 2 + DIMENSIONS
 """Words of a description: type, number of dimensions, dimensions."""
 
@@ -79,8 +79,8 @@ def same_memory(array: Array, other: Array) -> bool:
 
 def own_tensor(edge: Edge) -> Array:
     """A tensor outside of any region, aligned to a cache line, with all its pages touched."""
-    whole = np.zeros(edge.nbytes + CACHE_LINE, np.uint8)
-    return view(whole, -whole.ctypes.data % CACHE_LINE, edge.shape, edge.dtype)
+    memory = np.zeros(edge.nbytes + CACHE_LINE, np.uint8)
+    return view(memory, -memory.ctypes.data % CACHE_LINE, edge.shape, edge.dtype)
 
 
 def describe(shape: Sequence[int], dtype: str) -> list[int]:
@@ -93,9 +93,9 @@ def describe(shape: Sequence[int], dtype: str) -> list[int]:
     return [DTYPES.index(dtype), len(shape), *shape, *[0] * (DIMENSIONS - len(shape))]
 
 
-def described(words: Sequence[int]) -> tuple[tuple[int, ...], str]:
+def described(description: Sequence[int]) -> tuple[tuple[int, ...], str]:
     """Shape and type of a description."""
-    return tuple(int(size) for size in words[2 : 2 + int(words[1])]), DTYPES[int(words[0])]
+    return tuple(int(size) for size in description[2 : 2 + int(description[1])]), DTYPES[int(description[0])]
 
 
 def check_shape(edge: Edge, shape: tuple[int, ...], dtype: np.dtype) -> None:

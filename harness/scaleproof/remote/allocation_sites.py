@@ -1,9 +1,10 @@
-"""Tensors born where they are sent from: allocation-site tracing for torch on CPUs (xue2019, zero copy at the sender).
+"""Allocates tensors in their send buffers by allocation-site tracing, for torch on CPUs (xue2019, zero copy at the
+sender).
 
-In the first step every operation runs as always, and it is noted which one allocated the buffer of each tensor that is
-sent: its site, the operation and how many calls of it came before in the step. From the second step on that call writes
-its result into the memory that the send takes it from. This needs a kernel of the operation that writes into given
-memory; docs/allocation.md says which have none: their results are copied in every step, and counted.
+In the first step all operations run as usual. For each tensor that is sent, its allocation site is recorded: the
+operation that allocated its buffer, and the number of earlier calls of that operation in the step. From the second step
+on, that call writes its result into the send buffer. This needs a kernel of the operation that can write into existing
+memory; docs/allocation.md lists operations without one. Their results are copied in every step, and counted.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 Shape: TypeAlias = tuple[int, ...]
 Memory: TypeAlias = Callable[[Shape], np.ndarray]
-"""Where a tensor of a shape is to be born: the array that its send takes it from, of the tensor's size and type."""
+"""Returns the send buffer of a tensor by its shape: an array of the tensor's size and type."""
 Site: TypeAlias = tuple[Any, int]
-"""An operation and how many calls of it came before in the step."""
+"""An operation, and the number of its earlier calls in the step."""
 
 
 @dataclass(slots=True)
 class BirthCounts:
-    """What was sent in the step under way: born in place, or copied."""
+    """Tensors sent in the current step: allocated in their send buffer (`placed`), or copied into it."""
 
     placed: int = 0
     copied: int = 0
@@ -37,24 +38,26 @@ class BirthCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Birth:
-    """A buffer as an operation made it."""
+    """A buffer that an operation allocated."""
 
     storage: StorageWeakRef
-    """Keeps the identity of the buffer's storage, not its memory: an address alone may be another buffer's by now."""
+    """Keeps the identity of the storage, but not its memory: an address may be reused by another buffer."""
     site: Site
     arguments: tuple[Shape, ...]
     shape: Shape
 
 
 @dataclass(slots=True)
-class _Order:
-    """What to do at a site. `shapes`: those of its result, by those of its arguments."""
+class _Redirection:
+    """An allocation site whose result is written into a send buffer. `write`, `output`: the form of the operation that
+    writes into existing memory, and its argument for the memory; `shapes`: shape of the result by the shapes of the
+    arguments."""
 
     memory: Memory
     write: Any
     output: str
     sent_as: dict[Shape, Shape]
-    """The shape of the tensor that is sent, where it is another view of the result."""
+    """Shape of the tensor that is sent, by the shape of the result, if it is another view of the result."""
     shapes: dict[tuple[Shape, ...], Shape] = field(default_factory=dict)
 
 
@@ -67,57 +70,57 @@ class AllocationSites(TorchDispatchMode):
         self._tracing, self._unknown = False, True
         self._calls: Counter[Any] = Counter()
         self._born: dict[int, _Birth] = {}
-        self._given: set[int] = set()
-        self._orders: dict[Site, _Order] = {}
-        self._ordered: set[Any] = set()
-        self._hopeless: set[int] = set()
+        self._provided: set[int] = set()
+        self._redirections: dict[Site, _Redirection] = {}
+        self._redirected: set[Any] = set()
+        self._not_redirectable: set[int] = set()
 
     def begin(self) -> None:
-        """A new step starts: calls are counted from zero. It is traced when the last one copied something whose site
-        was not looked for yet."""
+        """A new step starts and calls are counted from zero. The step is traced if the last step copied a tensor whose
+        site has not been searched for."""
         self._tracing, self._unknown = self._unknown, False
         self.births = BirthCounts()
         self._calls.clear()
         self._born.clear()
-        self._given.clear()
+        self._provided.clear()
 
     def place(self, tensor: torch.Tensor, memory: Memory) -> bool:
-        """Make sure that the tensor lies where its send takes it from. True when it was born there; else it is copied,
-        and its site writes there from the next step on where it can."""
-        if tensor.data_ptr() in self._given and tensor.is_contiguous():
+        """Make sure that the tensor is in its send buffer. True if it was allocated there. Otherwise it is copied, and
+        its site writes into the buffer from the next step on, if it can."""
+        if tensor.data_ptr() in self._provided and tensor.is_contiguous():
             self.births.placed += 1
             return True
         shape = tuple(tensor.shape)
-        place = torch.from_numpy(memory(shape))
-        place.view(shape).copy_(tensor)
+        target = torch.from_numpy(memory(shape))
+        target.view(shape).copy_(tensor)
         self.births.copied += 1
         self.births.copied_bytes += tensor.nbytes
         if not self._tracing:
-            self._unknown |= place.data_ptr() not in self._hopeless
-        elif not self._order(tensor, memory):
-            self._hopeless.add(place.data_ptr())
+            self._unknown |= target.data_ptr() not in self._not_redirectable
+        elif not self._redirect(tensor, memory):
+            self._not_redirectable.add(target.data_ptr())
         return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run an operation; where one is ordered, into given memory."""
+        """Run an operation; at a redirected site its result goes into the send buffer."""
         kwargs = kwargs or {}
-        if not (self._tracing and _allocates(func)) and func not in self._ordered:
+        if not (self._tracing and _allocates(func)) and func not in self._redirected:
             return func(*args, **kwargs)
         site = func, self._calls[func]
         self._calls[func] += 1
-        order = self._orders.get(site)
-        if order is not None:
-            return self._write(order, args, kwargs)
+        redirection = self._redirections.get(site)
+        if redirection is not None:
+            return self._write(redirection, args, kwargs)
         result = func(*args, **kwargs)
         if self._tracing:
             storage = StorageWeakRef(result.untyped_storage())
             self._born[storage.cdata] = _Birth(storage, site, _shapes(args), tuple(result.shape))
         return result
 
-    def _order(self, tensor: torch.Tensor, memory: Memory) -> bool:
-        """Have the tensor's site write into the memory from the next step on; False where that cannot be."""
+    def _redirect(self, tensor: torch.Tensor, memory: Memory) -> bool:
+        """Redirect the tensor's allocation site to the memory from the next step on; False if that is impossible."""
         born = self._born.get(tensor.untyped_storage()._cdata)
         if (
             born is None
@@ -130,18 +133,20 @@ class AllocationSites(TorchDispatchMode):
         if writer is None:
             return False
         renamed = {born.shape: tuple(tensor.shape)} if born.shape != tensor.shape else {}
-        self._orders[born.site] = _Order(memory, *writer, renamed, {born.arguments: born.shape})
-        self._ordered.add(born.site[0])
+        self._redirections[born.site] = _Redirection(memory, *writer, renamed, {born.arguments: born.shape})
+        self._redirected.add(born.site[0])
         return True
 
-    def _write(self, order: _Order, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
+    def _write(self, redirection: _Redirection, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
         arguments = _shapes(args)
-        if arguments not in order.shapes:
-            order.shapes[arguments] = tuple(order.write.overloadpacket(*_without_memory(args), **kwargs).shape)
-        shape = order.shapes[arguments]
-        out = torch.from_numpy(order.memory(order.sent_as.get(shape, shape))).view(shape)
-        self._given.add(out.data_ptr())
-        result: torch.Tensor = order.write(*args, **kwargs, **{order.output: out})
+        if arguments not in redirection.shapes:
+            redirection.shapes[arguments] = tuple(
+                redirection.write.overloadpacket(*_without_memory(args), **kwargs).shape
+            )
+        shape = redirection.shapes[arguments]
+        out = torch.from_numpy(redirection.memory(redirection.sent_as.get(shape, shape))).view(shape)
+        self._provided.add(out.data_ptr())
+        result: torch.Tensor = redirection.write(*args, **kwargs, **{redirection.output: out})
         return result
 
 
@@ -155,24 +160,24 @@ def _without_memory(args: Sequence[Any]) -> list[Any]:
 
 @cache
 def _allocates(func: Any) -> bool:
-    """Whether an operation's one result is a tensor in memory of its own: no view, nothing in place."""
+    """Whether an operation has a single result, a tensor in newly allocated memory: no view, not in place."""
     returns = func._schema.returns
     return len(returns) == 1 and returns[0].alias_info is None and str(returns[0].type) == "Tensor"
 
 
 @cache
 def _writer(func: Any) -> tuple[Any, str] | None:
-    """The form of an operation that writes into given memory with a kernel of its own, and its argument for the memory.
-    Other forms of that kind that torch has are made by a machine: they run the operation as always and copy."""
-    wanted = [str(argument.type) for argument in func._schema.arguments]
+    """The overload of an operation with a kernel that writes into existing memory, and its argument for the memory.
+    Generated overloads without such a kernel are skipped: they run the normal operation and copy its result."""
+    argument_types = [str(argument.type) for argument in func._schema.arguments]
     for name in func.overloadpacket.overloads():
-        found = getattr(func.overloadpacket, name)
-        outputs = [argument.name for argument in found._schema.arguments if argument.is_out]
-        given = [str(argument.type) for argument in found._schema.arguments if not argument.is_out]
+        overload = getattr(func.overloadpacket, name)
+        outputs = [argument.name for argument in overload._schema.arguments if argument.is_out]
+        overload_types = [str(argument.type) for argument in overload._schema.arguments if not argument.is_out]
         if (
             len(outputs) == 1
-            and given == wanted
-            and torch._C._dispatch_has_kernel_for_dispatch_key(found.name(), "CPU")
+            and overload_types == argument_types
+            and torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CPU")
         ):
-            return found, outputs[0]
+            return overload, outputs[0]
     return None

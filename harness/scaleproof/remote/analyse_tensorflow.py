@@ -11,12 +11,12 @@ import tensorflow as tf
 from scaleproof.remote.graph_analyser import Tensor
 
 UNKNOWN = "the batch, the sequence or the data"
-"""TensorFlow says None for all three."""
+"""TensorFlow reports None for all three."""
 
 
 def tensors_of(function: Any, servers: Mapping[str, int]) -> list[Tensor]:
-    """All tensors of a concrete function, in the order of its graph. `servers` gives the server of a device, by its job
-    and task ("/job:ps/task:0"); operations without a device run on that of the function's caller, ''."""
+    """All tensors of a concrete function, in the order of its graph. `servers`: server of each device, by job and task
+    ("/job:ps/task:0"); operations without a device run on the caller's server, ''."""
     return [
         Tensor(
             output.name,
@@ -32,7 +32,7 @@ def tensors_of(function: Any, servers: Mapping[str, int]) -> list[Tensor]:
 
 
 def _is_data(dtype: Any) -> bool:
-    """Whether it is a tensor with bytes: no handle of a variable, no variant, no string."""
+    """Whether a tensor of this type has a fixed size per element: no variable handle, variant or string."""
     return dtype not in (tf.resource, tf.variant, tf.string)
 
 

@@ -1,7 +1,7 @@
-"""The data-flow graph of a torch module, read by torch.export: every tensor with its shape, free dimensions by name.
+"""The data-flow graph of a torch module, by torch.export: every tensor with its shape, free dimensions by name.
 
-A dimension that torch.export had to fix (a loop over time steps) is exported at two sizes and compared: what differs
-depends on it.
+If torch.export had to fix a free dimension (a loop over time steps), the module is exported with two sizes of it; sizes
+that differ depend on that dimension.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import fx, nn
 from scaleproof.remote.graph_analyser import Dim, Tensor
 
 Free: TypeAlias = Mapping[int, str]
-"""Of one input, its free dimensions by number, with their names: {0: "batch"}."""
+"""Names of one input's free dimensions, by index: {0: "batch"}."""
 Shapes: TypeAlias = dict[str, tuple[Dim, ...]]
 DATA = "the data"
 GRADIENT = "gradient of "
@@ -26,9 +26,9 @@ def tensors_of(
 ) -> list[Tensor]:
     """All tensors of the forward pass in its order, then the gradient of each parameter.
 
-    `inputs` are samples (device meta will do); `server_of` gives the server of a parameter, an input or an operation:
-    its name, for an operation that of its module, a dot and the operation ("features.0.conv2d"). A gradient is made
-    where its parameter is used and sent to where it lies.
+    `inputs`: sample tensors (device meta is enough). `server_of`: server by name of a parameter, an input or an
+    operation; the name of an operation is its module, a dot and the operation ("features.0.conv2d"). A gradient is
+    computed on the server that uses its parameter, and sent to the server that holds it.
     """
     graph, symbols, shapes = _exported(module, inputs, free)
     for number, dims in enumerate(free):
@@ -43,7 +43,7 @@ def tensors_of(
 def _exported(
     module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free]
 ) -> tuple[fx.Graph, dict[str, str], Shapes]:
-    """The graph, with parameters under their own names; the name of every symbol in it; the shapes of its tensors."""
+    """The graph, with the original names of parameters; the names of its symbols; the shapes of its tensors."""
     dynamic = tuple(dict.fromkeys(dims, torch.export.Dim.AUTO) for dims in free)
     program = torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic, strict=False)
     signature = program.graph_signature
@@ -64,13 +64,13 @@ def _exported(
 
 
 def _longer(inputs: Sequence[torch.Tensor], number: int, dim: int) -> list[torch.Tensor]:
-    """The samples, one dimension of one of them longer by one."""
+    """The inputs, with one dimension of one input longer by one."""
     sizes = [size + (index == dim) for index, size in enumerate(inputs[number].shape)]
     return [*inputs[:number], inputs[number].new_zeros(sizes), *inputs[number + 1 :]]
 
 
 def _mark(shapes: Shapes, other: Shapes, name: str) -> None:
-    """Dimensions that are another size in the other export depend on `name`."""
+    """Dimensions whose size differs in the other export depend on `name`."""
     for tensor, shape in shapes.items():
         if tensor in other and len(other[tensor]) == len(shape):
             pairs = zip(shape, other[tensor], strict=True)
@@ -78,8 +78,7 @@ def _mark(shapes: Shapes, other: Shapes, name: str) -> None:
 
 
 def _shape(value: Any, symbols: Mapping[str, str]) -> tuple[Dim, ...] | None:
-    """None for what is no single tensor; an operation with several results has a `getitem` node for each of
-    them."""
+    """Shape of a tensor; None for other values. An operation with several results has a `getitem` node for each."""
     if not isinstance(value, torch.Tensor):
         return None
     return tuple(_dim(size, symbols) for size in value.shape)
@@ -96,7 +95,7 @@ def _symbols(size: Any) -> set[Any]:
 
 
 def _label(node: fx.Node) -> str:
-    """The argument of `server_of` for a node."""
+    """Name of a node, the argument of `server_of`."""
     if node.op == "placeholder":
         return str(node.meta["own_name"])
     stack = list(node.meta.get("nn_module_stack", {}).values())

@@ -1,6 +1,6 @@
 """Mechanism `copy`: one-sided writes through registered bounce buffers (RDMA.cp of xue2019). The sender copies its
-tensor into the region, one write moves it, the receiver copies it out. It shows the cost for a framework with memory of
-its own."""
+tensor into the region, one write moves it, the receiver copies it out. It shows the cost for a framework that allocates
+its own memory."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Copying(OneSidedChannel):
         return self._receive_buffers[edge]
 
     def move_out(self, end: EdgeEnd, array: Array) -> Steps:
-        """See OneSidedChannel. The last write is done, so the own bounce buffer is free; the receiver's may still be in
-        use."""
+        """See OneSidedChannel. The last write has finished, so this rank's bounce buffer is free; the receiver's may
+        still be in use."""
         number, edge = end.number, end.edge
         bounce = self.plan.offset(self.rank, ("bounce", edge))
         self.copy(end, array, view(self.memory, bounce, edge.shape, edge.dtype))

@@ -1,8 +1,8 @@
 """Mechanism `dynamic`, dynamic allocation (xue2019): for tensors whose shape varies, with a fixed number of dimensions.
 
-The sender writes a metadata block (type, dimensions, offset of the tensor in its region) with a flag behind it. The
-receiver allocates memory of that size in its region, gets the tensor by a one-sided read and reports to the sender that
-the buffer is free. Compared with static placement that is one more small write and one more round trip.
+The sender writes a metadata block (type, dimensions, offset of the tensor in its region) followed by a flag. The
+receiver allocates memory of that size in its region, reads the tensor by a one-sided read and reports to the sender
+that the buffer is free. Static placement needs one small write and one round trip less.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 BLOCK = (DESCRIPTION + 1) * WORD
 """Bytes of a metadata block."""
 POOL_FACTOR = 2
-"""Bytes of the pool over those of the largest tensors of all incoming edges: tensors of different sizes leave gaps."""
+"""Size of the pool relative to the largest tensors of all incoming edges, since tensors of different sizes leave
+gaps."""
 
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:

@@ -1,8 +1,8 @@
-"""Static or dynamic: how each tensor that crosses from one server to another is placed (xue2019, graph analyser and
-transfer protocols).
+"""Decides whether each tensor that one server sends to another is placed statically or dynamically (xue2019, graph
+analyser and transfer protocols).
 
 Static: every dimension is known before the run, so the receiver reserves memory for the tensor and the sender writes
-into it. Dynamic: a dimension depends on the batch, the sequence or the data, so a metadata block of fixed size travels
+into it. Dynamic: a dimension depends on the batch, the sequence or the data, so a metadata block of fixed size is sent
 first and the receiver then reads the tensor. The graphs come from analyse_torch.py and analyse_tensorflow.py; this file
 imports no framework.
 """
@@ -18,7 +18,7 @@ from scaleproof.remote.tensor_channel import Edge
 
 Placement = Literal["static", "dynamic"]
 Dim = int | str
-"""A size, or the name of what it depends on."""
+"""A size, or the name of what the size depends on."""
 
 
 class PlacementError(TransportError):
@@ -27,8 +27,8 @@ class PlacementError(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the graph, the server that computes it, and those that use it. `shape` None: not even the number of
-    dimensions is known before the run."""
+    """A tensor of the graph, the server that computes it, and the servers that use it. `shape` None: the number of
+    dimensions is not known before the run."""
 
     name: str
     shape: tuple[Dim, ...] | None
@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A tensor that one server sends to another, and why it is placed as it is."""
+    """A tensor that one server sends to another, its placement, and the reason for it."""
 
     tensor: Tensor
     target: int
@@ -52,14 +52,14 @@ class Decision:
         return self.edge({}).nbytes if self.placement == "static" else None
 
     def edge(self, largest: Mapping[str, int]) -> Edge:
-        """The edge of a channel that carries it. `largest`: the most that each free dimension can be, by its name.
-        PlacementError where a size is missing."""
+        """The channel's edge for this tensor. `largest`: maximum of each free dimension, by name. Raises PlacementError
+        if a maximum is missing."""
         if self.tensor.shape is None:
             raise PlacementError(
                 f"tensor {self.tensor.name!r} has an unknown number of dimensions, which a description cannot hold"
             )
         if missing := [size for size in self.tensor.shape if isinstance(size, str) and size not in largest]:
-            raise PlacementError(f"tensor {self.tensor.name!r} depends on {missing[0]}; say how large that can be")
+            raise PlacementError(f"tensor {self.tensor.name!r} depends on {missing[0]}; give its largest size")
         shape = tuple(largest[size] if isinstance(size, str) else size for size in self.tensor.shape)
         return Edge(
             self.tensor.name, self.tensor.source, self.target, shape, self.tensor.dtype, self.placement == "static"
@@ -70,8 +70,8 @@ def decide(tensors: Sequence[Tensor], forced: Mapping[str, Placement] | None = N
     """One decision per tensor and server that it is sent to, in the order of the graph; a tensor that stays on its
     server needs none.
 
-    `forced`: placements by name, over ours. Dynamic may be forced on anything; static on a dynamic tensor raises
-    PlacementError.
+    `forced`: placements by name that replace the computed ones. Any tensor can be forced to be dynamic; forcing a
+    dynamic tensor to be static raises PlacementError.
     """
     forced = forced or {}
     if unknown := sorted(forced.keys() - {tensor.name for tensor in tensors}):

@@ -25,8 +25,8 @@ def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext)
 
 
 class MessageChannel:
-    """See the module and remote/tensor_channel.py's TensorChannel. The transport's order per pair of ranks says which
-    message belongs to which tensor."""
+    """See the module and remote/tensor_channel.py's TensorChannel. Messages are assigned to tensors by their order
+    between two ranks, which the transport keeps."""
 
     def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:
         self.edges, self.counts = edges, EdgeCounts()
@@ -40,7 +40,7 @@ class MessageChannel:
         self._expected: dict[int, deque[ReceiveHandle]] = {peer: deque() for peer in range(transport.world_size)}
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See TensorChannel; the transport's own memory where it has any."""
+        """See TensorChannel; in the transport's memory if it has any."""
         return view(self._send_buffers[edge.name], 0, edge.shape if shape is None else shape, edge.dtype)
 
     def incoming(self, edge: Edge) -> Array:
@@ -54,7 +54,7 @@ class MessageChannel:
         if edge.source != self.rank or (last is not None and not last.test()):
             raise TransportError(
                 f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, "
-                "or its last tensor is still under way"
+                "or its last tensor is still being sent"
             )
         buffers = [array] if edge.static else [np.array(describe(array.shape, edge.dtype), np.uint64), array]
         cost = self.counts.of(edge)
@@ -71,7 +71,7 @@ class MessageChannel:
         if edge.destination != self.rank or not self._free[edge]:
             raise TransportError(
                 f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, "
-                "or it still holds the tensor before"
+                "or it still holds the previous tensor"
             )
         self._free[edge] = False
         expected = self._expected[edge.source]
@@ -101,7 +101,7 @@ class MessageChannel:
 
 
 class SendHandle:
-    """Handle of a tensor on its way out."""
+    """Handle of a tensor that is being sent."""
 
     def __init__(self, handles: list[Handle], buffers: list[Array]) -> None:
         self._handles, self._buffers = handles, buffers
@@ -118,8 +118,7 @@ class SendHandle:
 
 
 class ReceiveHandle:
-    """Arrival of a tensor. The expected tensors of a peer are in a queue; each posts its receives after all before it
-    have posted theirs."""
+    """Arrival of a tensor. The expected tensors of a peer are in a queue, and post their receives in that order."""
 
     def __init__(self, transport: PointToPoint, edge: Edge, memory: Array, queue: deque[ReceiveHandle]) -> None:
         self._transport, self._edge, self._memory, self._queue = transport, edge, memory, queue

@@ -50,7 +50,7 @@ class RemoteCall(OneSidedChannel):
         super().__init__(transport, edges, context)
         self._send_buffers = {edge.name: own_tensor(edge) for edge in edges if edge.source == self.rank}
         self._numbers = {edge: number for number, edge in enumerate(edges)}
-        self._known: dict[Edge, Words] = {}
+        self._descriptions: dict[Edge, Words] = {}
         self._requests: dict[Edge, tuple[int, Words]] = {}
         self._corrections: dict[Edge, Words] = {}
         peers = sorted(
@@ -101,8 +101,8 @@ class RemoteCall(OneSidedChannel):
         self._control.settle()
 
     def close(self) -> None:
-        """See TensorChannel. The channel knows the channel: without it the memory goes now, not when the garbage
-        collector comes by."""
+        """See TensorChannel. The control object refers back to this channel; without it the memory is freed now, not by
+        the garbage collector."""
         del self._control
         super().close()
 
@@ -124,31 +124,31 @@ class RemoteCall(OneSidedChannel):
         """See OneSidedChannel. The flag's offset depends on the shape, so it is cleared before the sender knows the
         shape."""
         number, edge, offset = end.number, end.edge, self.plan.offset(self.rank, ("arrival", end.edge))
-        known = self._known.get(edge, UNKNOWN)
+        description = self._descriptions.get(edge, UNKNOWN)
         while True:
-            shape, dtype = described(known)
+            shape, dtype = described(description)
             handle.array = view(self.memory, offset, shape, dtype)
             flag = offset + rounded(handle.array.nbytes)
             view(self.memory, flag, (1,), "uint64")[0] = 0
             end.cost.round_trips += 1
-            self._post(REQUEST, end, number, offset, known)
+            self._post(REQUEST, end, number, offset, description)
             while self.transport.poll_word(self.region, flag) != number:
                 if edge in self._corrections:
                     break
                 yield
             else:
                 return
-            known = self._known[edge] = self._corrections.pop(edge)
+            description = self._descriptions[edge] = self._corrections.pop(edge)
 
     def on_release(self, end: EdgeEnd) -> None:
-        """The next request says it."""
+        """Nothing to report: the next request implies the release."""
 
     def _post(self, kind: int, end: EdgeEnd, number: int, offset: int, description: Words) -> None:
         self._count(end.cost)
         self._control.post([kind, self._numbers[end.edge], number, offset, *description], end.peer)
 
-    def _on_message(self, peer: int, words: Words) -> None:
-        kind, index, _, offset, *description = words
+    def _on_message(self, peer: int, message: Words) -> None:
+        kind, index, _, offset, *description = message
         edge = self.edges[index]
         if kind == REQUEST:
             self._requests[edge] = offset, description

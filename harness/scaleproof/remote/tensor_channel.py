@@ -1,9 +1,9 @@
-"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a channel places
-them, and a mechanism moves them.
+"""A remote machine as a device with a memory (xue2019): an edge is a tensor that one rank sends to another, a channel
+places the tensors of its edges in memory, and a mechanism moves them.
 
 A channel is opened once, by all ranks with the same list of edges. Then, per tensor: the sender computes it into the
 array that `outgoing` returns and sends it with `send`; the receiver gets an array from `recv` and calls `release` when
-it no longer needs it. Until then the sender does not overwrite it. Between two ranks tensors are received in the order
+it no longer needs it. Until then the sender does not overwrite it. Tensors between two ranks are received in the order
 in which they were sent.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
-"""How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes
-with a bounce buffer at both ends; its writes from and into tensors that were born in registered memory; a metadata
-block, then a one-sided read."""
+"""How a tensor is moved. `messages`: the transport's sends and receives; `rpc`: request and answer over a one-sided
+device; `copy`: one-sided writes with a bounce buffer at both ends; `zero_copy`: one-sided writes between tensors in
+registered memory; `dynamic`: a metadata block, then a one-sided read."""
 
 
 class NotStatic(TransportError):
@@ -36,18 +36,17 @@ class NotStatic(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One tensor that travels from rank `source` to rank `destination`, again and again. Edges of one source with the
-    same name are one tensor that is sent to several ranks from one buffer."""
+    """A tensor that rank `source` repeatedly sends to rank `destination`. Edges of one source with the same name are
+    one tensor, sent to several ranks from one buffer."""
 
     name: str
     source: int
     destination: int
     shape: tuple[int, ...]
-    """Elements per dimension. Of an edge that is not static: the maximum, with the number of dimensions of every tensor
-    on it."""
+    """Elements per dimension; for an edge that is not static their maximum. The number of dimensions is fixed."""
     dtype: str = "float32"
     static: bool = True
-    """Whether every tensor has exactly this shape; else shapes vary from send to send and travel with the tensor."""
+    """Whether every tensor has exactly this shape; if not, shapes vary and are sent with each tensor."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -67,17 +66,17 @@ class Edge:
 
 @dataclass(slots=True)
 class TransferCounts:
-    """Work of this rank for the tensors of an edge; the sum over both ends is a tensor's cost."""
+    """Work of this rank for the tensors of an edge. The sum over both ends is the cost of a tensor."""
 
     tensors: int = 0
-    """Sent by this rank."""
+    """Tensors sent by this rank."""
     nbytes: int = 0
-    """Payload of these."""
+    """Payload of these tensors."""
     copies: int = 0
-    """Copies of a payload within this rank's memory by the mechanism."""
+    """Copies of a payload that the mechanism makes in this rank's memory."""
     copied_bytes: int = 0
     messages: int = 0
-    """Messages before the receiver has the tensor: sends, one-sided writes and reads."""
+    """Messages until the receiver has the tensor: sends, one-sided writes and reads."""
     writes: int = 0
     """Messages that are one-sided writes."""
     reads: int = 0
@@ -85,7 +84,7 @@ class TransferCounts:
     round_trips: int = 0
     """Requests of this rank whose answer was needed before the receiver had the tensor."""
     releases: int = 0
-    """Messages after that, by which the receiver reports free memory. No receiver of a tensor waits for them."""
+    """Messages by which the receiver reports free memory afterwards. No receiver waits for them."""
 
     def __add__(self, other: TransferCounts) -> TransferCounts:
         return TransferCounts(
@@ -95,7 +94,7 @@ class TransferCounts:
 
 @dataclass(slots=True)
 class EdgeCounts:
-    """Counts of one rank by edge; both ends of an edge count."""
+    """Counts of one rank by edge. Each end of an edge has its own counts."""
 
     edges: dict[Edge, TransferCounts] = field(default_factory=dict)
 
@@ -110,7 +109,7 @@ class EdgeCounts:
 
 
 class Arrival(Protocol):
-    """A tensor on its way in."""
+    """A tensor that is being received."""
 
     def test(self) -> bool:
         """Make progress without blocking; True when the tensor has arrived. A polling scheduler calls it between other
@@ -128,19 +127,19 @@ class TensorChannel(Protocol):
     counts: EdgeCounts
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """The array in which the sender should compute its tensor, so that `send` needs the fewest copies. `shape`: of
-        this send where the edge is not static. Static edges get the same memory at every call and for all edges of the
-        tensor."""
+        """The array in which the sender should compute its tensor, so that `send` needs the fewest copies. `shape`:
+        shape of this tensor if the edge is not static. A static edge has the same memory at every call and for all
+        edges of the tensor."""
 
     def incoming(self, edge: Edge) -> Array:
-        """The array in which the receiver's tensor of a static edge arrives: the same memory every time."""
+        """The array in which tensors of a static edge arrive: the same memory every time."""
 
     def send(self, edge: Edge, array: Array) -> Handle:
-        """Start sending. The array may be written again when the handle is done. An array other than that of `outgoing`
-        costs a copy, which is counted. At most one send per edge may be under way. Raises NotStatic, TransportError."""
+        """Start sending. The array may be overwritten when the handle is done. An array other than that of `outgoing`
+        takes a copy, which is counted. Only one send per edge may be in progress. Raises NotStatic, TransportError."""
 
     def recv(self, edge: Edge) -> Arrival:
-        """Start handle the edge's next tensor; the one before must have been released."""
+        """Start receiving the edge's next tensor; the previous one must have been released."""
 
     def release(self, edge: Edge) -> None:
         """The receiver no longer needs the array; the sender may send the next tensor."""
@@ -152,15 +151,15 @@ class TensorChannel(Protocol):
         """Return when everything that this rank reported to its peers is written in their regions. Raises PeerLost."""
 
     def close(self) -> None:
-        """Release the channel's memory; the transport stays open. All ranks must have settled and met in a barrier
-        before: a late release would be written into memory that is reused by then."""
+        """Free the channel's memory; the transport stays open. Before, all ranks must have called `settle` and passed a
+        barrier, because a late release would be written into memory that is in use again."""
 
 
 @contextmanager
 def shared_channel(
     mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
 ) -> Iterator[TensorChannel]:
-    """A channel that is closed when all ranks have finished with it."""
+    """A channel that is closed when all ranks have finished using it."""
     channel = open_channel(mechanism, transport, edges, context)
     yield channel
     channel.settle()
@@ -171,8 +170,8 @@ def shared_channel(
 def open_channel(
     mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
 ) -> TensorChannel:
-    """Collective call: all ranks pass the same edges. Raises TransportError when the transport lacks what the mechanism
-    needs."""
+    """Collective call: all ranks pass the same edges. Raises TransportError when the transport does not support the
+    mechanism."""
     module = importlib.import_module(f"scaleproof.remote.{mechanism}_mechanism")
     channel: TensorChannel = module.connect(transport, tuple(edges), context)
     return channel

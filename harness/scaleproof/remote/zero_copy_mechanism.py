@@ -1,9 +1,9 @@
 """Mechanism `zero_copy`, static placement (xue2019): the receiver's tensor has a fixed offset in its registered region,
 and the sender computes its tensor in its own region.
 
-A single one-sided write moves the tensor and the flag behind it, without a copy or a request. The flag holds the number
-of the tensor on its edge, so it needs no clearing. The receiver writes back how many tensors it has released; the
-sender polls that number before it writes again.
+A single one-sided write moves the tensor and the flag that follows it, without a copy or a request. The flag holds the
+number of the tensor on its edge, so it need not be cleared. The receiver writes back how many tensors it has released;
+the sender polls that number before it writes again.
 """
 
 from __future__ import annotations

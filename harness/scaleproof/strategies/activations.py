@@ -1,5 +1,5 @@
-"""Activations between the ranks of a group whose fully connected layers are divided (workloads/strips.py):
-part-broadcast forward, part-reduce back."""
+"""Exchanges activations between the ranks of a group whose fully connected layers are divided (workloads/strips.py):
+part-broadcast in the forward pass, part-reduce in the backward pass."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from scaleproof.transports.contract import Array, Collectives, Handle
 from scaleproof.workloads.strips import ActivationExchange
 
 Run = Callable[[int, Callable[[], Handle]], None]
-"""Makes a call that moves so many bytes; returns when it is done."""
+"""Makes a call that moves `nbytes` bytes, and returns when it has finished."""
 
 
 class Activations:
-    """Makes the exchanges of a rank's divided layers (see ActivationExchanges). Whoever makes the calls sets `run`,
-    before the first pass."""
+    """Makes the exchanges of a rank's divided layers (see ActivationExchanges). A strategy that makes the calls
+    elsewhere sets `run` before the first pass."""
 
     def __init__(self, group: Collectives, shrink: float = 1.0) -> None:
-        """`shrink`: factor by which fewer features are sent than there are, where time is emulated."""
+        """`shrink`: factor by which the number of features is reduced when compute is replayed."""
         self.group, self.shrink = group, shrink
         self.run: Run = _at_once
 
@@ -44,8 +44,7 @@ class Activations:
 
 
 class _Memory:
-    """A flat float32 array of the transport's for each number of elements: minibatch and test set have
-    strip_of_rank."""
+    """Float32 arrays in the transport's memory, one for each size: minibatch and test set have different sizes."""
 
     def __init__(self, group: Collectives) -> None:
         self._group = group
@@ -60,7 +59,7 @@ class _Memory:
 
 
 class _Border:
-    """Points of all ranks, in the order of ranks."""
+    """Gathers the points of all ranks, in the order of ranks."""
 
     def __init__(self, activations: Activations) -> None:
         self._activations, self._ranks = activations, activations.group.world_size
@@ -80,7 +79,7 @@ class _Border:
 
 
 class _Join:
-    """Features of all ranks. Strips travel as wide as the widest of them: collectives move equal parts."""
+    """Gathers the features of all ranks. Strips are padded to the widest one, since collectives move equal parts."""
 
     def __init__(self, activations: Activations, bounds: Sequence[int], last: bool) -> None:
         self._activations, self._last = activations, last

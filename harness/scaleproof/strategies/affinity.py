@@ -10,22 +10,22 @@ from scaleproof.spec.case import AnyCase
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """`communication` is the communication thread's own core, `compute` those of the rank's other threads."""
+    """`communication`: core of the communication thread; `compute`: cores of the rank's other threads."""
 
     communication: int
     compute: tuple[int, ...]
 
 
 def neighbours(case: AnyCase, rank: int) -> list[int]:
-    """Ranks that share this rank's cores: all of the machine's, or under fabric guests all of its node's."""
+    """Ranks that share cores with this rank: all ranks of the machine, or under fabric guests all ranks of its node."""
     if not case.plugin("fabric").own_kernels:
         return list(range(case.ranks))
     return [other for other in range(case.ranks) if other * case.nodes // case.ranks == rank * case.nodes // case.ranks]
 
 
 def split_cores(position: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
-    """Equal shares of the allowed cores for `ranks` ranks, the last core of each for communication; None where a share
-    is not `threads` and one more."""
+    """This rank's equal share of the allowed cores, the last one for communication; None if a share has fewer than
+    `threads` + 1 cores."""
     share = len(allowed) // ranks
     if share < threads + 1:
         return None

@@ -1,5 +1,5 @@
-"""The contract of a strategy: it owns the gradient buckets, is called when each gradient is ready, and decides what to
-exchange and when to step."""
+"""The interface of a strategy: it owns the gradient buckets, is called when each gradient is ready, and decides what to
+exchange and when to update."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def plain_memory(nbytes: int) -> np.ndarray:
 
 
 class ReplicaGroup(NamedTuple):
-    """Parameters of which some ranks hold replicas: a name that no other such group has, the collectives of those
-    ranks, and the parameters' numbers."""
+    """Parameters that some ranks hold replicas of: a unique name, the collectives of those ranks, and the indices of
+    the parameters."""
 
     name: str
     group: Collectives | None
@@ -40,15 +40,15 @@ class ReplicaGroup(NamedTuple):
 
 
 class Strategy(ABC):
-    """Knows no framework. Calls of a step: `begin`, `gradient_ready` for every parameter within the backward pass,
-    `finish`, and outside the timed part `report`."""
+    """Independent of the framework. Calls in a step: `begin`, `gradient_ready` for every parameter during the backward
+    pass, `finish`, and after the timed part `report`."""
 
     network: Network
     """The network that this rank's model computes."""
 
     @classmethod
     def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
-        """For a rank that trains this network. Most strategies leave the network as it is."""
+        """The strategy of a rank that trains this network. Most strategies leave the network unchanged."""
         parameters = [
             Parameter(name, shrunk(math.prod(shape), context.case.shrink)) for name, shape in network.parameter_shapes
         ]
@@ -65,27 +65,27 @@ class Strategy(ABC):
         self.step = -1
         self.exchanges: list[Exchange] = []
         self.fused = context.case.value("transport.fusion_mib") is not None
-        """Whether the transport fuses: it gets every tensor by itself."""
+        """Whether the transport fuses tensors; then every bucket holds one tensor."""
         self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB / context.case.shrink)
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """The buckets, each exchanged by one call, and the memory of each gradient."""
+        """The buckets, each exchanged in one call, and the memory of each gradient."""
         return buckets.allocate(self.parameters, limit_nbytes, self.group.allocate if self.group else plain_memory)
 
     @property
     def gradient_scale(self) -> float:
-        """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at
-        no cost per element."""
+        """Factor on the local mean loss. With 1/world_size the sum of the ranks' gradients is the gradient of the
+        global mean, at no cost per element."""
         return 1.0 / self.context.world_size
 
     @property
     def replica_groups(self) -> list[ReplicaGroup]:
-        """Which ranks hold equal replicas of which parameters, before the first step and after every one."""
+        """Groups of ranks that hold equal replicas of parameters before the first and after every step."""
         return [ReplicaGroup("all", self.group, range(len(self.parameters)))]
 
     @property
     def evaluators(self) -> range:
-        """Ranks that must evaluate the test set together so that rank 0 gets its accuracy."""
+        """Ranks that must evaluate the test set together so that rank 0 gets the accuracy."""
         return range(1)
 
     def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -93,33 +93,33 @@ class Strategy(ABC):
         return values
 
     def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
-        """The whole network's parameters from those of this rank; all ranks call it, and rank 0 gets them."""
+        """The whole network's parameters, gathered from the ranks' parts on rank 0. All ranks call it."""
         return values
 
     def own_batch(self, batch: Batch) -> Batch:
-        """This rank's samples, with the labels of all samples whose logits it will compute."""
+        """This rank's samples, with the labels of all samples whose logits it computes."""
         return batch
 
     def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
-        """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters
-        elsewhere."""
+        """Called once before the first step, when all ranks hold the same parameters. A strategy may move the
+        parameters into its own memory here."""
 
     def begin(self, step: int) -> None:
-        """A new step starts; all gradients are stale."""
+        """A new step starts; the gradients of the last step are no longer valid."""
         self.step = step
 
     @abstractmethod
     def gradient_ready(self, index: int) -> None:
-        """The gradient of parameter `index` is final in its view. Called in the backward pass: return quickly."""
+        """The gradient of parameter `index` is final in its view. Called during the backward pass, so it must return
+        quickly."""
 
     @abstractmethod
     def finish(self, update: Callable[[], None]) -> None:
-        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` once the
-        gradients are complete."""
+        """The backward pass has ended: complete the exchange, store its times in `exchanges`, and call `update` when
+        the gradients are complete."""
 
     def report(self) -> None:
-        """Record, outside the timed step, each bucket's all-reduce, and how long its complete gradients waited in the
-        queue before."""
+        """After the timed step: record each bucket's exchange, and how long its gradients waited in the queue."""
         for exchange in self.exchanges:
             self.context.recorder.add("queue", self.step, exchange.ready_ns, exchange.start_ns, exchange.nbytes)
             self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)

@@ -10,13 +10,13 @@ import numpy as np
 ITEM = 4
 """Bytes of a float32 gradient element."""
 ALIGN = 16
-"""Elements: each gradient starts on a cache line of 64 bytes, so that no two are written into one line; the gaps are
-zero."""
+"""Elements in a cache line of 64 bytes. Each gradient starts on a cache line, so that no two gradients share one; the
+gaps are zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a strategy knows of a parameter."""
+    """Name and size of a parameter."""
 
     name: str
     elements: int
@@ -38,8 +38,8 @@ class Bucket:
 
 
 def plan(parameters: Sequence[Parameter], limit_nbytes: float) -> list[list[int]]:
-    """Indices per bucket, from the last parameter to the first; a bucket is closed once it holds the limit or more, as
-    torch's DDP does."""
+    """Parameter indices of each bucket, from the last parameter to the first. A bucket is closed when it reaches the
+    limit, as in torch's DDP."""
     groups: list[list[int]] = []
     filled = limit_nbytes
     for index in reversed(range(len(parameters))):
@@ -54,8 +54,8 @@ def plan(parameters: Sequence[Parameter], limit_nbytes: float) -> list[list[int]
 def allocate(
     parameters: Sequence[Parameter], limit_nbytes: float, memory: Callable[[int], np.ndarray], parts: int = 1
 ) -> tuple[list[Bucket], list[np.ndarray]]:
-    """Buckets in exchange order, and one flat gradient view per parameter. `memory(nbytes)` gives uint8 arrays, the
-    transport's own where it has any. A bucket divides into `parts` equal parts."""
+    """Buckets in exchange order, and one flat gradient view per parameter. `memory(nbytes)` allocates uint8 arrays, in
+    the transport's memory if it has any. A bucket is divisible into `parts` equal parts."""
     buckets, views = [], [np.empty(0, np.float32)] * len(parameters)
     for members in plan(parameters, limit_nbytes):
         total = -(-sum(_padded(parameters[index].elements) for index in members) // parts) * parts

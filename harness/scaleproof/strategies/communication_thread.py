@@ -1,5 +1,4 @@
-"""One communication thread per rank, fed by a queue of commands (das2016): blocking calls, in the order of
-submission."""
+"""One communication thread per rank (das2016), which makes blocking calls in the order in which they were submitted."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ class _Command(NamedTuple):
 
 
 class CommunicationThread:
-    """Between `submit` and the wait for it only this thread uses the transport. It measures times and returns them,
-    since a Recorder belongs to one thread."""
+    """Between `submit` and the wait for that call only this thread uses the transport. The thread returns the times
+    that it measures, since a Recorder belongs to one thread."""
 
     def __init__(self, core: int | None = None) -> None:
         """`core`: the thread's own core; None: any core of the rank."""
         self._commands: queue.SimpleQueue[_Command | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Exchange | BaseException] = queue.SimpleQueue()
-        self._done: list[Exchange] = []
+        self._finished: list[Exchange] = []
         self._submitted = 0
         self._core = core
         self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
@@ -41,31 +40,31 @@ class CommunicationThread:
         return self._submitted - 1
 
     def poll(self) -> None:
-        """The thread needs no help."""
+        """Nothing to do: the thread makes progress by itself."""
 
     def wait(self, number: int) -> None:
         """See Sender; an error of the thread (PeerLost, ...) is raised here."""
-        while len(self._done) <= number:
+        while len(self._finished) <= number:
             result = self._results.get()
             if isinstance(result, BaseException):
-                self._submitted = len(self._done)
+                self._submitted = len(self._finished)
                 raise result
-            self._done.append(result)
+            self._finished.append(result)
 
     def drain(self) -> list[Exchange]:
         """See Sender."""
         self.wait(self._submitted - 1)
-        done, self._done, self._submitted = self._done, [], 0
-        return done
+        finished, self._finished, self._submitted = self._finished, [], 0
+        return finished
 
     def close(self) -> None:
-        """End the thread. One that a vanished peer blocks is left to the end of its process."""
+        """End the thread. A thread that is blocked by a lost peer ends with the process."""
         self._commands.put(None)
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
         if self._core is not None:
-            os.sched_setaffinity(0, {self._core})  # 0: this thread alone
+            os.sched_setaffinity(0, {self._core})  # 0: this thread only
         while (command := self._commands.get()) is not None:
             try:
                 start = now()

@@ -1,8 +1,8 @@
-"""Synchronous SGD whose update is distributed (das2016): gradients are part-reduced, every rank steps the part that it
-owns, new parameters are part-broadcast.
+"""Synchronous SGD with a distributed update (das2016): gradients are part-reduced, every rank updates the part of the
+parameters that it owns, and the new parameters are part-broadcast.
 
-As many bytes as a ring all-reduce, 2V(N-1)/N a rank, but each rank steps, and keeps momentum for, one N-th of the
-parameters.
+A rank sends as many bytes as in a ring all-reduce, 2V(N-1)/N, but updates and keeps momentum for only 1/N of the
+parameters. Part-reduce and part-broadcast are das2016's terms for reduce-scatter and all-gather.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 class DistributedUpdate(SyncOverlap):
-    """The part-reduce of a bucket runs beside the backward pass, the part-broadcast of one bucket beside the steps of
-    the next; the next forward pass waits for all of it."""
+    """The part-reduce of a bucket overlaps the backward pass, its part-broadcast overlaps the updates of the next
+    buckets. The next forward pass waits for everything."""
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """See Strategy; parameters get memory of their own beside the gradients."""
+        """See Strategy; also allocates the memory of the parameters."""
         self.shared = self.divide(limit_nbytes)
         self.parts: list[Part] = sorted(
             (part for shared in self.shared for part in shared.parts), key=lambda part: -max(part.gradients.members)
@@ -55,13 +55,13 @@ class DistributedUpdate(SyncOverlap):
         return [part.gradients for part in self.parts], [gradients[index] for index in range(len(self.parameters))]
 
     def divide(self, limit_nbytes: float) -> list[SharedParameters]:
-        """Which ranks share the update of which parameters: all ranks share all."""
+        """Groups of ranks that share the update of parameters: here all ranks share all parameters."""
         assert self.group is not None
         return [update_parts.allocate(self.group, self.parameters, range(len(self.parameters)), limit_nbytes)]
 
     def start(self, model: Model) -> None:
-        """See Strategy: the parameters move to where they are received, and the model's optimiser steps the own
-        parts."""
+        """See Strategy: the parameters move into the receive buffers, and the model's optimiser updates only this
+        rank's parts."""
         self._model = cast("PiecewiseModel", model)
         memory = {index: view for shared in self.shared for index, view in shared.values.items()}
         if not model.use_memory([memory[index].reshape(value.shape) for index, value in enumerate(model.values())]):
@@ -73,7 +73,7 @@ class DistributedUpdate(SyncOverlap):
         self._model.step_pieces([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
 
     def begin(self, step: int) -> None:
-        """See Strategy; calls outside of steps are no part of one."""
+        """See Strategy; completes calls that were made between steps."""
         super().begin(step)
         self._sender.drain()
         self._reduces: list[int | None] = []
@@ -86,7 +86,7 @@ class DistributedUpdate(SyncOverlap):
         )
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy; `update` would step all parameters, which no rank does here."""
+        """See Strategy; `update` is not called, since it would update all parameters."""
         self.expect_all()
         self.context.at(self.step, "part-reduce, step, part-broadcast")
         start = now()
@@ -111,19 +111,20 @@ class DistributedUpdate(SyncOverlap):
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is
+    """Part-reduce during the backward pass; then each rank updates its part of one bucket while the previous bucket is
     part-broadcast."""
-    reduces = [replace(one, operation="reduce_scatter", scope=plan.scope(one.number)) for one in submits(plan)]
-    items, count, whole = beside_backward(plan, passed, list(reduces)), len(reduces), plan.undivided or sum(plan.nbytes)
-    for one in reduces:
-        items += [Wait(one.number), Compute("update", update.seconds * one.nbytes / whole / plan.sharers(one.number))]
-        items.append(replace(one, number=count + one.number, operation="all_gather"))
-    own = [Compute("update", update.seconds * plan.alone / whole)] if plan.alone else []
+    reduces = [replace(submit, operation="reduce_scatter", scope=plan.scope(submit.number)) for submit in submits(plan)]
+    items, total = beside_backward(plan, passed, list(reduces)), plan.undivided or sum(plan.nbytes)
+    for number, reduce in enumerate(reduces):
+        update_s = update.seconds * reduce.nbytes / total / plan.sharers(number)
+        items += [Wait(number), Compute("update", update_s)]
+        items.append(replace(reduce, number=len(reduces) + number, operation="all_gather"))
+    own = [Compute("update", update.seconds * plan.alone / total)] if plan.alone else []
     return [*items, *own, Wait()]
 
 
 def simulated_plan(case: TrainCase, network: Network) -> Plan:
-    """Buckets that divide over all ranks."""
+    """Buckets that can be divided over all ranks."""
     return plan_of_buckets(case, network, case.ranks)
 
 

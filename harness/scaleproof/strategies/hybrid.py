@@ -1,12 +1,13 @@
 """Hybrid parallelism (das2016): fully connected layers are divided over the ranks of a group, minibatches over groups;
 every update is distributed.
 
-Rank r is number r % P of group r // P, with P = N / G ranks. Convolutions are data-parallel over all N ranks. At the
-border to the fully connected part the points of a group are part-broadcast, so that each rank has all MB / G of them
-for its strip of every layer; strips of activations are part-broadcast to the next layer, gradients of activations
-part-reduced back. Logits and labels are part-broadcast too, so every rank computes the loss of its group's points, and
-the gradient of its own logits is a slice of what it has. A strip's update is distributed over the G ranks that hold it.
-G = N is the distributed update alone.
+Rank r is number r % P of group r // P, with P = N / G ranks. Convolutions are data-parallel over all N ranks. Before
+the fully connected layers the samples ("points") of a group are part-broadcast, so that each rank has all MB / G of
+them for its strip of every layer. Strips of activations are part-broadcast to the next layer, and gradients of
+activations are part-reduced. Logits and labels are part-broadcast too: every rank computes the loss of its group's
+points, and takes its slice of the gradient of the logits. A strip's update is distributed over the G ranks that hold
+it. G = N is the distributed update without division of layers. Part-broadcast and part-reduce are das2016's terms for
+all-gather and reduce-scatter.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A rank's share: its group, the ranks that hold the same strips, and its part of the network."""
+    """A rank's part of the division. `together`: the ranks of its group; `across`: the ranks that hold the same strips;
+    `network`: its part of the network."""
 
     groups: int
     together: Group
@@ -60,7 +62,7 @@ class Division:
 
 
 class Hybrid(DistributedUpdate):
-    """Activations and gradients are sent by one queue, in the same order on every rank."""
+    """Activations and gradients are sent through one queue, in the same order on every rank."""
 
     def __init__(
         self,
@@ -70,13 +72,13 @@ class Hybrid(DistributedUpdate):
         bucket_mib: float,
         *,
         division: Division,
-        whole: Network,
+        whole_network: Network,
     ) -> None:
-        self.division, self.network, self.whole = division, division.network, whole
+        self.division, self.network = division, division.network
         self._strips = strips(division.network)
         super().__init__(context, group, parameters, bucket_mib)
         division.activations.run = self._run
-        self._facts = context.facts["hybrid"] = _facts(context, division, whole)
+        self._facts = context.facts["hybrid"] = _facts(context, division, whole_network)
 
     @classmethod
     def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
@@ -87,11 +89,11 @@ class Hybrid(DistributedUpdate):
             Parameter(name, shrunk(int(np.prod(shape)), context.case.shrink))
             for name, shape in division.network.parameter_shapes
         ]
-        return cls(context, group, parameters, bucket_mib, division=division, whole=network)
+        return cls(context, group, parameters, bucket_mib, division=division, whole_network=network)
 
     @property
     def gradient_scale(self) -> float:
-        """The loss is the mean over a group's points; the sum over groups is to be that over all."""
+        """The loss is the mean over a group's points, so that the sum over groups is scaled to the mean over all."""
         return 1.0 / self.division.groups
 
     @property
@@ -105,7 +107,7 @@ class Hybrid(DistributedUpdate):
 
     @property
     def evaluators(self) -> range:
-        """All ranks of rank 0's group."""
+        """The ranks of rank 0's group."""
         return range(self.division.together.world_size)
 
     def divide(self, limit_nbytes: float) -> list[SharedParameters]:
@@ -125,7 +127,7 @@ class Hybrid(DistributedUpdate):
         return own_values(self.network, values)
 
     def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
-        """See Strategy; strips of a group are gathered as wide as the widest."""
+        """See Strategy; strips of a group are padded to the widest one and gathered."""
         return [
             value if strip is None else self._joined(value, strip.features)
             for value, strip in zip(values, self._strips, strict=True)
@@ -146,12 +148,12 @@ class Hybrid(DistributedUpdate):
         self._before = self._sent()
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy; the record keeps what the last step sent."""
+        """See Strategy; the record gets the bytes that the last step sent."""
         super().finish(update)
         self._facts["sent"] = {name: nbytes - self._before[name] for name, nbytes in self._sent().items()}
 
     def _run(self, nbytes: int, call: Callable[[], Handle]) -> None:
-        """Activations: the pass waits for them, and for all calls that were submitted before."""
+        """Exchanges activations. The pass waits for this call, and so for all calls submitted before it."""
         start = now()
         number = self._sender.submit(nbytes, call)
         self.context.post.wait()
@@ -181,7 +183,8 @@ class Hybrid(DistributedUpdate):
 
 
 def divide(group: Group, network: Network, case: TrainCase) -> Division:
-    """Groups of neighbouring ranks, as many as the case says or as send the fewest bytes. A call of all ranks."""
+    """Divides the ranks into groups of neighbours: the case's number of groups, or the number that sends the fewest
+    bytes. All ranks call it."""
     groups = case.value("strategy.groups", 0) or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     mine = group.rank // size
@@ -192,8 +195,8 @@ def divide(group: Group, network: Network, case: TrainCase) -> Division:
 
 
 def _facts(context: RankContext, division: Division, network: Network) -> dict[str, object]:
-    """For the record: the choice, the volumes of every other choice by formula, and the bytes that a step should
-    send."""
+    """For the record: the number of groups, the volumes of all possible numbers by formula, and the bytes that a step
+    should send."""
     case = context.case
     assert isinstance(case, TrainCase)
     table = {
@@ -201,7 +204,7 @@ def _facts(context: RankContext, division: Division, network: Network) -> dict[s
         for choice in volumes(network, case.ranks, case.minibatch)
     }
     chosen = volume(network, case.ranks, case.minibatch, division.groups)
-    lone = division.together.world_size == 1  # there are no strips: all ranks hold all
+    undivided = division.together.world_size == 1  # all ranks hold all parameters
     return {
         "groups": division.groups,
         "ranks_per_group": division.together.world_size,
@@ -212,8 +215,8 @@ def _facts(context: RankContext, division: Division, network: Network) -> dict[s
         "volumes": table,
         "formula": {
             "activations": chosen.activations + chosen.logits,
-            "strips": chosen.strips * (not lone),
-            "replicated": chosen.replicated + chosen.strips * lone,
+            "strips": chosen.strips * (not undivided),
+            "replicated": chosen.replicated + chosen.strips * undivided,
         },
     }
 
@@ -224,7 +227,7 @@ simulated_passes = hybrid_step.with_activations
 
 
 class HybridOptions(OverlapOptions):
-    """Options of fully connected layers divided inside groups of ranks."""
+    """Options of strategy hybrid."""
 
     groups: int = Field(
         0,
@@ -235,14 +238,16 @@ class HybridOptions(OverlapOptions):
 
 
 def check(case: TrainCase) -> None:
-    """Raises FieldError for groups that do not fit the ranks, or collectives that cannot run inside a group."""
+    """Raises FieldError if the groups do not divide the ranks, or collectives cannot run inside a group."""
     groups = case.options_of(HybridOptions).groups
     if groups and case.ranks % groups:
         raise FieldError("strategy.groups", f"{groups} groups do not divide {case.ranks} ranks")
     check_divided(case)
     if case.collective == NATIVE:
-        wanted = "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
-        raise FieldError(given(case, "collective"), f"strategy 'hybrid' needs {wanted}")
+        requirement = (
+            "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
+        )
+        raise FieldError(given(case, "collective"), f"strategy 'hybrid' needs {requirement}")
     if case.plugin("collective").knows_nodes:
         message = "strategy 'hybrid' calls collectives of groups of ranks, which know no nodes; use 'ring'"
         raise FieldError("collective", message)

@@ -1,5 +1,4 @@
-"""The step of strategy hybrid for the simulator: what a rank exchanges when fully connected layers are divided over the
-ranks of a group (strategies/hybrid.py)."""
+"""The step of strategy hybrid (strategies/hybrid.py) for the simulator."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from scaleproof.workloads.strips import check_division, strip_bounds, tail
 from scaleproof.workloads.volumes import best_groups
 
 FIRST_CALL = 1_000_000
-"""Numbers of calls from here on are exchanges of activations."""
+"""Calls with this number or a larger one are exchanges of activations."""
 LABEL = 8
 """Bytes of a label."""
 
 
 class _Bucket(NamedTuple):
-    """Parameters that go in one call, and the ranks that it is among."""
+    """Parameters exchanged in one call, and the ranks that take part."""
 
     members: tuple[int, ...]
     nbytes: float
@@ -31,15 +30,16 @@ class _Bucket(NamedTuple):
 
 
 def simulated_plan(case: TrainCase, network: Network) -> Plan:
-    """Buckets of what all ranks hold, over all of them; of the widest strips, over the ranks that hold the same ones. A
-    strip takes as long as the whole layer on the points of one rank: P times the points, a P-th of the features."""
+    """Buckets of parameters that all ranks hold, exchanged by all ranks, and buckets of the widest strips, exchanged by
+    the ranks that hold the same strips. A strip computes as long as the whole layer for the points of one rank: P times
+    the points, 1/P of the features."""
     groups = case.value("strategy.groups", 0) or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     check_division(network, size)
     parameters, layers = parameters_of(network, case.shrink)
-    undivided = sum(one.elements for one in parameters) * ITEM
+    undivided = sum(parameter.elements for parameter in parameters) * ITEM
     first = len(network.layers) - len(tail(network))
-    of_strips = [index for index, place in enumerate(layers) if place >= first and size > 1]
+    of_strips = [index for index, layer_index in enumerate(layers) if layer_index >= first and size > 1]
     for index in of_strips:
         layer = network.layers[layers[index]]
         variable = layer.variables[index - layers.index(layers[index])]
@@ -68,8 +68,8 @@ def simulated_plan(case: TrainCase, network: Network) -> Plan:
 
 
 def with_activations(case: TrainCase, plan: Plan, items: Sequence[Item]) -> list[Item]:
-    """The step with the exchanges that its passes wait for: labels, points at the border, features behind every divided
-    layer, and gradients back."""
+    """The step with the exchanges of activations: labels, points before the first divided layer, features after every
+    divided layer, and their gradients."""
     network, size = network_of(case), case.ranks // plan.groups
     layers, points = tail(network), case.minibatch // plan.groups
     if size == 1:
@@ -78,35 +78,35 @@ def with_activations(case: TrainCase, plan: Plan, items: Sequence[Item]) -> list
     border = prod(layers[0].input_shape)
     first, count = len(network.layers) - len(layers), len(network.layers)
     calls = _Calls(case.shrink, points)
-    forward = {first + place: calls.gather(features) for place, features in enumerate(wide)}
-    backward = {first + place: calls.reduce(wide[place - 1]) for place in range(1, len(layers))}
+    forward = {first + position: calls.gather(features) for position, features in enumerate(wide)}
+    backward = {first + position: calls.reduce(wide[position - 1]) for position in range(1, len(layers))}
     if layers[0].inputs != (INPUT,):
         backward[first] = calls.reduce(border)
-    found: list[Item] = [*calls.labels()]
-    done = {"forward": 0, "backward": 0}
+    extended: list[Item] = [*calls.labels()]
+    passed = {"forward": 0, "backward": 0}
     for item in items:
-        if isinstance(item, Compute) and item.event == "forward" and done["forward"] == first:
-            found += calls.gather(border)
-        found.append(item)
-        if not isinstance(item, Compute) or item.event not in done:
+        if isinstance(item, Compute) and item.event == "forward" and passed["forward"] == first:
+            extended += calls.gather(border)
+        extended.append(item)
+        if not isinstance(item, Compute) or item.event not in passed:
             continue
-        done[item.event] += 1
+        passed[item.event] += 1
         if item.event == "forward":
-            found += forward.get(done["forward"] - 1, [])
-        elif done["backward"] % 2 == 0:
-            found += backward.get(count - done["backward"] // 2, [])
-    return found
+            extended += forward.get(passed["forward"] - 1, [])
+        elif passed["backward"] % 2 == 0:
+            extended += backward.get(count - passed["backward"] // 2, [])
+    return extended
 
 
 class _Calls:
-    """Calls inside a group that the pass waits for, numbered on."""
+    """Numbered calls inside a group that a pass waits for."""
 
     def __init__(self, shrink: float, points: int) -> None:
         self._shrink, self._points = shrink, points
         self._next = FIRST_CALL
 
     def labels(self) -> Iterator[Item]:
-        """Of all points of the group."""
+        """part-broadcast of the labels of all points of the group."""
         yield from self._call(self._points * LABEL, "all_gather")
 
     def gather(self, features: int) -> list[Item]:
@@ -114,7 +114,7 @@ class _Calls:
         return list(self._call(self._points * shrunk(features, self._shrink) * ITEM, "all_gather"))
 
     def reduce(self, features: int) -> list[Item]:
-        """part-reduce of their gradients."""
+        """part-reduce of gradients of activations."""
         return list(self._call(self._points * shrunk(features, self._shrink) * ITEM, "reduce_scatter"))
 
     def _call(self, nbytes: float, operation: Operation) -> Iterator[Item]:

@@ -1,5 +1,5 @@
-"""No communication: every rank trains alone on its slice. The control arm: what a step costs before anything is
-exchanged."""
+"""No communication: every rank trains only on its slice. This is the control arm, which shows the cost of a step
+without any exchange."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scaleproof.strategies.step_program import Compute, Item, Passed, Plan
 
 
 class LocalOnly(Strategy):
-    """Replicas drift apart by design; gradients are of the local mean."""
+    """Replicas differ after the first step; gradients are those of the local mean loss."""
 
     @property
     def gradient_scale(self) -> float:
-        """The local mean, nothing to share."""
+        """1, for the gradient of the local mean loss."""
         return 1.0
 
     def gradient_ready(self, index: int) -> None:
@@ -27,7 +27,7 @@ class LocalOnly(Strategy):
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    """Computing alone."""
+    """Only computing."""
     return [*(Compute("backward", before + after) for _, before, after in passed), update]
 
 

@@ -1,5 +1,5 @@
-"""Starts calls from the main thread, without waiting for one before the next. Their bytes are moved by the transport's
-own thread, as with Horovod's optimiser, or by the main thread when it polls between two layers."""
+"""Starts calls on the main thread without waiting for earlier ones. Their bytes are moved by a thread of the transport,
+as with Horovod's optimiser, or by the main thread when it polls between two layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Call:
         self.handle = call()
 
     def test(self) -> bool:
-        """Whether it is done; its end is the first time that this is seen."""
+        """Whether the call has finished. The time of the first check that succeeds counts as its end."""
         if not self.end_ns and self.handle.test():
             self.end_ns = now()
         return self.end_ns > 0
@@ -31,7 +31,7 @@ class _Call:
 
 
 class MainThreadSender:
-    """The caller's thread starts the calls; with `polls` it also progresses them, whenever `poll` is called."""
+    """The caller's thread starts the calls. With `polls` it also makes progress whenever `poll` is called."""
 
     def __init__(self, polls: bool = False) -> None:
         self._calls: list[_Call] = []
@@ -56,9 +56,9 @@ class MainThreadSender:
     def drain(self) -> list[Exchange]:
         """See Sender."""
         self.wait(len(self._calls) - 1)
-        done = [Exchange(call.ready_ns, call.start_ns, call.end_ns, call.nbytes) for call in self._calls]
+        finished = [Exchange(call.ready_ns, call.start_ns, call.end_ns, call.nbytes) for call in self._calls]
         self._calls, self._first = [], 0
-        return done
+        return finished
 
     def close(self) -> None:
         """No thread to end."""

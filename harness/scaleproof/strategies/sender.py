@@ -1,5 +1,5 @@
-"""The interface by which a strategy's collective calls are made during the backward pass: by a communication thread, or
-by the main thread."""
+"""The interface that makes a strategy's collective calls during the backward pass, on a communication thread or on the
+main thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.transports.contract import Handle
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One finished call: when its data were complete, when it started and ended (ns), and its bytes."""
+    """One finished call: when its data were ready, when it started and ended (ns), and its bytes."""
 
     ready_ns: int
     start_ns: int
@@ -21,19 +21,19 @@ class Exchange:
 
 
 class Sender(Protocol):
-    """Makes calls of the transport in the order of their submission. Numbers count from 0 since the last `drain`."""
+    """Makes calls of the transport in the order of submission. Numbers start at 0 after each `drain`."""
 
     def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
-        """Make a call in its turn; its data must not be touched before a wait for it. Returns its number."""
+        """Queue a call and return its number. Its data must not be touched before a wait for it."""
 
     def poll(self) -> None:
-        """Progress pending calls, where the main thread drives them; called between two layers."""
+        """Make progress with pending calls if the main thread drives them; called between two layers."""
 
     def wait(self, number: int) -> None:
-        """Block until this call, and so every one before it, is done; raises its error (PeerLost, ...)."""
+        """Block until this call and all earlier ones have finished. Raises the call's error (PeerLost, ...)."""
 
     def drain(self) -> list[Exchange]:
-        """Wait for all submitted calls; their times, in that order."""
+        """Wait for all submitted calls and return their times, in the order of submission."""
 
     def close(self) -> None:
         """Release threads and handles."""

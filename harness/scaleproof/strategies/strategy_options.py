@@ -12,13 +12,13 @@ from scaleproof.spec.plugins import Options
 
 
 class BucketOptions(Options):
-    """Of strategies that exchange gradients in buckets."""
+    """Options of strategies that exchange gradients in buckets."""
 
     bucket_mib: float = Field(25.0, gt=0, description="Gradients exchanged in one call, MiB.")
 
 
 class OverlapOptions(BucketOptions):
-    """Of strategies that make calls beside the backward pass."""
+    """Options of strategies that make calls during the backward pass."""
 
     communication: Literal["thread", "main"] = Field(
         "thread",
@@ -28,7 +28,7 @@ class OverlapOptions(BucketOptions):
 
 
 class ExchangeOptions(BucketOptions):
-    """Of strategies whose calls the simulator can also order and overlap in other ways."""
+    """Options of strategies whose calls the simulator can also order and overlap in other ways."""
 
     channels: int = Field(
         1,
@@ -48,14 +48,15 @@ class ExchangeOptions(BucketOptions):
 
 
 def check_overlap(case: TrainCase) -> None:
-    """Raises FieldError where the main thread cannot make the calls."""
+    """Raises FieldError if the main thread cannot make the calls."""
     if case.value("strategy.communication") == "main" and case.value("transport.fusion_mib") is not None:
         message = "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out"
         raise FieldError("strategy.communication", message)
 
 
 def check_exchange(case: TrainCase) -> None:
-    """Raises FieldError for channels and orders that only the simulator has."""
+    """Raises FieldError for options that only the simulator has, on other fabrics or in combinations without
+    meaning."""
     defaults = {"channels": 1, "bucket_order": "ready", "forward_waits": "step"}
     chosen = [name for name, default in defaults.items() if case.value(f"strategy.{name}") != default]
     if not chosen:
@@ -75,7 +76,7 @@ def check_exchange(case: TrainCase) -> None:
 
 
 def check_divided(case: TrainCase) -> None:
-    """Raises FieldError where parts of the parameters cannot be stepped, or nothing is left to fuse."""
+    """Raises FieldError if the framework cannot update parts of parameters, or the transport fuses."""
     if case.plugin("framework").own_optimiser_memory:
         message = (
             f"strategy {case.strategy!r} steps parts of parameters where they lie; use 'torch', whose can lie anywhere"

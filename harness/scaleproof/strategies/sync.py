@@ -1,5 +1,5 @@
 """Synchronous SGD without overlap: after the backward pass all buckets are all-reduced, one after the other, or all at
-once where the transport fuses them."""
+once if the transport fuses them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from scaleproof.transports.contract import Collectives
 
 
 class Sync(Strategy):
-    """Blocking calls on the main thread: all of the communication is exposed."""
+    """Blocking calls on the main thread: all communication is exposed."""
 
     def gradient_ready(self, index: int) -> None:
-        """Nothing to do before all are ready."""
+        """Nothing to do before all gradients are ready."""
 
     def finish(self, update: Callable[[], None]) -> None:
         """See Strategy."""

@@ -1,4 +1,5 @@
-"""Synchronous SGD with overlap: a bucket is exchanged once its last gradient is ready, in the backward pass."""
+"""Synchronous SGD with overlap: a bucket is exchanged during the backward pass, as soon as its last gradient is
+ready."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class SyncOverlap(Strategy):
         self._sender.poll()
 
     def send_bucket(self, number: int) -> None:
-        """A bucket is complete, and so are those before it: submit its exchange."""
+        """Submit the exchange of a bucket; it and all earlier buckets are complete."""
         self._sender.submit(self.buckets[number].nbytes, partial(self._exchange, number))
 
     def finish(self, update: Callable[[], None]) -> None:
@@ -63,13 +64,13 @@ class SyncOverlap(Strategy):
         self.expect_all()
         self.context.at(self.step, "all_reduce")
         with self.context.recorder.span("wait", self.step):
-            # The communication thread reports for which peer; from here on the whole rank waits.
+            # The communication thread reports which peer it waits for; from here on the whole rank waits.
             self.context.post.wait()
             self.exchanges = self._sender.drain()
         self.apply(update)
 
     def expect_all(self) -> None:
-        """RuntimeError unless every bucket was sent."""
+        """Raises RuntimeError unless every bucket was sent."""
         if self._next < len(self.buckets):
             raise RuntimeError(
                 f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets "
@@ -87,7 +88,7 @@ class SyncOverlap(Strategy):
         return self.group.all_reduce(self.buckets[number].buffer)
 
     def _open_sender(self) -> Sender:
-        """The thread that communicates, by the case; the record names it and its cores."""
+        """The sender that the case selects; the record gets the thread that communicates and its cores."""
         context, case = self.context, self.context.case
         if self.fused or (isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main"):
             context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
@@ -111,16 +112,17 @@ class SyncOverlap(Strategy):
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    """Buckets leave beside the backward pass."""
+    """Buckets are sent during the backward pass."""
     return [*beside_backward(plan, passed, list(submits(plan))), *end_of_step(update, across)]
 
 
 class SyncOverlapOptions(ExchangeOptions, OverlapOptions):
-    """Options of buckets that leave within the backward pass."""
+    """Options of strategy sync_overlap."""
 
 
 def check(case: TrainCase) -> None:
-    """Raises FieldError where gradients do not come one by one, or for what only the simulator has."""
+    """Raises FieldError if the framework does not return gradients one by one, or for options that only the simulator
+    has."""
     if not case.plugin("framework").gradients_one_by_one:
         message = "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'"
         raise FieldError("strategy", message)

@@ -1,10 +1,10 @@
 """Synchronous parameter servers in TensorFlow's own runtime: variables, velocities, gradient accumulators and the
-optimiser's step lie on the servers' devices.
+optimiser's step are on the servers' devices.
 
-Between-graph replication as in TensorFlow 1 (SyncReplicasOptimizer): every rank has a graph and a session of its own,
-and shares what the servers hold by name. One run per step: gradients go to the accumulators; a server's rank takes each
-sum once all ranks gave theirs, steps, and puts a token per rank into the server's queue; whoever took the server's
-token pulls its parameters. Tensors go from device to device by RecvTensor.
+Between-graph replication as in TensorFlow 1 (SyncReplicasOptimizer): every rank has its own graph and session, and
+accesses the servers' variables by name. There is one run per step: gradients go to the accumulators; a server takes
+each sum when all ranks have sent their gradients, updates, and enqueues one token per rank; a rank that has dequeued a
+server's token pulls its parameters. Tensors are moved between devices by RecvTensor.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class TensorflowParameterServer(Strategy):
         }
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
-        """A tensor each."""
+        """One tensor per bucket."""
         return super().allocate(0)
 
     def start(self, model: Model) -> None:
-        """See Strategy. A server's rank gives its variables their values; then all may use them."""
+        """See Strategy. Each server initialises its variables; then all ranks may use them."""
         self._model = model
         self._shapes = [value.shape for value in model.values()]
         self._graph.open([np.ascontiguousarray(value).reshape(-1) for value in model.values()])
@@ -81,11 +81,11 @@ class TensorflowParameterServer(Strategy):
         )
 
     def gradient_ready(self, index: int) -> None:
-        """Nothing to do before all are ready: one run pushes them."""
+        """Nothing to do before all gradients are ready: one run pushes all of them."""
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy. The optimiser's step is the servers', inside of the exchange; `update` is this rank's taking
-        over of the new parameters."""
+        """See Strategy. The servers run the optimiser's step during the exchange; event `update` is the loading of the
+        new parameters on this rank."""
         context = self.context
         context.at(self.step, "push, step, pull")
         context.post.wait()
@@ -103,8 +103,8 @@ class TensorflowParameterServer(Strategy):
         )
 
     def _messages(self) -> list[int]:
-        """Bytes of each tensor that this rank sends in a step: gradients to servers elsewhere, own parameters to
-        everyone else."""
+        """Bytes of each tensor that this rank sends in a step: gradients to other servers, and its own parameters to
+        all other ranks."""
         rank, others = self.context.rank, self.context.world_size - 1
         sent = []
         for parameter, owner in zip(self.parameters, self._owners, strict=True):
@@ -113,7 +113,7 @@ class TensorflowParameterServer(Strategy):
 
 
 class _Graph:
-    """A rank's part: what it pushes and pulls, and what it does as a server."""
+    """The graph of one rank: pushes, pulls, and its work as a server."""
 
     def __init__(
         self, servers: SessionServer, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]
@@ -144,7 +144,7 @@ class _Graph:
             self._fetches = [pulls, *pushes, *steps]
 
     def open(self, values: Sequence[np.ndarray]) -> None:
-        """Begin with these parameters."""
+        """Open the session and initialise the parameters."""
         session = self._servers.session(self._graph)
         if self._initial is not None:
             with self._servers.calling():
@@ -152,13 +152,13 @@ class _Graph:
         self._run = session.make_callable(self._fetches, [*self._gradients, self._step])
 
     def step(self, gradients: Sequence[np.ndarray], number: int) -> list[np.ndarray]:
-        """One step of all ranks; the new parameters, flat."""
+        """Run one step of all ranks and return the new parameters, flat."""
         with self._servers.calling():
             pulled: list[np.ndarray] = self._run(*gradients, number)[0]
         return pulled
 
     def _hold(self, index: int, elements: int, device: str) -> tuple[Any, Any]:
-        """A variable and the accumulator of its gradients, on its server."""
+        """A variable and its gradient accumulator, on the variable's server."""
         tf = self._tf
         with tf.device(device):
             variable = self._variable(f"parameter.{index}", elements)
@@ -181,7 +181,7 @@ class _Graph:
             )
 
     def _assignments(self, held: Sequence[tuple[Any, Any]]) -> Any:
-        """Own variables from what is fed as gradients, velocities zero."""
+        """Initialises this server's variables with the values fed as gradients, and velocities with zero."""
         tf = self._tf
         with tf.device(self._own):
             made = [
@@ -198,7 +198,7 @@ class _Graph:
         return self._variable(f"velocity.{index}", math.prod(self._gradients[index].shape))
 
     def _serve(self, held: Sequence[tuple[Any, Any]]) -> Any:
-        """As a server: a step with each sum of all ranks' gradients, then a token for every rank."""
+        """As a server: an update with each sum of all ranks' gradients, then a token for every rank."""
         tf, case = self._tf, self._case
         with tf.device(self._own):
             stepped = [
@@ -223,11 +223,11 @@ class _Graph:
 
 
 TRANSPORT = "tensorflow-grpc"
-"""Whose servers hold the variables."""
+"""The transport whose servers hold the variables."""
 
 
 def check(case: TrainCase) -> None:
-    """Raises FieldError for another transport than TensorFlow's servers, or an algorithm of ours."""
+    """Raises FieldError for a transport without TensorFlow's servers, or for one of our collective algorithms."""
     if case.transport != TRANSPORT:
         message = f"strategy {case.strategy!r} runs on the servers of transport {TRANSPORT!r}"
         raise FieldError(given(case, "transport"), message)

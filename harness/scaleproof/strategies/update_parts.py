@@ -1,5 +1,5 @@
-"""Buckets whose update is distributed: every rank of a group steps one part (das2016: part-reduce, step on the owned
-strip, part-broadcast)."""
+"""Buckets with a distributed update: every rank of a group updates one part (das2016: part-reduce, update of the owned
+part, part-broadcast)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from scaleproof.strategies import buckets
-from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
+from scaleproof.strategies.buckets import Bucket, Parameter
 from scaleproof.transports.contract import Array, Collectives, Done, Handle
 
 
@@ -27,7 +27,7 @@ class Part:
 
     @classmethod
     def of(cls, group: Collectives, gradients: Bucket, values: Array) -> Self:
-        """With memory for the rank's own part."""
+        """A part with memory for this rank's share."""
         if group.world_size == 1:
             return cls(group, gradients, values, gradients.buffer, values)
         own = [group.allocate(values.nbytes // group.world_size).view(np.float32) for _ in range(2)]
@@ -35,27 +35,27 @@ class Part:
 
     @property
     def alone(self) -> bool:
-        """Whether the group has this rank only."""
+        """Whether this rank is the only one of the group."""
         return self.group.world_size == 1
 
     def copy_own_values(self) -> None:
-        """From the parameters into the memory of the own part."""
+        """Copies this rank's part of the parameters into its memory."""
         if not self.alone:
             size = self.own_values.size
             np.copyto(self.own_values, self.values[self.group.rank * size : (self.group.rank + 1) * size])
 
     def reduce(self) -> Handle:
-        """part-reduce: the sum over ranks of the own part of the gradients."""
+        """part-reduce: the sum over ranks of this rank's part of the gradients."""
         return Done() if self.alone else self.group.reduce_scatter(self.gradients.buffer, self.own_gradients)
 
     def broadcast(self) -> Handle:
-        """part-broadcast: every rank's part to all."""
+        """part-broadcast: every rank's part to all ranks."""
         return Done() if self.alone else self.group.all_gather(self.own_values, self.values)
 
 
 @dataclass(slots=True)
 class SharedParameters:
-    """Parameters of which the ranks of one group hold replicas: parts in the order of the backward pass, and views per
+    """Parameters that the ranks of a group hold replicas of: parts in the order of the backward pass, and views of each
     parameter."""
 
     parts: list[Part]
@@ -66,7 +66,7 @@ class SharedParameters:
 def allocate(
     group: Collectives, parameters: Sequence[Parameter], indices: Sequence[int], limit_nbytes: float
 ) -> SharedParameters:
-    """Memory for the parameters of these numbers; buckets name them by these numbers."""
+    """Allocates memory for the parameters `indices`, which are also the members of the buckets."""
     chosen = [parameters[index] for index in indices]
     (grads, grad_views), (values, value_views) = (
         buckets.allocate(chosen, limit_nbytes, group.allocate, group.world_size) for _ in range(2)
@@ -75,12 +75,4 @@ def allocate(
     parts = [Part.of(group, bucket, value.buffer) for bucket, value in zip(named, values, strict=True)]
     return SharedParameters(
         parts, dict(zip(indices, grad_views, strict=True)), dict(zip(indices, value_views, strict=True))
-    )
-
-
-def sent_nbytes(shared: SharedParameters) -> float:
-    """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every
-    bucket of a ring."""
-    return sum(
-        2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in shared.parts
     )

@@ -75,7 +75,7 @@ def test_an_activation_with_a_free_batch_is_dynamic_and_keeps_its_number_of_dime
         if decision.tensor.name == "linear"
     ] == [("dynamic", 2, None, "dimension 0 depends on batch")]
     assert decisions["linear"].edge({"batch": 32}) == Edge("linear", PS, WORKER, (32, 6), static=False)
-    with pytest.raises(PlacementError, match="'linear' depends on batch; say how large that can be"):
+    with pytest.raises(PlacementError, match="'linear' depends on batch; give its largest size"):
         decisions["linear"].edge({})
 
 

@@ -25,7 +25,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.strategies import buckets
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.buckets import Parameter
-from scaleproof.strategies.parameter_server import SOCKET
+from scaleproof.strategies.parameter_server_step import SOCKET
 from scaleproof.strategies.step_program import Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
