@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.spec.experiment import every_key
+from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase
 from scaleproof.spec.registry import nearest

@@ -12,8 +12,8 @@ from pathlib import Path
 from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.experiment import every_key
 from scaleproof.spec.registry import nearest
 
 _ID = re.compile(r"[0-9a-f]+")

@@ -26,7 +26,7 @@ def check_common(case: Case) -> None:
     _slowness_fits(case)
 
 
-def given(case: Case, field: str) -> str:
+def written_key(case: Case, field: str) -> str:
     """Which of two fields that do not fit to point at: this one where the user wrote it, else the transport."""
     return field if {field, f"{field}_options"} & case.model_fields_set else "transport"
 
@@ -37,16 +37,16 @@ def _collective_fits(case: Case) -> None:
     needs_collectives = not (case.program == "transfer" or (case.program == "own" and not lifted))
     if (lifted and not transport.sends) or (transport.point_to_point and not lifted and needs_collectives):
         algorithms = ", ".join(registry.algorithms())
-        wanted = f"an algorithm ({algorithms})" if transport.point_to_point else "'native'"
-        message = f"collective {case.collective!r} does not fit transport {case.transport!r}; it takes {wanted}"
-        raise FieldError(given(case, "collective"), message)
+        requirement = f"an algorithm ({algorithms})" if transport.point_to_point else "'native'"
+        message = f"collective {case.collective!r} does not fit transport {case.transport!r}; it takes {requirement}"
+        raise FieldError(written_key(case, "collective"), message)
 
 
 def _launcher_fits(case: Case) -> None:
     needed = case.plugin("transport").launcher
     if needed not in (case.launcher, case.plugin("launcher").substitutes):
         message = f"transport {case.transport!r} needs launcher {needed!r}, not {case.launcher!r}"
-        raise FieldError(given(case, "launcher"), message)
+        raise FieldError(written_key(case, "launcher"), message)
 
 
 def _slowness_fits(case: Case) -> None:
@@ -82,8 +82,8 @@ def check_training(case: Case) -> None:
     communicates = case.plugin("strategy").communicates
     if communicates == (case.transport is None):
         silent = [plugin.name for plugin in registry.plugins("strategy").values() if not plugin.communicates]  # type: ignore[attr-defined]
-        wanted = "takes no transport" if case.transport else f"needs a transport; only {silent[0]!r} has none"
-        raise FieldError("transport" if case.transport else "strategy", f"strategy {case.strategy!r} {wanted}")
+        requirement = "takes no transport" if case.transport else f"needs a transport; only {silent[0]!r} has none"
+        raise FieldError("transport" if case.transport else "strategy", f"strategy {case.strategy!r} {requirement}")
     if case.minibatch % case.ranks:
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")
     unreal = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]

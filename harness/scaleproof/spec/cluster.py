@@ -150,17 +150,17 @@ def _graph(document: Document, form: ClusterForm, name: str, nodes: int) -> Clus
         raise document.error((), "give either `star`, or `nodes` and `links`")
     if nodes > form.nodes:
         raise document.error(("nodes",), f"{nodes} nodes asked for, the description has {form.nodes}")
-    known = [node_name(number) for number in range(form.nodes)] + form.switches
+    places = [node_name(number) for number in range(form.nodes)] + form.switches
     links = []
-    for place, link in enumerate(form.links):
+    for index, link in enumerate(form.links):
         for end in link.between:
-            if end not in known:
-                raise document.error(("links", place, "between"), f"unknown place {end!r}; {nearest(end, known)}")
+            if end not in places:
+                raise document.error(("links", index, "between"), f"unknown place {end!r}; {nearest(end, places)}")
         if link.between[0] == link.between[1]:
-            raise document.error(("links", place, "between"), "a link has two different ends")
+            raise document.error(("links", index, "between"), "a link has two different ends")
         links += [Link((link.between[0], link.between[1]), link.gbit * 1000, link.delay_us / 1000)] * link.count
     cluster = Cluster(name, nodes, tuple(form.switches), tuple(links))
-    if unreached := _unreached(cluster, known[: form.nodes]):
+    if unreached := _unreached(cluster, places[: form.nodes]):
         raise document.error(("links",), f"no way from node0 to {', '.join(unreached)}")
     return cluster
 

@@ -28,8 +28,8 @@ class ComputeOptions(Options):
     @model_validator(mode="after")
     def _profile_with_efficiency(self) -> ComputeOptions:
         if (self.profile is None) != (self.efficiency is None):
-            given = "profile" if self.profile is not None else "efficiency"
-            raise FieldError(given, "profile (a node type) and efficiency (a share of its peak rate) go together")
+            field = "profile" if self.profile is not None else "efficiency"
+            raise FieldError(field, "profile (a node type) and efficiency (a share of its peak rate) go together")
         return self
 
 

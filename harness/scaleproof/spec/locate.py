@@ -31,8 +31,8 @@ class Document:
 
     def error(self, path: Key, message: str) -> SpecError:
         """`file:line: key: message`, on one line."""
-        place = f"{shown(self.file)}:{self.line(path)}: "
-        return SpecError(place + (f"{dotted(path)}: " if path else "") + " ".join(message.split()))
+        origin = f"{shown(self.file)}:{self.line(path)}: "
+        return SpecError(origin + (f"{dotted(path)}: " if path else "") + " ".join(message.split()))
 
 
 def shown(file: Path) -> str:

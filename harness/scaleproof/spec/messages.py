@@ -42,8 +42,8 @@ def phrase(error: Mapping[str, Any], fields: list[str], options: list[str]) -> s
     if kind == "literal_error":
         return f"unknown value {brief(value)}; {nearest(str(value), options)}"
     if kind in _BOUNDS:
-        key, words = _BOUNDS[kind]
-        return f"{brief(value)} is not allowed; it must be {words} {context[key]:g}"
+        key, comparison = _BOUNDS[kind]
+        return f"{brief(value)} is not allowed; it must be {comparison} {context[key]:g}"
     if kind == "finite_number":
         return f"{brief(value)} is no finite number"
     if kind in ("too_short", "string_too_short"):
@@ -60,8 +60,8 @@ def phrase(error: Mapping[str, Any], fields: list[str], options: list[str]) -> s
 
 def field_of(error: Mapping[str, Any]) -> str | None:
     """The field that an error over several fields points at."""
-    found = error.get("ctx", {}).get("error")
-    return found.field if isinstance(found, FieldError) else None
+    cause = error.get("ctx", {}).get("error")
+    return cause.field if isinstance(cause, FieldError) else None
 
 
 def brief(value: Any) -> str:
@@ -74,11 +74,11 @@ def brief(value: Any) -> str:
 
 def options_of(model: type[BaseModel], field: str) -> list[str]:
     """The values of a field that is a closed choice; empty for any other."""
-    known = model.model_fields.get(field)
-    return [str(option) for option in _literals(known.annotation)] if known else []
+    info = model.model_fields.get(field)
+    return [str(option) for option in _literals(info.annotation)] if info else []
 
 
 def _literals(annotation: Any) -> list[Any]:
     if typing.get_origin(annotation) is typing.Literal:
         return list(typing.get_args(annotation))
-    return [found for part in typing.get_args(annotation) for found in _literals(part)]
+    return [literal for part in typing.get_args(annotation) for literal in _literals(part)]

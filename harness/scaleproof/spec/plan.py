@@ -48,8 +48,8 @@ def plan(
         shuffler.shuffle(block)
         seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(block)
         launches += [
-            PlannedLaunch(case, index, seed, first + place, programs)
-            for place, case in enumerate(block)
+            PlannedLaunch(case, index, seed, first + position, programs)
+            for position, case in enumerate(block)
             if index < counts[id(case)]
         ]
     return launches

@@ -165,10 +165,10 @@ def get(kind: Kind, name: str) -> Plugin:
     own = _replaced.get((kind, name)) or _single(kind, name)
     if own is not None:
         return own
-    known = plugins(kind)
-    if name not in known:
-        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(known))}")
-    return known[name]
+    registered = plugins(kind)
+    if name not in registered:
+        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(registered))}")
+    return registered[name]
 
 
 def module_of(kind: Kind, name: str) -> str:

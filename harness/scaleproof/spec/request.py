@@ -54,19 +54,19 @@ class Request:
         return self.nodes * self.tasks_per_node
 
 
-def request(given: RequestForm, cases: Sequence[AnyCase], launches: int, deadline_s: float) -> Request:
+def request(form: RequestForm, cases: Sequence[AnyCase], launches: int, deadline_s: float) -> Request:
     """Where nothing is given: a node for each rank of the largest case that takes the network as it is, since other
     cases make their nodes themselves; nodes alone; and time for `launches` of each case and for one that hangs until
     its deadline."""
     most = max((case.ranks for case in cases if case.plugin("fabric").evidence == "measured"), default=1)
-    nodes = given.nodes or most
+    nodes = form.nodes or most
     seconds = sum(estimate(case, {}).seconds for case in cases) * launches * SLACK + deadline_s
     return Request(
         nodes=nodes,
-        tasks_per_node=given.tasks_per_node or ceil(most / nodes),
+        tasks_per_node=form.tasks_per_node or ceil(most / nodes),
         cpus_per_task=max(case.threads_per_rank for case in cases),
-        gpus=given.gpus or 0,
-        constraint=given.constraint,
-        exclusive=given.exclusive is not False,
-        time_limit_min=given.time_limit_min or min(START_MIN + ceil(seconds / 60), MOST_MIN),
+        gpus=form.gpus or 0,
+        constraint=form.constraint,
+        exclusive=form.exclusive is not False,
+        time_limit_min=form.time_limit_min or min(START_MIN + ceil(seconds / 60), MOST_MIN),
     )

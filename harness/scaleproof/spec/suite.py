@@ -115,7 +115,8 @@ def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
     if form.suite != folder:
         raise document.error(("suite",), f"{form.suite!r} is not the name of its folder, {folder!r}")
     experiments = {
-        name: resolve_experiment(document, form.suite, name, found) for name, found in form.experiments.items()
+        name: resolve_experiment(document, form.suite, name, experiment)
+        for name, experiment in form.experiments.items()
     }
     return Suite(form.suite, form.title, form.summary, document.file, experiments)
 
@@ -126,18 +127,18 @@ def suite_folders(suites: Path | None = None) -> list[Path]:
     if suites is not None:
         return [suites]
     named = [Path(folder) for folder in os.environ.get("SCALEPROOF_SUITES", "").split(os.pathsep) if folder]
-    here = Path("suites")
-    return [*named, here if here.is_dir() else PROJECT / "suites"]
+    local = Path("suites")
+    return [*named, local if local.is_dir() else PROJECT / "suites"]
 
 
 def list_suites(suites: Path | None = None) -> list[Path]:
     """The folders of all suites that a name finds, by name."""
-    found = {
+    suites_by_name = {
         file.parent.name: file.parent
         for folder in reversed(suite_folders(suites))
         for file in folder.glob(f"[!_.]*/{FILE}")
     }
-    return [found[name] for name in sorted(found)]
+    return [suites_by_name[name] for name in sorted(suites_by_name)]
 
 
 def find_suite(name_or_path: str, suites: Path | None = None) -> Path:
@@ -166,10 +167,10 @@ def _parse(document: Document) -> SuiteForm:
         return SuiteForm.model_validate(document.data)
     except ValidationError as failed:
         errors = [
-            (document.line(_path(error["loc"])), place, error)
-            for place, error in enumerate(failed.errors(include_url=False))
+            (document.line(_path(error["loc"])), index, error)
+            for index, error in enumerate(failed.errors(include_url=False))
         ]
-        error = min(errors, key=lambda found: found[:2])[2]
+        error = min(errors, key=lambda entry: entry[:2])[2]
     path = _path(error["loc"])
     if error["loc"][-1] == "[key]":
         raise document.error(

@@ -12,12 +12,12 @@ def parse_bytes(value: object) -> object:
     """A number of bytes from '64 KiB' and the like; what is no text is returned as it is. Raises ValueError."""
     if not isinstance(value, str):
         return value
-    found = _SIZE.fullmatch(value.strip())
-    if found is None:
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
         raise ValueError(
             f"{value!r} is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"
         )
-    return int(found[1]) * _BYTES[found[2]]
+    return int(match[1]) * _BYTES[match[2]]
 
 
 def format_bytes(nbytes: float) -> str:
@@ -32,10 +32,10 @@ def format_seconds(seconds: float) -> str:
     """'12 s', '3 min 20 s', '2 h 5 min'."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    minutes, rest = divmod(total, 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from scaleproof.collectives.group import Group
 from scaleproof.spec.case import NATIVE, TrainCase
-from scaleproof.spec.case_checks import given
+from scaleproof.spec.case_checks import written_key
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
@@ -247,7 +247,7 @@ def check(case: TrainCase) -> None:
         requirement = (
             "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
         )
-        raise FieldError(given(case, "collective"), f"strategy 'hybrid' needs {requirement}")
+        raise FieldError(written_key(case, "collective"), f"strategy 'hybrid' needs {requirement}")
     if case.plugin("collective").knows_nodes:
         message = "strategy 'hybrid' calls collectives of groups of ranks, which know no nodes; use 'ring'"
         raise FieldError("collective", message)

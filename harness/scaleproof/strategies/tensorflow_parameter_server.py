@@ -18,7 +18,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import NATIVE, TrainCase
-from scaleproof.spec.case_checks import given
+from scaleproof.spec.case_checks import written_key
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.tags import server_tags
@@ -230,7 +230,7 @@ def check(case: TrainCase) -> None:
     """Raises FieldError for a transport without TensorFlow's servers, or for one of our collective algorithms."""
     if case.transport != TRANSPORT:
         message = f"strategy {case.strategy!r} runs on the servers of transport {TRANSPORT!r}"
-        raise FieldError(given(case, "transport"), message)
+        raise FieldError(written_key(case, "transport"), message)
     if case.collective != NATIVE:
         message = f"strategy {case.strategy!r} has TensorFlow exchange by itself; leave it out, or {NATIVE!r}"
         raise FieldError("collective", message)

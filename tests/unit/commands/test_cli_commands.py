@@ -16,7 +16,7 @@ from scaleproof.commands.show import printable
 from scaleproof.doctor import leftovers, survey
 from scaleproof.spec import registry
 from scaleproof.spec.case import form_keys
-from scaleproof.spec.experiment import case_forms
+from scaleproof.spec.case_layers import case_forms
 from scaleproof.spec.suite import load_suite, suite_folders
 
 SUITE = """\

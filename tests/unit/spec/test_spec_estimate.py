@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.spec.case import parse_case
+from scaleproof.spec.case import AnyCase, parse_case
 from scaleproof.spec.estimate import estimate
-from scaleproof.spec.experiment import AnyCase
 from scaleproof.workloads.case_network import network_of
 
 TRAIN: dict[str, Any] = {

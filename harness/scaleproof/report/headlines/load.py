@@ -14,7 +14,7 @@ from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
 from scaleproof.claims.metrics import Metric, suite_metrics
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
-from scaleproof.spec.experiment import every_key
+from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase
 from scaleproof.spec.registry import nearest
