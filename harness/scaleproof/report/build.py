@@ -1,4 +1,5 @@
-"""All pages and machine copies of one size; reads records, tables and verdicts, starts nothing, writes no date."""
+"""Builds all pages of one size, and their data as CSV and JSON. It only reads records, tables and verdicts; pages have
+no date, so that equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,28 +15,30 @@ from scaleproof.spec.suite import Suite
 
 
 def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> Path:
-    """Write `reports/` and return its index.html. Suites without this size are left out; pages of earlier builds are
-    replaced."""
+    """Write the pages into `reports` and return index.html. Suites without this size are left out; pages of earlier
+    builds are replaced."""
     data = load(results, size, suites)
     reports.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(reports / "runs", ignore_errors=True)
-    pages = Pages(reports, size, [one_suite.name for one_suite in data])
+    pages = Pages(reports, size, [suite_data.name for suite_data in data])
     profiles = machine.profiles(results, data)
     machine.write(pages, profiles)
     costs.write(pages, results, profiles)
-    for one_suite in data:
-        suite.write(pages, one_suite, profiles)
-        for launch in one_suite.launches.values():
-            run.write(pages, one_suite, launch)
+    for suite_data in data:
+        suite.write(pages, suite_data, profiles)
+        for launch in suite_data.launches.values():
+            run.write(pages, suite_data, launch)
     glossary.write(pages)
-    write_claims(reports / "claims.json", [claim for one_suite in data for claim in one_suite.claims])
+    write_claims(reports / "claims.json", [claim for suite_data in data for claim in suite_data.claims])
     labels = {
         run.launch: label.standing
-        for one_suite in data
-        for run in one_suite.runs
-        if run.record and (label := one_suite.label([run]))
+        for suite_data in data
+        for run in suite_data.runs
+        if run.record and (label := suite_data.label([run]))
     }
     csvs.write_runs(
-        reports / "runs.csv", [table for one_suite in data for table in tables(results, size, one_suite.suite)], labels
+        reports / "runs.csv",
+        [table for suite_data in data for table in tables(results, size, suite_data.suite)],
+        labels,
     )
     return index.write(pages, size, data, machine.summary(profiles))

@@ -1,4 +1,4 @@
-"""One comparison as a page that needs no other file: numbers, forest plots, differences of configuration and
+"""A comparison as a page that needs no other file: numbers, forest plots, differences of configuration and
 environment, warnings."""
 
 from __future__ import annotations
@@ -27,33 +27,35 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One pair of cases and its picture."""
+    """A pair of cases and its picture. `open`: its details are shown at first."""
 
     pair: PairOut
     picture: Markup
     open: bool
 
 
-def write(path: Path, found: Comparison) -> Path:
-    """Write the page; its folder is made. Equal comparisons give equal bytes."""
-    busy = {"worse", "better", "changed", "different machines"}
+def write(path: Path, comparison: Comparison) -> Path:
+    """Write the page and create its folder. Equal comparisons give equal bytes."""
+    changes = {"worse", "better", "changed", "different machines"}
     parts = [
         Part(
             pair,
             picture(pair),
-            len(found.pairs) <= 3 or pair.all_failed or any(row.change in busy for row in pair.rows),
+            len(comparison.pairs) <= 3 or pair.all_failed or any(row.change in changes for row in pair.rows),
         )
-        for pair in found.pairs
+        for pair in comparison.pairs
     ]
-    used = sorted({row.metric for row in found.rows})
-    entries = [Entry(name, render(page.read_text())) for name in used if (page := DOCS / f"{name}.md").exists()]
-    download = "data:application/json;base64," + base64.b64encode(found.model_dump_json(indent=1).encode()).decode()
+    names = sorted({row.metric for row in comparison.rows})
+    entries = [Entry(name, render(page.read_text())) for name in names if (page := DOCS / f"{name}.md").exists()]
+    download = (
+        "data:application/json;base64," + base64.b64encode(comparison.model_dump_json(indent=1).encode()).decode()
+    )
     pages = Pages(path.parent, "", [])
-    counts = [(change, count, MEANING[change]) for change, count in found.counts.items() if count]
+    counts = [(change, count, MEANING[change]) for change, count in comparison.counts.items() if count]
     return pages.write(
         path.name,
         "compare.html.j2",
-        found=found,
+        comparison=comparison,
         parts=parts,
         entries=entries,
         download=download,
@@ -69,5 +71,5 @@ def picture(pair: PairOut) -> Markup:
 
 def _line(row: Row) -> Line:
     name = row.metric + (f", {nbytes(row.nbytes)}" if row.nbytes is not None else "")
-    words = f"{name}: {significant(row.a)} in A, {significant(row.b)} in B ({row.unit}); {row.change}: {row.why}"
-    return Line(name, row.factor, row.low, row.high, row.floor, row.change, words)
+    tooltip = f"{name}: {significant(row.a)} in A, {significant(row.b)} in B ({row.unit}); {row.change}: {row.why}"
+    return Line(name, row.factor, row.low, row.high, row.floor, row.change, tooltip)

@@ -9,8 +9,8 @@ from scaleproof.compare.comparison_schema import Comparison, PairOut, Row, SideO
 from scaleproof.report.numbers import nbytes, percent, significant
 from scaleproof.stats.intervals import CONFIDENCE
 
-SHOWN = 40
-"""At most so many rows: the page and the JSON have all of them."""
+MOST_ROWS = 40
+"""Rows in the summary; the page and the JSON have all of them."""
 _QUIET = ("no difference", "inconclusive")
 _COLUMNS = (
     "case",
@@ -25,30 +25,32 @@ _COLUMNS = (
 )
 
 
-def summary(found: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """The outcome, both sides, the rows that changed, cases without a good launch, and warnings."""
-    counted = ", ".join(f"{count} {change}" for change, count in found.counts.items() if count) or "nothing compared"
+    counts = (
+        ", ".join(f"{count} {change}" for change, count in comparison.counts.items() if count) or "nothing compared"
+    )
     lines = [
-        f"### Scaleproof: {found.outcome}",
+        f"### Scaleproof: {comparison.outcome}",
         "",
-        f"{_text(found.outcome_why)}." if found.outcome_why else "",
-        _side("A (base)", found.a),
-        _side("B", found.b),
+        f"{_text(comparison.outcome_why)}." if comparison.outcome_why else "",
+        _side("A (base)", comparison.a),
+        _side("B", comparison.b),
         "",
-        f"{len(found.rows)} rows: {counted}.",
+        f"{len(comparison.rows)} rows: {counts}.",
     ]
-    changed = [(pair, row) for pair in found.pairs for row in pair.rows if row.change not in _QUIET]
+    changed = [(pair, row) for pair in comparison.pairs for row in pair.rows if row.change not in _QUIET]
     if changed:
-        changed.sort(key=lambda both: not both[1].regression)
+        changed.sort(key=lambda pair_and_row: not pair_and_row[1].regression)
         cells = [_COLUMNS, ["---"] * len(_COLUMNS)]
-        cells += [_row(pair, row) for pair, row in changed[:SHOWN]]
+        cells += [_row(pair, row) for pair, row in changed[:MOST_ROWS]]
         lines += ["", *(f"| {' | '.join(row)} |" for row in cells)]
-        lines += [f"\n{len(changed) - SHOWN} more rows changed."] if len(changed) > SHOWN else []
-    failed = [_text(pair.title) for pair in found.pairs if pair.all_failed]
+        lines += [f"\n{len(changed) - MOST_ROWS} more rows changed."] if len(changed) > MOST_ROWS else []
+    failed = [_text(pair.title) for pair in comparison.pairs if pair.all_failed]
     lines += ["", *(f"- no launch of B ended well: {title}" for title in failed)] if failed else []
-    if found.warnings:
-        lines += ["", f"<details><summary>{len(found.warnings)} warnings</summary>", ""]
-        lines += [f"- `{warning.code}` {_text(warning.message)}" for warning in found.warnings]
+    if comparison.warnings:
+        lines += ["", f"<details><summary>{len(comparison.warnings)} warnings</summary>", ""]
+        lines += [f"- `{warning.code}` {_text(warning.message)}" for warning in comparison.warnings]
         lines += ["", "</details>"]
     return "\n".join(lines) + "\n\n"
 
@@ -83,6 +85,6 @@ def _change(ratio: float | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Nothing that was written elsewhere is read as Markdown or HTML."""
+    """The text escaped, so that none of it is read as Markdown or HTML."""
     escaped = html.escape(" ".join(text.split()), quote=False)
     return "".join(f"\\{character}" if character in "\\`*_[]|" else character for character in escaped)

@@ -1,5 +1,5 @@
-"""costs.html: alpha, beta and gamma of every transport, the lines fitted to its messages and all-reduces, and how far
-they are off."""
+"""costs.html: alpha, beta and gamma of every transport, the lines fitted to its messages and all-reduces, and their
+errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Machine:
 
 
 def write(pages: Pages, results: Path, machines: Iterable[str]) -> None:
-    """costs.html. SpecError for a file of another form."""
+    """Write costs.html; SpecError for a cost file of another form."""
     pages.write(
         "costs.html", "costs.html.j2", machines=[_machine(name, read_costs(results, name)) for name in machines]
     )
@@ -73,8 +73,8 @@ def _machine(name: str, costs: Costs | None) -> Machine:
     )
 
 
-def place_words(cost: TransportCost) -> str:
-    """The arm and where it ran, in words."""
+def series_title(cost: TransportCost) -> str:
+    """The arm, its fabric and its links."""
     parts = [cost.arm, f"fabric {cost.fabric}"]
     parts += [f"{cost.nodes} nodes"] if cost.nodes > 1 else []
     parts += [f"{cost.link_mbit:g} Mbit/s"] if cost.link_mbit else []
@@ -89,42 +89,42 @@ def place_words(cost: TransportCost) -> str:
 
 def _rows(cost: TransportCost) -> list[Row]:
     rows = _line_rows(cost, "one message", cost.transfer) if cost.transfer else []
-    for one in cost.all_reduces:
-        rows += _line_rows(cost, f"all-reduce, {one.ranks} ranks", one.call)
-        rows += _rounds_row(cost, one)
+    for all_reduce in cost.all_reduces:
+        rows += _line_rows(cost, f"all-reduce, {all_reduce.ranks} ranks", all_reduce.call)
+        rows += _rounds_row(cost, all_reduce)
     return rows
 
 
-def _line_rows(cost: TransportCost, what: str, line: LineCost) -> list[Row]:
+def _line_rows(cost: TransportCost, call: str, line: LineCost) -> list[Row]:
     rows = []
     for segment in line.segments:
         alpha, beta = segment.alpha_s, segment.beta_s_per_byte
         rate = Cell(significant(1 / beta.value / 1e9), _inverse(beta)) if beta.value else Cell("–")
         cells = [
-            Cell(_whole(what)),
+            Cell(_unbreakable(call)),
             Cell(_upto(line, segment.upto_nbytes)),
             _parameter(alpha, MICRO),
             _parameter(beta, NANO),
             rate,
             Cell("–"),
         ]
-        rows.append(Row(place_words(cost), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
+        rows.append(Row(series_title(cost), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
     return rows
 
 
-def _rounds_row(cost: TransportCost, one: AllReduceCost) -> list[Row]:
-    if one.rounds is None:
+def _rounds_row(cost: TransportCost, all_reduce: AllReduceCost) -> list[Row]:
+    if all_reduce.rounds is None:
         return []
-    name = f"the same as {one.rounds.algorithm}{', assumed' if one.rounds.assumed else ''}"
+    name = f"the same as {all_reduce.rounds.algorithm}{', assumed' if all_reduce.rounds.assumed else ''}"
     cells = [
-        Cell(_whole(name)),
+        Cell(_unbreakable(name)),
         Cell("any"),
         Cell("of a message"),
         Cell("of a message"),
         Cell("–"),
-        _parameter(one.rounds.gamma_s_per_byte, NANO),
+        _parameter(all_reduce.rounds.gamma_s_per_byte, NANO),
     ]
-    return [Row(place_words(cost), [*cells, *_fit_cells(one.rounds.fit), Cell(str(one.call.launches))])]
+    return [Row(series_title(cost), [*cells, *_fit_cells(all_reduce.rounds.fit), Cell(str(all_reduce.call.launches))])]
 
 
 def _fit_cells(fit: Fit) -> list[Cell]:
@@ -135,8 +135,8 @@ def _fit_cells(fit: Fit) -> list[Cell]:
     ]
 
 
-def _whole(text: str) -> str:
-    """A text that does not break."""
+def _unbreakable(text: str) -> str:
+    """The text with spaces and hyphens at which lines do not break."""
     return text.replace(" ", "\u00a0").replace("-", "\u2011")
 
 
@@ -160,23 +160,23 @@ def _inverse(beta: Parameter) -> str:
 
 
 def _panels(cost: TransportCost, look: Look) -> list[Panel]:
-    group, hollow = place_words(cost), cost.evidence != "measured"
+    group, hollow = series_title(cost), cost.evidence != "measured"
     panels = []
     if cost.transfer:
         title = "one message, one way"
         panels.append(
             Panel(title, fits(f"{title} over {group}", _points(cost.transfer.points, None), look, hollow), group)
         )
-    for one in cost.all_reduces:
-        title = f"all-reduce, {one.ranks} ranks"
-        points = _points(one.call.points, one.rounds.points if one.rounds else None)
+    for all_reduce in cost.all_reduces:
+        title = f"all-reduce, {all_reduce.ranks} ranks"
+        points = _points(all_reduce.call.points, all_reduce.rounds.points if all_reduce.rounds else None)
         panels.append(Panel(title, fits(f"{title} over {group}", points, look, hollow), group))
     return panels
 
 
 def _points(line: tuple[Point, ...], rounds: tuple[Point, ...] | None) -> list[FitPoint]:
-    others = [(one.model_s,) for one in rounds] if rounds else [()] * len(line)
+    rounds_values = [(point.model_s,) for point in rounds] if rounds else [()] * len(line)
     return [
-        FitPoint(one.nbytes, one.measured_s, one.low_s, one.high_s, (one.model_s, *other))
-        for one, other in zip(line, others, strict=True)
+        FitPoint(point.nbytes, point.measured_s, point.low_s, point.high_s, (point.model_s, *rounds_value))
+        for point, rounds_value in zip(line, rounds_values, strict=True)
     ]

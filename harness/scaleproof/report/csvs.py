@@ -1,4 +1,4 @@
-"""Machine copies: the numbers of a figure, the run table, and links that carry a file inside the page."""
+"""CSV of a figure's numbers and of the run table, and links that contain a file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FIRST = (
     "evidence",
     "status",
 )
-"""Columns that every table of runs starts with."""
+"""The first columns of every table of runs."""
 
 
 def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV with a header line; nothing for None."""
+    """A CSV with a header line; None becomes an empty cell."""
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(columns)
@@ -38,13 +38,13 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def data_uri(content: str) -> str:
-    """A link that works without a server, without a second file and without JavaScript."""
+    """The CSV as a link that needs no server, no other file and no JavaScript."""
     return "data:text/csv;charset=utf-8," + quote(content)
 
 
 def write_runs(path: Path, tables: Sequence[pa.Table], labels: Mapping[str, str]) -> None:
-    """runs.csv: one row per planned launch, FIRST, what suite validation says of its evidence (`labels`, by launch),
-    and then what the run tables hold."""
+    """Write runs.csv, a row per planned launch: the columns FIRST, the label of its evidence from suite validation
+    (`labels`, by launch id), and the other columns of the run tables."""
     table = pa.concat_tables(tables, promote_options="default") if tables else pa.table({name: [] for name in FIRST})
     standing = pa.array([labels.get(launch) for launch in table["launch"].to_pylist()], pa.string())
     table = table.add_column(table.column_names.index("evidence") + 1, "validation", standing)

@@ -1,5 +1,4 @@
-"""The data of the pages: judged claims, planned launches as collected, and the records and samples of those that
-ran."""
+"""The data of the pages: judged claims, the collected table of planned launches, and their records and samples."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from scaleproof.record.table import MISSING
 from scaleproof.spec.suite import Suite
 
 STATUSES = ("ok", "failed", "not_runnable", MISSING)
-"""Of a planned launch; the last one left no record: it was never tried, or interrupted."""
+"""Statuses of a planned launch. MISSING: it has no record, since it was never started or was interrupted."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One planned launch: its row of the run table and, when it left one, its record."""
+    """One planned launch: its row of the run table, and its record if there is one."""
 
     row: dict[str, Any]
     record: Record | None = None
@@ -40,7 +39,7 @@ class Run:
 
     @property
     def launch(self) -> str:
-        """Its id; empty when it never ran."""
+        """Its id; empty without a record."""
         return self.record.launch if self.record else ""
 
     @property
@@ -50,22 +49,22 @@ class Run:
 
     @property
     def folder(self) -> Path | None:
-        """Where its record and logs lie."""
+        """The folder of its record and logs; None without a record."""
         return self.store.folder(self.record) if self.store and self.record else None
 
     @property
     def hollow(self) -> bool:
-        """Drawn hollow: not measured, or more ranks than cores."""
+        """Whether it is drawn hollow: not measured, or with more ranks than cores."""
         return self.record is not None and (self.record.evidence != "measured" or self.record.oversubscribed)
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """All samples, empty columns when there is no record."""
+        """All samples of the record."""
         assert self.store is not None and self.record is not None, "a launch without a record has no samples"
         return self.store.frame(self.record)
 
     def metric(self, name: str) -> float | None:
-        """A per-launch metric of the table."""
+        """A metric of the launch from the run table; None if it has no value."""
         value = self.row.get(name)
         return None if value is None or math.isnan(value) else float(value)
 
@@ -78,26 +77,26 @@ class SuiteData:
     claims: list[ClaimResult]
     runs: list[Run]
     findings: Findings = Findings()
-    """What suite validation says of evidence that is not measured."""
+    """Findings of suite validation about evidence that is not measured."""
 
     @property
     def name(self) -> str:
-        """The suite's name, which is its page's."""
+        """Name of the suite and of its page."""
         return self.suite.name
 
     @property
     def launches(self) -> dict[str, Run]:
-        """Launches that left a record, by id."""
+        """Launches with a record, by id."""
         return {run.launch: run for run in self.runs if run.record}
 
-    def done(self, program: str) -> list[Run]:
-        """Launches of a program that ended well; traced and excluded ones have no times to show."""
+    def completed(self, program: str) -> list[Run]:
+        """Launches of a program that ended well, without traced and excluded ones, whose times do not count."""
         good = [run.record for run in self.runs if run.status == "ok" and run.record is not None]
         chosen = {record.launch for record in good if record.case.program == program and times_count(record)}
         return [run for run in self.runs if run.launch in chosen]
 
     def evidence_of(self, claim: ClaimResult) -> str | None:
-        """A claim's level of evidence for a reader, with what its launches add to it (core/record_schema.py:
+        """A claim's level of evidence as shown, with the details of its launches (core/record_schema.py:
         `evidence_details`)."""
         launches = self.launches
         records = [launches[launch].record for launch in claim.runs if launch in launches]
@@ -109,28 +108,28 @@ class SuiteData:
         return claim.evidence_words(" / ".join(sorted(details))) or None
 
     def label(self, runs: Iterable[Run]) -> Label | None:
-        """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where
-        all are measured."""
+        """The label of evidence from these launches; None in suite validation itself, which decides it, and if all are
+        measured."""
         return (
             None
             if self.name == VALIDATION
             else self.findings.label(run.record for run in runs if run.record is not None)
         )
 
-    def words(self, run: Run) -> str:
-        """A launch's evidence for a reader."""
+    def evidence_text(self, run: Run) -> str:
+        """A launch's level of evidence as shown, with its label."""
         assert run.record is not None
         label = self.label([run])
         return run.record.evidence_words + (f" ({label.words})" if label else "")
 
     def counts(self) -> dict[str, int]:
-        """Planned launches by status; they add up to `planned`."""
+        """Number of launches by status, and in total as `planned`."""
         by_status = Counter(run.status for run in self.runs)
         return {"planned": len(self.runs), **{status: by_status[status] for status in STATUSES}}
 
 
 def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
-    """All suites that have this size, in the order given."""
+    """The data of all suites that have this size, in their order."""
     index, findings = Index(results), Findings.read(results)
     store = Store(results, index=index)
     cases = {launch: case_id for case_id, launch in index.stamps}
@@ -142,7 +141,7 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
 
 
 def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
-    """The run tables of a suite's experiments, in the order of suite.yaml; those not collected yet are left out."""
+    """The run tables of a suite's experiments, in the order of suite.yaml, as far as they exist."""
     paths = [
         results / "tables" / f"{suite.name}.{name}.{size}.parquet"
         for name, experiment in suite.experiments.items()
@@ -157,10 +156,10 @@ def _suite(
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
     path = results / "claims" / f"{suite.name}.{size}.json"
     claims = read_claims(path) if path.exists() else []
-    wanted = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
+    launches = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
     records = {
         launch: record
-        for launch in wanted & cases.keys()
+        for launch in launches & cases.keys()
         if (record := store.record(cases[launch], launch)) is not None
     }
     runs = [Run(row, records.get(row["launch"]), store) for row in rows]
@@ -168,7 +167,7 @@ def _suite(
 
 
 def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
-    """The claim with its label as suite validation decides now: that suite may have been judged after this claim."""
+    """The claim with the current label from suite validation, which may have been judged after this claim."""
     if claim.label is None:
         return claim
     return claim.model_copy(
@@ -177,6 +176,6 @@ def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings
 
 
 def anchor(text: str) -> str:
-    """An id for HTML: as it is when harmless, else a digest behind its harmless characters."""
+    """An id for HTML: the text itself if all characters are safe, else its safe characters and a digest."""
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in text)
     return safe if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

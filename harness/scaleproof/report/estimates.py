@@ -1,4 +1,4 @@
-"""A value with its interval, from launches, from predictions, and over a range of conditions."""
+"""Values with intervals: of launches, of predictions, and over a range of conditions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Estimate(NamedTuple):
 
 
 def of_launches(values: Iterable[float]) -> Estimate:
-    """The median over launches."""
-    median_of = summary(values)
-    return Estimate(median_of.median, median_of.low, median_of.high)
+    """The median over launches with its interval."""
+    stats = summary(values)
+    return Estimate(stats.median, stats.low, stats.high)
 
 
 def of_predictions(values: Mapping[int, float]) -> Estimate:
@@ -41,8 +41,8 @@ def ratio_of_launches(above: Sequence[float], below: Sequence[float]) -> Estimat
 
 
 def around(estimates: Sequence[Estimate]) -> Estimate:
-    """One estimate as it is; of several the middle, with an interval around all of theirs, or none where one of them
-    has none."""
+    """A single estimate unchanged; of several the median of their values, with an interval around all their intervals,
+    or without one if any of them has none."""
     if len(estimates) == 1:
         return estimates[0]
     middle = median([estimate.value for estimate in estimates])

@@ -1,4 +1,4 @@
-"""The pages of docs/metrics/ as one page of the report, so that it can be read where there is no repository."""
+"""The pages of docs/metrics/ as one page of the report, for readers without the repository."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DOCS = PROJECT / "docs" / "metrics"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One metric."""
+    """The page of one metric."""
 
     name: str
     html: Markup
 
 
 def write(pages: Pages, docs: Path = DOCS) -> None:
-    """metrics.html."""
+    """Write metrics.html."""
     pages.write(
         "metrics.html",
         "metrics.html.j2",
@@ -37,5 +37,5 @@ def render(text: str) -> Markup:
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     html = re.sub(r'href="(?:\./)?([A-Za-z0-9_]+)\.md(?:#[^"]*)?"', r'href="#\1"', html)
     html = re.sub(r"<(/?)h([1-4])>", lambda match: f"<{match[1]}h{int(match[2]) + 1}>", html)
-    # A link out of docs/metrics/ leads nowhere from here.
+    # Links to files outside docs/metrics/ are removed: the report does not have these files.
     return Markup(re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", html, flags=re.DOTALL))

@@ -1,4 +1,4 @@
-"""Which launches share a panel, and what a panel and a series are called."""
+"""Groups of launches that share a panel or a series, and the titles of panels and series."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Summary:
 
 
 def summary(values: Iterable[float]) -> Summary:
-    """Of at least one value, one per launch."""
+    """The summary of at least one value, one per launch."""
     numbers = list(values)
     interval = median_interval(numbers)
     low, high = (interval.low, interval.high) if interval else (None, None)
@@ -40,7 +40,7 @@ def summary(values: Iterable[float]) -> Summary:
 
 
 def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
-    """Runs by key, in the order in which keys appear."""
+    """Runs by key, in the order of the keys' first appearance."""
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)
@@ -50,14 +50,14 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
 def training(run: Run) -> TrainCase:
     """The case of a launch of `train`."""
     case = run.record.case if run.record else None
-    assert isinstance(case, TrainCase), "only launches of `train` come here"
+    assert isinstance(case, TrainCase), "not a launch of `train`"
     return case
 
 
 def network(run: Run) -> str:
-    """What is trained, with its declared reduction: the title of a panel."""
+    """The title of a panel: the network, how far it is reduced, and the minibatch."""
     case = training(run)
-    plugin = registry.plugins("workload").get(case.workload)  # None: its package is not installed here
+    plugin = registry.plugins("workload").get(case.workload)  # None if its package is not installed here
     parts = [plugin.title if isinstance(plugin, WorkloadPlugin) and plugin.title else case.workload]
     side, width = case.value("workload.image_side"), case.value("workload.width", 1)
     parts += [f"{side} px"] if side else []
@@ -72,16 +72,21 @@ def by_network(runs: Iterable[Run]) -> Groups:
 
 
 def heading(key: tuple[str, str], groups: Groups) -> str:
-    """A panel's title; names the experiment too when two of them have the same network."""
+    """A panel's title: the network, and the experiment if another one has the same network."""
     same = [other for other in groups if other[1] == key[1]]
     return key[1] if len(same) == 1 else f"{key[1]} ({key[0]})"
 
 
 def arm(run: Run) -> str:
-    """The series of a launch."""
+    """The arm of a launch, which is its series."""
     return str(run.row["arm"]) if "arm" in run.row else run.record.case.arm if run.record else ""
 
 
 def by_arm(runs: list[Run]) -> dict[str, list[Run]]:
-    """Series in the order of their names, so that panels and legends agree."""
+    """Launches by arm, sorted by name, so that panels and legends have the same order."""
     return dict(sorted(grouped(runs, arm).items()))
+
+
+def by_arm_and_ranks(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:
+    """Launches by arm and number of ranks, sorted."""
+    return dict(sorted(grouped(runs, lambda run: (arm(run), training(run).ranks)).items()))

@@ -1,4 +1,4 @@
-"""The first screen: which machine, how many of each verdict, every claim with its rule."""
+"""index.html: the machines, the number of claims by verdict, and every claim with its rule."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from scaleproof.report.pages import Pages
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Claims that are counted together."""
+    """Claims that are counted together and have one table."""
 
     id: str
     title: str
-    words: str
+    description: str
     claims: list[ClaimResult]
 
     @property
     def counts(self) -> list[verdicts.Count]:
-        """Of each verdict."""
+        """Number of claims by verdict."""
         return verdicts.counts(self.claims)
 
 
@@ -54,13 +54,14 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
 
 
 def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[tuple[str, str]] = ()) -> Path:
-    """index.html."""
+    """Write index.html."""
     claims = [claim for suite in data for claim in suite.claims]
     groups = [
-        Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS
+        Group(id, title, description, [claim for claim in claims if belongs(claim)])
+        for id, title, description, belongs in _GROUPS
     ]
     launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
-    order = {word: place for place, word in enumerate(verdicts.ORDER)}
+    order = {verdict: index for index, verdict in enumerate(verdicts.ORDER)}
     values = {
         "groups": groups,
         "launches": launches,
@@ -79,14 +80,14 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
         (claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims
     }
     values |= {
-        "marks_of": {key: tags.words(of_claim) for key, of_claim in marks.items()},
+        "marks_of": {key: tags.attribute(of_claim) for key, of_claim in marks.items()},
         "axes": tags.choices(marks.values()),
     }
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 
 def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
-    """What a reader must know of where the numbers come from; several machines are all named."""
+    """Facts about the origin of the numbers, for the head of the page; all machines are named."""
     records = [run.record for suite in data for run in suite.runs if run.record]
     machines = _machines(records)
     facts = [
@@ -98,7 +99,7 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
         days = sorted({record.started_at[:10] for record in records})
         facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
     levels = Counter(evidence_words(record.evidence, record.case.fabric, record.case.transport) for record in records)
-    evidence = ", ".join(f"{words} {count}" for words, count in sorted(levels.items()))
+    evidence = ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
     facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
     crowded = sum(record.oversubscribed for record in records)
     return facts + (
@@ -107,7 +108,7 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
 
 
 def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
-    """By machine its facts, each with all values that its records have."""
+    """Facts by machine; each fact has all values from its records."""
     machines: dict[str, dict[str, list[str]]] = {}
     for name, facts in dict.fromkeys(_describe(record) for record in records):
         for fact, value in facts:
@@ -118,7 +119,7 @@ def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
 
 
 def _versions(records: Sequence[Record]) -> str:
-    """The versions of the code; of more than two the last one that ran, since each launch's page names its own."""
+    """One or two versions of the code; if there are more, the last one that ran and the number of the others."""
     last = {
         _version(record.code): record.started_at for record in sorted(records, key=lambda record: record.started_at)
     }

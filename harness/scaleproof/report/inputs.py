@@ -10,15 +10,15 @@ from scaleproof.core.record_schema import InputCheck, Record
 from scaleproof.report.numbers import exact, significant
 
 WORST = ("fail", "warn", "pass", "not applicable")
-"""From the worst outcome to the one that says nothing."""
+"""Outcomes from the worst to the one without any meaning for the input."""
 LOUD = WORST[:2]
 MOST = 1
-"""Different bounds or words that a row shows; more are counted."""
+"""Different bounds or values that a row shows; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """One check of one data set over all launches that made it; `outcome` is the worst of them."""
+    """One check of a data set over all launches; `outcome` is the worst one."""
 
     check: str
     name: str
@@ -32,7 +32,7 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class InputTable:
-    """All checks of a data set, their outcomes in words, and those that warned or failed, as
+    """All checks of a data set, the counts of their outcomes, and those that warned or failed, as
     `D3 isolated nodes 0.490`."""
 
     dataset: str
@@ -53,7 +53,7 @@ def summary(records: Iterable[Record]) -> list[InputTable]:
 
 
 def lines(record: Record) -> list[str]:
-    """For `scaleproof show`: how the checks ended, then each that warned or failed."""
+    """Lines for `scaleproof show`: counts of the outcomes, then each check that warned or failed."""
     if not record.inputs:
         return []
     datasets = sorted({check.dataset for check in record.inputs})
@@ -92,13 +92,13 @@ def _values(checks: Sequence[InputCheck]) -> str:
     numbers = [check.value for check in checks if isinstance(check.value, float)]
     if not numbers:
         return _several([_text(check.value) for check in checks])
-    shown = exact if all(number.is_integer() for number in numbers) else significant
-    low, high = shown(min(numbers)), shown(max(numbers))
+    formatted = exact if all(number.is_integer() for number in numbers) else significant
+    low, high = formatted(min(numbers)), formatted(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 
-def _several(words: Sequence[str]) -> str:
-    different = list(dict.fromkeys(words))
+def _several(texts: Sequence[str]) -> str:
+    different = list(dict.fromkeys(texts))
     more = f"; and {len(different) - MOST} more" if len(different) > MOST else ""
     return "; ".join(different[:MOST]) + more
 

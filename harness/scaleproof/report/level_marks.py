@@ -24,13 +24,13 @@ _PUBLISHED = {
 
 
 def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> list[tuple[Markup, str]]:
-    """One entry per level that occurs, then the paper's points: judged ones filled (True), others hollow (False)."""
+    """An entry per level that occurs, and per kind of published point: judged (True, filled) or not (False, hollow)."""
     entries = [
         (_svg(fill, "var(--muted)", shape), level) for level, (fill, shape) in _LEVELS.items() if level in levels
     ]
     stars = [
-        (_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), words)
-        for judged, (fill, words) in _PUBLISHED.items()
+        (_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), meaning)
+        for judged, (fill, meaning) in _PUBLISHED.items()
         if judged in published
     ]
     return [*entries, *stars]

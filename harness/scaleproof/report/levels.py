@@ -1,5 +1,5 @@
-"""The section of a suite's page on scaling at three levels of evidence, with the paper's points, and on how much the
-levels differ where two of them have the same case."""
+"""The section of a suite's page on scaling at three levels of evidence: curves with the paper's points, and the
+difference of two levels that have the same case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published, 
 from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import arm, grouped, network, training
 from scaleproof.report.level_marks import level_marks
-from scaleproof.report.levels_compared import LEVELS, between, errors_table, level, pairs_table
+from scaleproof.report.levels_compared import LEVELS, Pair, between, errors_table, level, pairs_table
 from scaleproof.report.numbers import bracket, significant
 from scaleproof.report.scaling_values import ScalingValue, by_arm_and_level, scaling_values
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
@@ -35,16 +35,13 @@ CSV_COLUMNS = (
     "throughput_samples_per_s",
     "exposed_communication_s",
 )
-USED = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
+METRICS = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
 HOW = (
     "Speed-up is throughput over that of one rank at the same level of evidence; beside it, divided by ranks, the "
     "efficiency. Filled marks are measured on real hardware at full speed, large hollow ones emulated (replayed "
-    "compute, "
-    "links of set rates), small ones with dashes simulated; bars and bands are intervals: over launches where there "
-    "are "
-    "at least 6, of predictions over draws from their inputs, and over every share of peak that the hardware of a "
-    "paper "
-    "may reach. Stars are the paper's published points, hollow where they are recalled."
+    "compute, links of set rates), small ones with dashes simulated; bars and bands are intervals: over launches where "
+    "there are at least 6, of predictions over draws from their inputs, and over every share of peak that the hardware "
+    "of a paper may reach. Stars are the paper's published points, hollow where they are recalled."
 )
 CAPTION = (
     "Scaling at each level of evidence: throughput, speed-up over one rank at the same level, and efficiency, with "
@@ -63,11 +60,11 @@ TABLE_COLUMNS = [
 
 
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
-    """One, when launches of `train` at several numbers of ranks, or of one case, have more than one level of
-    evidence."""
+    """One section if launches of `train` at several numbers of ranks, or of one case, have more than one level of
+    evidence; else none."""
     timed = [
         run
-        for run in data.done("train")
+        for run in data.completed("train")
         if training(run).value("workload.data", RANDOM) == RANDOM and run.metric("throughput") is not None
     ]
     networks = grouped(timed, network)
@@ -77,41 +74,43 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     }
     if len({level(run) for runs in compared.values() for run in runs}) < 2:
         return []
+    return [_section(data, compared, [pair for name in compared for pair in pairs[name]], looks)]
+
+
+def _section(data: SuiteData, networks: dict[str, list[Run]], pairs: list[Pair], looks: dict[str, Look]) -> Section:
+    """`networks`: launches by the network that they train; `pairs`: cases that two levels have."""
     claims = load_claims(data.suite)
     panels: list[Panel] = []
-    rows: list[Row] = []
-    csv: list[tuple[Any, ...]] = []
-    shown: list[Run] = []
+    table_rows: list[Row] = []
+    csv_rows: list[tuple[Any, ...]] = []
+    shown_runs: list[Run] = []
     stars: set[bool] = set()
-    for name, runs in compared.items():
+    for name, runs in networks.items():
         values = [value for group in _by_series(runs) for value in scaling_values(group, runs)]
         points = published(data, claims, runs)
         if len({value.level for value in values}) < 2 and not points:
             continue
-        shown += runs
+        shown_runs += runs
         stars |= {not point.recalled for point in points}
         panels += _panels(name, values, looks, points)
-        rows += [_row(name, value, data.label(value.runs)) for value in values]
-        csv += [_csv_row(name, run, data.label([run])) for run in runs]
-    all_pairs = [pair for name in compared for pair in pairs[name]]
-    return [
-        section(
-            "levels",
-            "Scaling, by level of evidence",
-            HOW + _left_out(data),
-            USED,
-            panels,
-            [*legend(looks, map(arm, shown)), *level_marks({level(run) for run in shown}, stars)],
-            CSV_COLUMNS,
-            csv,
-            shown,
-            [errors_table(all_pairs), pairs_table(all_pairs), Table(CAPTION, TABLE_COLUMNS, rows)],
-        )
-    ]
+        table_rows += [_row(name, value, data.label(value.runs)) for value in values]
+        csv_rows += [_csv_row(name, run, data.label([run])) for run in runs]
+    return section(
+        "levels",
+        "Scaling, by level of evidence",
+        HOW + _left_out(data),
+        METRICS,
+        panels,
+        [*legend(looks, map(arm, shown_runs)), *level_marks({level(run) for run in shown_runs}, stars)],
+        CSV_COLUMNS,
+        csv_rows,
+        shown_runs,
+        [errors_table(pairs), pairs_table(pairs), Table(CAPTION, TABLE_COLUMNS, table_rows)],
+    )
 
 
 def _left_out(data: SuiteData) -> str:
-    """Words on launches that ended well and count in no figure."""
+    """A sentence on launches that ended well but are excluded from all figures."""
     reasons = Counter(
         run.record.excluded for run in data.runs if run.record and run.status == "ok" and run.record.excluded
     )
@@ -143,7 +142,7 @@ def _panels(name: str, values: list[ScalingValue], looks: dict[str, Look], point
 
 
 def _curves(values: list[ScalingValue], over_ranks: bool) -> list[LevelCurve]:
-    """Those with more than one rank: one rank alone is what the others are counted from."""
+    """Curves of the arms with more than one rank; a single rank is only the base of the others."""
     curves = []
     for (name, evidence), group in by_arm_and_level(values).items():
         points = [_point(value, over_ranks) for value in group if value.speedup is not None]
@@ -155,15 +154,15 @@ def _curves(values: list[ScalingValue], over_ranks: bool) -> list[LevelCurve]:
 
 def _star(point: Published, over_ranks: bool) -> Published:
     value = point.value / point.ranks if over_ranks else point.value
-    return Published(point.ranks, value, point.recalled, point.words, point.href)
+    return Published(point.ranks, value, point.recalled, point.tooltip, point.href)
 
 
 def _point(scaled: ScalingValue, over_ranks: bool) -> LevelPoint:
     assert scaled.speedup is not None
     value, low, high = scaled.speedup.over(scaled.ranks if over_ranks else 1)
     ranks = f"{scaled.ranks} rank{'s' if scaled.ranks > 1 else ''}"
-    words = f"{scaled.arm}, {scaled.level}, {ranks}: {significant(value)} {bracket(low, high)}".rstrip()
-    return LevelPoint(scaled.ranks, value, low, high, words, f"runs/{scaled.runs[0].launch}.html")
+    tooltip = f"{scaled.arm}, {scaled.level}, {ranks}: {significant(value)} {bracket(low, high)}".rstrip()
+    return LevelPoint(scaled.ranks, value, low, high, tooltip, f"runs/{scaled.runs[0].launch}.html")
 
 
 def _csv_row(name: str, run: Run, label: Label | None) -> tuple[Any, ...]:
@@ -184,7 +183,7 @@ def _row(name: str, scaled: ScalingValue, label: Label | None) -> Row:
     ratios = [Cell("–")] * 2
     if scaled.speedup is not None:
         estimates = (scaled.speedup, scaled.speedup.over(scaled.ranks))
-        ratios = [Cell(significant(one.value), bracket(one.low, one.high)) for one in estimates]
+        ratios = [Cell(significant(estimate.value), bracket(estimate.low, estimate.high)) for estimate in estimates]
     exposed = [seconds * 1e3 for run in scaled.runs if (seconds := run.metric("exposed_communication_s")) is not None]
     throughput = scaled.throughput
     cells = [
@@ -212,14 +211,14 @@ def published(data: SuiteData, claims: Sequence[Claim], runs: Sequence[Run]) -> 
         nodes, selection = row.x.get("nodes"), _selection(claim)
         if not isinstance(nodes, int) or not any(matches(case, selection) for case in cases if selection):
             continue
-        words = f"{row.id}: {significant(float(row.value))}x at {nodes} nodes ({row.provenance.replace('_', ' ')})"
+        tooltip = f"{row.id}: {significant(float(row.value))}x at {nodes} nodes ({row.provenance.replace('_', ' ')})"
         href = f"{data.name}.html#" + (f"claim-{anchor(row.id)}" if row.id in judged else "claims")
-        points.append(Published(nodes, float(row.value), claim.recalled, words, href))
+        points.append(Published(nodes, float(row.value), claim.recalled, tooltip, href))
     return points
 
 
 def _selection(claim: Claim) -> dict[str, Any]:
-    """The fields that tell which launches a published speed-up stands beside; empty where they name no network."""
+    """Fields that choose the launches beside which a published speed-up is drawn; empty if they name no network."""
     assert claim.row is not None
     selected = {field: value for field, value in claim.form.select.items() if field != "ranks"}
     conditions = {"workload": claim.row.x.get("model"), "minibatch": claim.row.x.get("minibatch")}

@@ -1,4 +1,4 @@
-"""By how much levels of evidence differ, over the cases that two of them have."""
+"""Differences between levels of evidence, over the cases that two of them have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS: tuple[Evidence, ...] = get_args(Evidence)
 
 
 def level(run: Run) -> Evidence:
-    """Of a launch."""
+    """The level of evidence of a launch."""
     assert run.record is not None
     return run.record.evidence
 
@@ -33,7 +33,7 @@ def rates(runs: Iterable[Run]) -> list[float]:
 
 
 def by_draw(runs: Iterable[Run]) -> dict[int, float]:
-    """Throughput of predictions by repetition: 0 is the prediction, the others are draws from what it rests on."""
+    """Throughput of predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
     return predictions.by_repetition(
         [
             (run.record.plan_index, value)
@@ -58,8 +58,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same case at two levels: throughput of the one that stands further from a measurement over that of the other,
-    less 1."""
+    """The same case at two levels of evidence; `upper` is further from a measurement than `lower`."""
 
     network: str
     ranks: int
@@ -68,13 +67,13 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """A share; positive: the upper level is too fast."""
+        """Throughput of the upper level over that of the lower one, less 1; positive: the upper one is too fast."""
         return self.upper.throughput.value / self.lower.throughput.value - 1
 
 
 def between(name: str, runs: list[Run]) -> list[Pair]:
-    """Every two levels at which an experiment has the same case. One rank that exchanges nothing is compared with
-    measurements only: emulated and simulated it takes what the same profile says."""
+    """All pairs of levels at which an experiment has the same case. A single rank is compared only with measurements,
+    since emulation and simulation take its time from the same profile."""
     pairs = []
     for same in grouped(runs, lambda run: (training(run).experiment, asked(training(run)))).values():
         alone = training(same[0]).transport is None
@@ -82,15 +81,15 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
         sides = [Side(arm(group[0]), level(group[0]), rate(group)) for group in by_level.values()]
         pairs += [
             Pair(name, training(same[0]).ranks, upper, lower)
-            for place, upper in enumerate(sides)
-            for lower in sides[:place]
+            for index, upper in enumerate(sides)
+            for lower in sides[:index]
             if lower.level == "measured" or not alone
         ]
     return pairs
 
 
 def pairs_table(pairs: Iterable[Pair]) -> Table:
-    """Every case that two levels have."""
+    """A row per case that two levels have."""
     caption = (
         "Every case that two levels of evidence have: throughput (samples/s) at each with its interval, and the error "
         "of the first against the second."
@@ -116,7 +115,7 @@ def _pair_row(pair: Pair) -> Row:
 
 
 def errors_table(pairs: Sequence[Pair]) -> Table:
-    """Of each two levels: how many cases, the median error and the largest."""
+    """A row per pair of levels: number of cases, median error, and largest error."""
     caption = (
         "Errors between levels of evidence: throughput of the first over that of the second, less 1, over the cases "
         "that both have."
@@ -131,7 +130,7 @@ def errors_table(pairs: Sequence[Pair]) -> Table:
 
 
 def _errors_row(pairs: Sequence[Pair]) -> Row:
-    """Of pairs of the same two levels."""
+    """The row of pairs that have the same two levels."""
     worst = max(pairs, key=lambda pair: abs(pair.error))
     cells = [
         Cell(f"{worst.upper.level} / {worst.lower.level}"),

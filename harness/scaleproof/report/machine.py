@@ -1,4 +1,4 @@
-"""machine.html: what calibration measured on the machines of the records, and the noise floors that sections quote."""
+"""machine.html: calibration of the machines of the records, and the noise floors shown in sections."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NONE_FOR_THESE = "none is measured for these metrics"
 
 
 def profiles(results: Path, data: Iterable[SuiteData]) -> dict[str, MachineProfile | None]:
-    """Of every machine that left records, by id."""
+    """Profiles of all machines with records, by machine id."""
     machines = sorted({run.record.machine for suite in data for run in suite.runs if run.record})
     return {machine: read_profile(results, machine) for machine in machines}
 
 
 def write(pages: Pages, profiles: dict[str, MachineProfile | None]) -> None:
-    """machine.html."""
+    """Write machine.html."""
     pages.write("machine.html", "machine.html.j2", profiles=profiles)
 
 
 def with_floors(section: Section, profiles: dict[str, MachineProfile | None]) -> Section:
-    """The section with a line per metric; message sizes are summed up by their smallest and largest floor."""
+    """The section with a line on the noise floor of each metric; over message sizes, the smallest and the largest."""
     records = [run.record for run in section.runs if run.record]
     if not records:
         return section
@@ -45,15 +45,15 @@ def _line(profile: MachineProfile | None, metric: str, program: str) -> str:
         return ""
     ordered = sorted(floors, key=lambda floor: floor.share)
     ends = [ordered[0]] if len(ordered) == 1 else [ordered[0], ordered[-1]]
-    return f"{metric} " + " to ".join(_words(floor) for floor in ends)
+    return f"{metric} " + " to ".join(_floor_text(floor) for floor in ends)
 
 
-def _words(floor: Floor) -> str:
+def _floor_text(floor: Floor) -> str:
     size = f" at {nbytes(floor.nbytes)}" if floor.nbytes is not None else ""
     return f"± {significant(100 * floor.share, 2)} %{size}"
 
 
 def summary(profiles: dict[str, MachineProfile | None]) -> Sequence[tuple[str, str]]:
-    """For the banner: one line, whether the machines were calibrated."""
+    """A line for the head of the index: when the machines were calibrated."""
     dates = [profile.measured_at[:10] for profile in profiles.values() if profile]
     return [("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if profiles else []

@@ -11,13 +11,13 @@ from scaleproof.report.data import Run
 from scaleproof.report.figures.sizes import SizePoint, sizes
 from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import Summary, arm, by_arm, grouped, summary
-from scaleproof.report.numbers import bracket, nbytes, significant
-from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
+from scaleproof.report.numbers import nbytes
+from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, median_cell, section
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of `by_size` as it is shown."""
+    """A column of `by_size`, with its title, unit and factor on the page."""
 
     column: str
     title: str
@@ -28,12 +28,12 @@ class Quantity:
 
     @property
     def axis(self) -> str:
-        """Words for an axis."""
+        """Label of an axis."""
         return f"{self.title} ({self.unit}), {'higher' if self.better == '↑' else 'lower'} is better"
 
     @property
     def header(self) -> str:
-        """Words for a table."""
+        """Head of a column."""
         return f"{self.title} ({self.unit}) {self.better}"
 
 
@@ -58,7 +58,10 @@ HOW = {
         "ranks. 10⁹ B/s."
     ),
 }
+CSV_COLUMNS = ("nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
+"""Columns of `by_size` in the CSV."""
 Values = dict[str, dict[int, Summary]]
+"""By arm and message size in bytes."""
 
 
 def sections(runs: list[Run], program: str, looks: dict[str, Look]) -> list[Section]:
@@ -78,56 +81,35 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
     panels, tables = [], []
     for quantity in quantities:
         values = _values(runs, frames, quantity)
-        series = {
-            name: [point_of(size, stats, runs, name) for size, stats in summaries.items()]
-            for name, summaries in values.items()
-        }
-        panels.append(
-            Panel(
-                quantity.title,
-                sizes(f"{quantity.title} by message size, {operation}, {ranks} ranks", series, looks, quantity.axis),
-            )
-        )
+        label = f"{quantity.title} by message size, {operation}, {ranks} ranks"
+        panels.append(Panel(quantity.title, sizes(label, series_of(values, runs), looks, quantity.axis)))
         tables.append(table_of(values, quantity))
     if first := {name: summaries for name, summaries in _values(runs, frames, FIRST).items() if summaries}:
         tables.append(table_of(first, FIRST))
-    rows = [
-        (experiment, operation, ranks, arm(run), run.launch, *row)
-        for run in runs
-        for row in frames[run.launch][["nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s"]].itertuples(
-            index=False, name=None
-        )
-    ]
-    columns = (
-        "experiment",
-        "operation",
-        "ranks",
-        "arm",
-        "launch",
-        "nbytes",
-        "samples",
-        "time_s",
-        "algbw_gbs",
-        "busbw_gbs",
-        "first_s",
-    )
-    title = f"{'Point to point' if program == 'transfer' else operation} by message size, {ranks} ranks"
-    how = (
-        f"{HOW[program]} Marks are medians over launches with their 95 % interval where there are at least 6 launches."
-    )
-    metrics = [*(quantity.metric for quantity in quantities), FIRST.metric]
     return section(
         f"{experiment}-{operation}-{ranks}",
-        title,
-        how,
-        metrics,
+        f"{'Point to point' if program == 'transfer' else operation} by message size, {ranks} ranks",
+        f"{HOW[program]} Marks are medians over launches with their 95 % interval where there are at least 6 launches.",
+        [*(quantity.metric for quantity in quantities), FIRST.metric],
         panels,
         legend(looks, map(arm, runs)),
-        columns,
-        rows,
+        ("experiment", "operation", "ranks", "arm", "launch", *CSV_COLUMNS),
+        [
+            (experiment, operation, ranks, arm(run), run.launch, *row)
+            for run in runs
+            for row in frames[run.launch][list(CSV_COLUMNS)].itertuples(index=False, name=None)
+        ],
         runs,
         tables,
     )
+
+
+def series_of(values: Values, runs: list[Run]) -> dict[str, list[SizePoint]]:
+    """The points of each arm."""
+    return {
+        name: [point_of(size, stats, runs, name) for size, stats in summaries.items()]
+        for name, summaries in values.items()
+    }
 
 
 def _values(runs: list[Run], frames: dict[str, pd.DataFrame], quantity: Quantity) -> Values:
@@ -148,12 +130,10 @@ def point_of(size: int, stats: Summary, runs: list[Run], name: str) -> SizePoint
 
 def table_of(values: Values, quantity: Quantity) -> Table:
     """Rows by message size, a column per arm."""
-    every = sorted({size for summaries in values.values() for size in summaries})
-    counts = {name: sorted({one.n for one in summaries.values()}) for name, summaries in values.items()}
+    all_sizes = sorted({size for summaries in values.values() for size in summaries})
+    counts = {name: sorted({stats.n for stats in summaries.values()}) for name, summaries in values.items()}
     columns = ["message size", *(f"{name} (n = {'–'.join(map(str, counts[name]))})" for name in values)]
-    rows = [Row("", [Cell(nbytes(size)), *(_cell(values[name].get(size)) for name in values)]) for size in every]
+    rows = [
+        Row("", [Cell(nbytes(size)), *(median_cell(values[name].get(size)) for name in values)]) for size in all_sizes
+    ]
     return Table(f"{quantity.header}: median over n launches and its interval.", columns, rows, stacked=True)
-
-
-def _cell(stats: Summary | None) -> Cell:
-    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))

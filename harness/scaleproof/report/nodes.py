@@ -1,5 +1,5 @@
-"""The nodes that a launch stood on, each with its ranks, its switch, and what the sniff test found: as a table of the
-page and as lines of `show`."""
+"""The nodes of a launch, each with its ranks, its switch and its results in the sniff test, as a table of the page and
+as lines of `show`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SCALES = {"copied": 1e-9, "multiplied": 1e-9, "rate": 8e-9, "trip": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with its interval; `slow`: the sniff test named it."""
+    """A value with its interval; `slow`: the sniff test found it slow."""
 
     value: str
     interval: str = ""
@@ -36,46 +36,46 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """`words`: who started the launch on them, and over what; `taken`: when the sniff test was, empty where there was
-    none."""
+    """The nodes of a launch. `origin`: their allocation, launcher and network; `taken`: time of the sniff test, empty
+    without one."""
 
-    words: str
+    origin: str
     taken: str
     rows: list[list[Cell]]
 
 
 def nodes(record: Record) -> Nodes | None:
-    """None for a launch on this machine, or on nodes that its fabric made."""
-    place = record.placement
-    if place is None:
+    """The nodes of a launch; None if it ran on this machine, or on nodes that its fabric made."""
+    placement = record.placement
+    if placement is None:
         return None
     sniff = record.sniff
     sniffed = {node.name: node for node in sniff.nodes} if sniff else {}
-    named = {(one.who, one.kind.name) for one in slow(sniff)} if sniff else set()
+    named = {(slow_node.who, slow_node.kind.name) for slow_node in slow(sniff)} if sniff else set()
     return Nodes(
-        _words(place),
+        _origin(placement),
         sniff.taken_at if sniff else "",
-        [_row(node, sniffed.get(node.name), named) for node in place.nodes],
+        [_row(node, sniffed.get(node.name), named) for node in placement.nodes],
     )
 
 
 def lines(record: Record) -> list[str]:
-    """For a terminal; columns without any value are left out."""
-    shown = nodes(record)
-    if shown is None:
+    """Lines for a terminal; columns without any value are left out."""
+    launch_nodes = nodes(record)
+    if launch_nodes is None:
         return []
-    rows = [[*HEAD], *([cell.value + (" SLOW" if cell.slow else "") for cell in row] for row in shown.rows)]
-    kept = [column for column in range(len(HEAD)) if any(row[column] for row in rows[1:])]
-    widths = {column: max(len(row[column]) for row in rows) for column in kept}
+    rows = [[*HEAD], *([cell.value + (" SLOW" if cell.slow else "") for cell in row] for row in launch_nodes.rows)]
+    columns = [column for column in range(len(HEAD)) if any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in columns}
     return [
-        f"nodes: {shown.words}",
-        *("  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows),
+        f"nodes: {launch_nodes.origin}",
+        *("  " + "  ".join(row[column].ljust(widths[column]) for column in columns).rstrip() for row in rows),
     ]
 
 
 def elsewhere(record: Record, others: Iterable[Record]) -> list[tuple[str, str]]:
-    """Code, and message with advice, where other launches of the same case had other nodes, or had them differently far
-    apart."""
+    """Code, and message with advice, if other launches of the same case had other nodes, or nodes at other distances
+    from each other."""
     alike = [
         other
         for other in others
@@ -85,17 +85,21 @@ def elsewhere(record: Record, others: Iterable[Record]) -> list[tuple[str, str]]
     return [(code, f"{message}; {ADVICE[code]}") for code, message in differences]
 
 
-def _words(place: Placement) -> str:
-    job = (
-        f"Slurm job {place.job.id} on cluster {place.cluster}, partition {place.job.partition}"
-        if place.job
-        else "a list of hosts"
+def _origin(placement: Placement) -> str:
+    job = placement.job
+    source = (
+        f"Slurm job {job.id} on cluster {placement.cluster}, partition {job.partition}" if job else "a list of hosts"
     )
-    again = f", requeued {place.job.restarts} times" if place.job and place.job.restarts else ""
-    machines = len({node.boot for node in place.nodes})
-    one = "" if machines == len(place.nodes) else f" (of {machines} machine{'s' if machines > 1 else ''} in truth)"
-    files = "files sent over the network" if place.streamed else "a shared file system"
-    return f"{len(place.nodes)}{one} of {job}{again}; started by {place.launcher} over {place.interface}, {files}"
+    requeued = f", requeued {job.restarts} times" if job and job.restarts else ""
+    machines = len({node.boot for node in placement.nodes})
+    shared = (
+        f" (of {machines} machine{'s' if machines > 1 else ''} in truth)" if machines != len(placement.nodes) else ""
+    )
+    files = "files sent over the network" if placement.streamed else "a shared file system"
+    return (
+        f"{len(placement.nodes)}{shared} of {source}{requeued}; started by {placement.launcher} over "
+        f"{placement.interface}, {files}"
+    )
 
 
 def _row(node: PlacedNode, sniffed: SniffedNode | None, named: set[tuple[str, str]]) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits, intervals beside values, units that fit."""
+"""Numbers for readers: three significant digits, intervals beside values, units that fit."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def significant(value: float | int | None, digits: int = 3) -> str:
 
 
 def exact(value: float | int | None) -> str:
-    """A published value or a tick as it is, not rounded to significant digits."""
+    """A published value or a tick, not rounded to significant digits."""
     if value is None or not 1e-4 <= abs(value) < 1e9:
         return significant(value)
-    whole, _, fraction = f"{value:,.9f}".rstrip("0").partition(".")
-    grouped = whole.replace(",", "" if abs(value) < 10_000 else NARROW)
+    integer, _, fraction = f"{value:,.9f}".rstrip("0").partition(".")
+    grouped = integer.replace(",", "" if abs(value) < 10_000 else NARROW)
     return _signed(f"{grouped}.{fraction}" if fraction else grouped)
 
 
@@ -54,10 +54,10 @@ def nbytes(count: float | None) -> str:
     if count is None or math.isnan(count):
         return "–"
     size, units = float(count), ("B", "KiB", "MiB", "GiB", "TiB")
-    place = 0
-    while abs(size) >= 1024 and place < len(units) - 1:
-        size, place = size / 1024, place + 1
-    return f"{exact(size) if size.is_integer() else significant(size)}{NARROW}{units[place]}"
+    power = 0
+    while abs(size) >= 1024 and power < len(units) - 1:
+        size, power = size / 1024, power + 1
+    return f"{exact(size) if size.is_integer() else significant(size)}{NARROW}{units[power]}"
 
 
 def _signed(text: str) -> str:

@@ -7,27 +7,27 @@ from scaleproof.report.data import Run, SuiteData
 from scaleproof.report.figures.sizes import sizes
 from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import Summary, arm, by_arm, grouped, summary
-from scaleproof.report.messages import Quantity, point_of, table_of
-from scaleproof.report.numbers import bracket, nbytes, significant
-from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
+from scaleproof.report.messages import Quantity, series_of, table_of
+from scaleproof.report.numbers import nbytes
+from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, median_cell, section
 
 HOW = (
     "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 "
     "launches."
 )
 SWEPT = 3
-"""Message sizes from which a metric is drawn over them and has a table of its own."""
+"""A metric with at least so many message sizes has a figure and a table over them."""
 ARROW = {"higher": "↑", "lower": "↓", None: ""}
 
 
 Column = tuple[str, int | None]
 """A metric's name and, where it is per message size, the size in bytes."""
 Values = dict[str, dict[Column, float]]
-"""By launch."""
+"""Values by launch."""
 
 
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
-    """One per experiment with launches that have a metric of this suite's own."""
+    """One section per experiment whose launches have values of the suite's own metrics."""
     own = {
         name: metric
         for name, metric in suite_metrics(data.suite.folder).items()
@@ -60,47 +60,49 @@ def _section(
         key=lambda column: (list(own).index(column[0]), column[1] or 0),
     )
     swept = [name for name in own if sum(column[0] == name for column in columns) >= SWEPT]
-    few = [column for column in columns if column[0] not in swept]
-    panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
+    others = [column for column in columns if column[0] not in swept]
+    panels, tables = [], [_by_arm_table(runs, others, own, values)] if others else []
     for name in swept:
-        unit, scale = ("µs", 1e6) if own[name].unit == "s" else (own[name].unit, 1.0)
-        by_arm_name = {
-            key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))
+        quantity = _quantity(own[name])
+        by_arm_and_size = {
+            arm_name: stats
+            for arm_name, launches in by_arm(runs).items()
+            if (stats := _by_size(name, launches, values, quantity.scale))
         }
-        quantity = Quantity(name, name, unit, scale, ARROW[own[name].direction], name)
-        series = {
-            key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in by_arm_name.items()
-        }
-        panels.append(
-            Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1"))
-        )
-        tables.append(table_of(by_arm_name, quantity))
-    lines = [
-        (experiment, arm(run), run.launch, name, size, own[name].unit, value)
-        for run in runs
-        for (name, size), value in values[run.launch].items()
-    ]
-    header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
-    names = list(dict.fromkeys(name for name, _ in columns))
+        label = f"{name} by message size, {experiment}"
+        is_count = quantity.unit == "1"
+        picture = sizes(label, series_of(by_arm_and_size, runs), looks, quantity.axis, is_count)
+        panels.append(Panel(name, picture))
+        tables.append(table_of(by_arm_and_size, quantity))
     return section(
         f"{experiment}-own",
         f"{experiment}: the suite's own metrics",
         HOW,
-        names,
+        list(dict.fromkeys(name for name, _ in columns)),
         panels,
         legend(looks, map(arm, runs)),
-        header,
-        lines,
+        ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value"),
+        [
+            (experiment, arm(run), run.launch, name, size, own[name].unit, value)
+            for run in runs
+            for (name, size), value in values[run.launch].items()
+        ],
         runs,
         tables,
     )
+
+
+def _quantity(metric: Metric) -> Quantity:
+    """Times are shown in µs, everything else in the unit of the metric."""
+    unit, scale = ("µs", 1e6) if metric.unit == "s" else (metric.unit, 1.0)
+    return Quantity(metric.name, metric.name, unit, scale, ARROW[metric.direction], metric.name)
 
 
 def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
     for name, group in by_arm(runs).items():
         cells = [
-            _cell(
+            median_cell(
                 summary(numbers)
                 if (numbers := [values[run.launch][c] for run in group if c in values[run.launch]])
                 else None
@@ -128,7 +130,3 @@ def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> di
 def _header(metric: Metric, size: int | None) -> str:
     at_size = "" if size is None else f" at {nbytes(size)}"
     return f"{metric.name}{at_size} ({metric.unit}) {ARROW[metric.direction]}".strip()
-
-
-def _cell(stats: Summary | None) -> Cell:
-    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))

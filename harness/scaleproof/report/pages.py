@@ -1,4 +1,4 @@
-"""Renders templates: everything that is shown is escaped, every page carries its own style and script."""
+"""Renders templates. All values are escaped, and every page contains its style and script."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import scaleproof
 from scaleproof.report import numbers, tags, verdicts
 from scaleproof.report.data import anchor
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 NO_RESULT = ("ci", "smoke")
-"""Sizes whose numbers only show that everything works."""
+"""Sizes whose numbers only show that everything works: they are no results."""
 
 
-def _shown(value: Any) -> str:
+def _text_or_dash(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
 def _plain(value: Any) -> Any:
-    """Control characters, also those that turn the direction of a text, made visible."""
+    """Make control characters visible, also those that change the direction of a text."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
     return "".join(
@@ -38,7 +38,7 @@ class Pages:
     def __init__(self, folder: Path, size: str, suites: list[str]) -> None:
         self.folder = folder
         self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            loader=jinja2.FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             finalize=_plain,
@@ -50,7 +50,7 @@ class Pages:
             "exact": numbers.exact,
             "nbytes": numbers.nbytes,
             "anchor": anchor,
-            "shown": _shown,
+            "shown": _text_or_dash,
         }
         self._environment.filters |= {"marks": tags.marks, "axes": tags.axes, "shown_rule": verdicts.shown_rule}
         self._environment.globals |= {
@@ -60,12 +60,12 @@ class Pages:
             "bracket": numbers.bracket,
             "marks": verdicts.PROVENANCE,
             "version": scaleproof.__version__,
-            "css": Markup((_HERE / "static" / "report.css").read_text()),
-            "js": Markup((_HERE / "static" / "report.js").read_text()),
+            "css": Markup((_FOLDER / "static" / "report.css").read_text()),
+            "js": Markup((_FOLDER / "static" / "report.js").read_text()),
         }
 
     def write(self, name: str, template: str, **values: Any) -> Path:
-        """Render one page; `name` may lie one folder down."""
+        """Render one page; `name` may contain a folder."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._environment.get_template(template).render(up="../" * name.count("/"), **values))

@@ -1,5 +1,5 @@
-"""A picture of a page as Chromium shows it, for the README: python -m scaleproof.report.picture reports/index.html
-docs/report.png"""
+"""Writes a picture of a page, rendered by Chromium, for the README:
+python -m scaleproof.report.picture reports/index.html docs/report.png"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARGUMENTS = [
 
 
 def chromium() -> str:
-    """Where the system's Chromium is; SpecError with advice when there is none."""
+    """Path of the system's Chromium; SpecError with advice if there is none."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if executable is None:
         raise SpecError("no Chromium on this machine; on Debian: apt-get install -y chromium")
@@ -53,5 +53,5 @@ if __name__ == "__main__":
     parser.add_argument("--width", type=int, default=1400)
     parser.add_argument("--height", type=int, default=1000)
     parser.add_argument("--dark", action="store_true")
-    given = parser.parse_args()
-    print(picture(given.page, given.target, given.width, given.height, given.dark))
+    options = parser.parse_args()
+    print(picture(options.page, options.target, options.width, options.height, options.dark))

@@ -1,4 +1,4 @@
-"""One launch: how it ended, what runs it again, what every rank did, and its logs."""
+"""The page of one launch: how it ended, the command that repeats it, every rank, and the logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scaleproof.report.numbers import nbytes, significant
 from scaleproof.report.pages import Pages
 
 HEAD, TAIL = 200, 800
-"""Lines of a log that a page shows; what is between them stays in the record."""
+"""First and last lines of a log that a page shows; the record has all of them."""
 FACTS = (
     "packages",
     "libraries",
@@ -38,7 +38,7 @@ FACTS = (
     "host",
     "workload",
 )
-"""Of what a rank found out about itself: what a page shows besides the table of ranks."""
+"""Facts reported by a rank that a page shows besides the table of ranks."""
 TIMED = {"train": ("step", "Time of each step"), "transfer": ("transfer", "Time of each round trip")}
 
 
@@ -58,7 +58,7 @@ class RankRow:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Numbered lines of a log; `rank` is what its anchors are called by."""
+    """Numbered lines of a log. `rank`: the rank, or the name of another log, for its anchors."""
 
     rank: int | str
     name: str
@@ -79,45 +79,42 @@ class Spark:
 
 
 def write(pages: Pages, data: SuiteData, run: Run) -> None:
-    """runs/<launch>.html and a copy of its run.json."""
+    """Write runs/<launch>.html and a copy of its run.json."""
     record, folder = run.record, run.folder
     assert record is not None and folder is not None, "a launch without a record has no page"
     title, sparks = _sparks(run)
-    metrics = [(METRICS[name], value) for name in METRICS if (value := run.metric(name)) is not None]
-    served = list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs))
-    values = {
-        "ranks": [_rank_row(record, status) for status in record.ranks],
-        "interfaces": _interfaces(record),
-        "claims": served,
-        "metrics": metrics,
-    }
-    values |= {
-        "spark_title": title,
-        "sparks": sparks,
-        "logs": logs(folder),
-        "passed": sum(check.passed for check in record.checks),
-    }
-    values |= {
-        "wire": surroundings.wire(record),
-        "preflight": surroundings.preflight(record),
-        "clocks": surroundings.clocks(record),
-    }
-    values |= {"inputs": inputs.summary([record]), "words": data.words(run), "label": data.label([run])}
-    values |= {
-        "case": _flat(record.case.model_dump(mode="json")),
-        "environment": _flat(record.environment | _facts(record)),
-    }
-    values |= {"unexplained": run.metric("unexplained_share")}
     others = [other.record for other in data.runs if other.record is not None]
-    values |= {"nodes": nodes.nodes(record), "node_head": nodes.HEAD, "elsewhere": nodes.elsewhere(record, others)}
     pages.write(
-        f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values
+        f"runs/{record.launch}.html",
+        "run.html.j2",
+        record=record,
+        command=shlex.join(record.command),
+        ranks=[_rank_row(record, status) for status in record.ranks],
+        interfaces=_interfaces(record),
+        claims=list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs)),
+        metrics=[(METRICS[name], value) for name in METRICS if (value := run.metric(name)) is not None],
+        spark_title=title,
+        sparks=sparks,
+        logs=logs(folder),
+        passed=sum(check.passed for check in record.checks),
+        wire=surroundings.wire(record),
+        preflight=surroundings.preflight(record),
+        clocks=surroundings.clocks(record),
+        inputs=inputs.summary([record]),
+        evidence=data.evidence_text(run),
+        label=data.label([run]),
+        case=_flat(record.case.model_dump(mode="json")),
+        environment=_flat(record.environment | _facts(record)),
+        unexplained=run.metric("unexplained_share"),
+        nodes=nodes.nodes(record),
+        node_head=nodes.HEAD,
+        elsewhere=nodes.elsewhere(record, others),
     )
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
 
 
 def logs(folder: Path) -> list[Log]:
-    """Of all ranks in their order, then the launcher's."""
+    """The logs of all ranks in their order, then the launcher's."""
     paths = sorted(
         folder.glob("*.log"), key=lambda path: (not path.stem.startswith("rank-"), len(path.stem), path.stem)
     )
@@ -173,14 +170,14 @@ def _interfaces(record: Record) -> list[dict[str, Any]]:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """What rank 0 had loaded; other ranks are named where they differ."""
-    shown: dict[str, Any] = {}
+    """Facts of rank 0, and those of other ranks where they differ."""
+    facts: dict[str, Any] = {}
     for name in FACTS:
         values = [status.facts.get(name) for status in record.ranks if name in status.facts]
         if values:
-            shown[name] = values[0]
-            shown |= {f"{name}, rank {rank}": value for rank, value in enumerate(values) if value != values[0]}
-    return shown
+            facts[name] = values[0]
+            facts |= {f"{name}, rank {rank}": value for rank, value in enumerate(values) if value != values[0]}
+    return facts
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ from scaleproof.stats import prediction_intervals as predictions
 
 @dataclass(frozen=True, slots=True)
 class ScalingValue:
-    """One arm at one level and number of ranks: throughput (samples/s), and speed-up over one rank, None where no
-    launch has one rank."""
+    """One arm at one level and number of ranks: throughput (samples/s), and speed-up over one rank (None if no launch
+    has one rank)."""
 
     arm: str
     level: Evidence
@@ -27,8 +27,8 @@ class ScalingValue:
 
 
 def scaling_values(runs: list[Run], panel: list[Run]) -> list[ScalingValue]:
-    """One arm at one level, a value for every number of ranks; `panel` has the launches that speed-ups are counted
-    from. Where the hardware's efficiency is a range, intervals are around all of it."""
+    """Values of one arm at one level for every number of ranks. `panel`: all launches of the panel, among them the base
+    of speed-ups. If the hardware's efficiency is known as a range, intervals cover all of it."""
     values = []
     for ranks, same_ranks in sorted(grouped(runs, lambda run: training(run).ranks).items()):
         points = list(grouped(same_ranks, lambda run: training(run).compute_options.efficiency or 0.0).values())
@@ -48,8 +48,8 @@ def scaling_values(runs: list[Run], panel: list[Run]) -> list[ScalingValue]:
 
 
 def base_runs(run: Run, panel: list[Run]) -> list[Run]:
-    """The launches of one rank that a speed-up is counted from: of the same arm where it has any, else of the fastest
-    one, at the same level, on the same hardware."""
+    """The base of a speed-up: launches of one rank, of the same arm if it has any, else of the fastest arm, at the same
+    level and on the same hardware."""
     alone = [
         other
         for other in panel
@@ -76,7 +76,7 @@ def _speedup(runs: list[Run], base: list[Run]) -> Estimate | None:
 
 
 def by_arm_and_level(values: Iterable[ScalingValue]) -> dict[tuple[str, Evidence], list[ScalingValue]]:
-    """In the order of appearance."""
+    """Values by arm and level, in the order of appearance."""
     groups: dict[tuple[str, Evidence], list[ScalingValue]] = {}
     for value in values:
         groups.setdefault((value.arm, value.level), []).append(value)

@@ -1,5 +1,4 @@
-"""One figure of a suite page with everything a sceptic asks of it: how it was computed, from which launches, and its
-numbers as CSV."""
+"""A section of a suite's page: a figure, how it was computed, from which launches, and its numbers as CSV."""
 
 from __future__ import annotations
 
@@ -13,15 +12,16 @@ from scaleproof.report import csvs
 from scaleproof.report.data import Run
 from scaleproof.report.figures.dots import Dot
 from scaleproof.report.figures.style import Look, key_mark
-from scaleproof.report.numbers import significant
+from scaleproof.report.groups import Summary
+from scaleproof.report.numbers import bracket, significant
 
 LONGEST_LINE = 60
-"""Characters of a cell that stay on one line."""
+"""Cells with more characters are broken into several lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One small multiple, under the heading `group`."""
+    """One picture of a section, under the heading `group`."""
 
     title: str
     picture: Markup
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def is_long(self) -> bool:
-        """A list of values, over several lines."""
+        """Whether the cell is broken into several lines."""
         return len(self.text) > LONGEST_LINE
 
 
@@ -75,7 +75,7 @@ class Section:
     tables: list[Table]
     hollow: bool
     floors: tuple[str, ...] = ()
-    """Noise floor of each metric of the section, in words; filled in by `machine.with_floors`."""
+    """A text on the noise floor of each metric, added by `machine.with_floors`."""
 
     @property
     def download(self) -> str:
@@ -111,13 +111,18 @@ def section(
     )
 
 
+def median_cell(stats: Summary | None) -> Cell:
+    """A median over launches with its interval; a dash without any launch."""
+    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))
+
+
 def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, str]]:
-    """Marks of the series that occur."""
+    """Marks and names of the series in `used`."""
     return [(key_mark(looks[name]), name) for name in sorted(set(used))]
 
 
 def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
-    """Filled squares of the parts of a step; what is hatched in the bars is hatched here."""
+    """Filled squares of the parts of a step, hatched like the bars."""
     lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
     dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
     style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
@@ -128,7 +133,7 @@ def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
 
 
 def dot(run: Run, x: float, y: float, unit: str) -> Dot:
-    """A launch in a panel of a suite page."""
+    """The dot of a launch in a panel."""
     assert run.record is not None
     mark = f", {run.record.evidence_words}" if run.record.evidence != "measured" else ""
     mark += ", oversubscribed" if run.record.oversubscribed else ""

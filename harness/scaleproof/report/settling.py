@@ -1,4 +1,4 @@
-"""Whether the machine had settled when an experiment began: a line per experiment, above the table of its launches."""
+"""Whether the machine had settled when an experiment began: a row per experiment."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ CAPTION = (
 
 
 def table(data: SuiteData) -> tuple[Table, list[str]]:
-    """Experiments with enough cases and blocks, and what to type for those on a machine that had not settled."""
+    """A row per experiment with enough cases and blocks, and commands that repeat those on an unsettled machine."""
     rows, advice = [], []
     for name in data.suite.experiments:
-        ran = [
+        launches = [
             Launch(run.record, run.samples)
             for run in data.runs
             if run.status == "ok" and run.record is not None and run.record.case.experiment == name
         ]
-        if (result := settling(timed_regions(ran))) is not None:
+        if (result := settling(timed_regions(launches))) is not None:
             cells = [
                 name,
                 percent(result.shift),
@@ -36,7 +36,7 @@ def table(data: SuiteData) -> tuple[Table, list[str]]:
             ]
             rows.append(Row("", [Cell(text) for text in cells]))
             if not result.settled:
-                advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --again")
+                advice.append(f"scaleproof run {data.name} {name} --size {launches[0].record.size} --again")
     return Table(
         CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows
     ), advice

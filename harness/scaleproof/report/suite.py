@@ -1,4 +1,4 @@
-"""A suite's page: figures with their tables, every claim with its sources, every planned launch."""
+"""The page of a suite: figures with their tables, claims with their sources, and planned launches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scaleproof.report.sections import Section
 
 
 def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
-    """<suite>.html."""
+    """Write <suite>.html."""
     ids = [claim.id for claim in data.claims]
     settled, advice = settling.table(data)
-    values: dict[str, Any] = {"evidence_of": data.evidence_of, "words_of": data.words}
+    values: dict[str, Any] = {"evidence_of": data.evidence_of, "evidence_text_of": data.evidence_text}
     values |= {
         "claims": data.claims,
-        "first": [ids.index(id) == place for place, id in enumerate(ids)],
+        "first": [ids.index(id) == position for position, id in enumerate(ids)],
         "pages": data.launches,
     }
     pages.write(
@@ -41,10 +41,12 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
 
 
 def sections(data: SuiteData) -> list[Section]:
-    """All figures that the launches give something to show for."""
+    """All sections for which there are launches."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
-    parts = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
+    parts = levels.sections(data, drawn) + training.sections(data.completed("train"), drawn)
     parts += own.sections(data, drawn)
     return parts + [
-        part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)
+        part
+        for program in ("transfer", "collective")
+        for part in messages.sections(data.completed(program), program, drawn)
     ]

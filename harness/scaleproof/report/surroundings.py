@@ -1,5 +1,4 @@
-"""What a run page shows around a launch: bytes on the wire beside bytes asked, preflight, clocks, the flight recorder,
-each rank's libraries."""
+"""Tables of a run page: bytes on the wire beside bytes requested, preflight checks, and clocks."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ class WireRow:
     interface: str
     sent: str
     packets: str
-    asked: str
+    requested: str
     share: str
     carrier: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PreflightRow:
-    """One check before the ranks measured."""
+    """One check made before the launch."""
 
     code: str
     outcome: str
@@ -37,8 +36,8 @@ class PreflightRow:
 
 
 def wire(record: Record) -> list[WireRow]:
-    """Interfaces by namespace; `share`: bytes that the interface sent per byte that the ranks asked their transport to
-    move."""
+    """A row per namespace and interface. `share`: bytes that the interface sent per byte that the ranks requested their
+    transport to move."""
     rows = []
     for traffic in carried(record.network):
         parts = [part for part in record.network if part.rank in traffic.ranks]

@@ -1,108 +1,171 @@
-"""The figures of `train`: throughput against ranks, loss and accuracy over steps and over time; decomposition.py has
-where a step's time goes."""
+"""The figures of `train`: throughput against ranks, and loss and accuracy over steps and over time. The parts of a
+step's time are in decomposition.py."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from scaleproof.report.data import Run
 from scaleproof.report.decomposition import base_runs, step_section
 from scaleproof.report.figures.curves import Curve, curves
 from scaleproof.report.figures.scaling import Point, scaling
 from scaleproof.report.figures.style import Look
-from scaleproof.report.groups import Groups, Summary, arm, by_arm, by_network, grouped, heading, summary, training
+from scaleproof.report.groups import Groups, arm, by_arm, by_network, grouped, heading, summary, training
 from scaleproof.report.numbers import bracket, significant
-from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section
+from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, median_cell, section
 
 RANDOM = "synthetic"
-"""Data that cannot be learned: elsewhere a loss curve means something, and throughput is not the question."""
+"""Data that cannot be learned. Launches on it are timed; on other data, loss and accuracy are shown instead."""
+THROUGHPUT_HOW = (
+    "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
+    "their 95 % interval where there are at least "
+    "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the "
+    "same global minibatch on more ranks: ranks "
+    "times the fastest arm at the fewest ranks, with as many threads per rank; the table names this base."
+)
+THROUGHPUT_CAPTION = (
+    "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with "
+    "as many threads as there are cores."
+)
+THROUGHPUT_COLUMNS = [
+    "arm",
+    "ranks",
+    "throughput (samples/s) ↑",
+    "launches",
+    "ideal (samples/s)",
+    "share of ideal ↑",
+    "against one process with as many cores ↑",
+]
+THROUGHPUT_CSV_COLUMNS = (
+    "experiment",
+    "network",
+    "arm",
+    "ranks",
+    "threads_per_rank",
+    "launch",
+    "throughput_samples_per_s",
+)
+LEARNING_HOW = (
+    "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, "
+    "which starts with the first step."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A quantity that is recorded while a network learns."""
+
+    event: str
+    """Name of its events in the samples."""
+    title: str
+    name: str
+    """With its unit."""
+    is_better_lower: bool
+    metric: str
+    """Its value at the end."""
+
+    @property
+    def axis(self) -> str:
+        """Label of the y axis."""
+        return f"{self.name}, {'lower' if self.is_better_lower else 'higher'} is better"
+
+    @property
+    def header(self) -> str:
+        """Head of the table's column."""
+        return f"{self.name} {'↓' if self.is_better_lower else '↑'}"
+
+
+LEARNED = (
+    Learned("loss", "Loss", "loss (nat)", True, "final_loss"),
+    Learned("test_accuracy", "Test accuracy", "test accuracy", False, "test_accuracy"),
+)
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
-    """Those that the launches give something to show for; what is simulated stands in levels.py."""
+    """The sections for which there are launches; simulated launches are shown by levels.py."""
     runs = [run for run in runs if not training(run).plugin("fabric").predicted]
     timed = by_network(run for run in runs if training(run).value("workload.data", RANDOM) == RANDOM)
     learned = by_network(run for run in runs if training(run).value("workload.data", RANDOM) != RANDOM)
-    parts: list[Section] = []
-    parts += [_throughput(timed, looks), step_section(timed)] if timed else []
-    parts += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
-    parts += (
-        _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy")
-        if learned
-        else []
-    )
-    return parts
+    parts: list[Section] = [_throughput(timed, looks), step_section(timed)] if timed else []
+    return parts + [part for quantity in LEARNED if (part := _learning(learned, looks, quantity)) is not None]
+
+
+@dataclass(slots=True)
+class _Panels:
+    """What the panels of a section add up to."""
+
+    panels: list[Panel]
+    table: list[Row]
+    csv_rows: list[tuple[object, ...]]
+    runs: list[Run]
+
+    @classmethod
+    def empty(cls) -> _Panels:
+        return cls([], [], [], [])
 
 
 def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
-    panels, rows, table, every = [], [], [], []
+    parts = _Panels.empty()
     for key, group in groups.items():
         runs = [run for run in group if training(run).compute == "real"]
         base = base_runs(runs)
-        if not base:
-            continue
-        every += runs
-        title = heading(key, groups)
-        series = {name: drawn for name, launches in by_arm(runs).items() if (drawn := _points(launches))}
-        points = [(name, point) for name, drawn in series.items() for point in drawn]
-        start = training(base[0]).ranks
-        per_rank = summary(value for run in base if (value := run.metric("throughput")) is not None).median / start
-        # With one number of ranks there is nothing to scale from.
-        ideal = per_rank if len({point.ranks for _, point in points}) > 1 else None
-        panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, ideal)))
-        whole = _one_process(runs)
-        for name, point in points:
-            cells = [
-                Cell(name),
-                Cell(str(point.ranks)),
-                Cell(significant(point.median), bracket(point.low, point.high)),
-                Cell(str(len(point.dots))),
-            ]
-            bound = [ideal * point.ranks, point.median / ideal / point.ranks] if ideal else [None, None]
-            against = point.median / whole[point.ranks] if point.ranks in whole and point.ranks > 1 else None
-            table.append(Row(_from(title, base), [*cells, *(Cell(significant(value)) for value in (*bound, against))]))
-        rows += [
-            (*key, arm(run), training(run).ranks, training(run).threads_per_rank, run.launch, run.metric("throughput"))
-            for run in runs
-        ]
-    how = (
-        "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
-        "their 95 % interval where there are at least "
-        "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the "
-        "same global minibatch on more ranks: ranks "
-        "times the fastest arm at the fewest ranks, with as many threads per rank; the table names this base."
-    )
-    columns = [
-        "arm",
-        "ranks",
-        "throughput (samples/s) ↑",
-        "launches",
-        "ideal (samples/s)",
-        "share of ideal ↑",
-        "against one process with as many cores ↑",
-    ]
-    caption = (
-        "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with "
-        "as many threads as there are cores."
-    )
+        if base:
+            _add_throughput(parts, heading(key, groups), runs, base, looks)
+            parts.csv_rows += [(*key, *_throughput_values(run)) for run in runs]
     return section(
         "throughput",
         "Throughput against ranks",
-        how,
+        THROUGHPUT_HOW,
         ["throughput", "speedup", "parallel_efficiency"],
-        panels,
-        legend(looks, map(arm, every)),
-        ("experiment", "network", "arm", "ranks", "threads_per_rank", "launch", "throughput_samples_per_s"),
-        rows,
-        every,
-        [Table(caption, columns, table)],
+        parts.panels,
+        legend(looks, map(arm, parts.runs)),
+        THROUGHPUT_CSV_COLUMNS,
+        parts.csv_rows,
+        parts.runs,
+        [Table(THROUGHPUT_CAPTION, THROUGHPUT_COLUMNS, parts.table)],
     )
 
 
-def _from(title: str, base: list[Run]) -> str:
-    """A panel's title with the base that its numbers are counted from."""
+def _throughput_values(run: Run) -> tuple[object, ...]:
+    case = training(run)
+    return arm(run), case.ranks, case.threads_per_rank, run.launch, run.metric("throughput")
+
+
+def _add_throughput(parts: _Panels, title: str, runs: list[Run], base: list[Run], looks: dict[str, Look]) -> None:
+    """Add the panel of one network and its rows of the table. `base`: the launches that scaling is counted from."""
+    series = {name: points for name, launches in by_arm(runs).items() if (points := _points(launches))}
+    per_rank = summary(value for run in base if (value := run.metric("throughput")) is not None).median
+    per_rank /= training(base[0]).ranks
+    # With one number of ranks there is nothing to scale from.
+    ideal = per_rank if len({point.ranks for points in series.values() for point in points}) > 1 else None
+    parts.panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, ideal)))
+    one_process = _one_process(runs)
+    for name, points in series.items():
+        for point in points:
+            against = one_process.get(point.ranks) if point.ranks > 1 else None
+            parts.table.append(Row(_title_with_base(title, base), _throughput_cells(name, point, ideal, against)))
+    parts.runs += runs
+
+
+def _throughput_cells(name: str, point: Point, ideal: float | None, one_process: float | None) -> list[Cell]:
+    """`ideal`: samples/s per rank; `one_process`: samples/s of one rank with as many threads as there are ranks."""
+    bounds = [ideal * point.ranks, point.median / ideal / point.ranks] if ideal else [None, None]
+    against = None if one_process is None else point.median / one_process
+    return [
+        Cell(name),
+        Cell(str(point.ranks)),
+        Cell(significant(point.median), bracket(point.low, point.high)),
+        Cell(str(len(point.dots))),
+        *(Cell(significant(value)) for value in (*bounds, against)),
+    ]
+
+
+def _title_with_base(title: str, base: list[Run]) -> str:
+    """A panel's title with the base that its numbers are relative to."""
     case = training(base[0])
     ranks, threads = (
-        f"{count} {word}{'s' if count > 1 else ''}"
-        for count, word in ((case.ranks, "rank"), (case.threads_per_rank, "thread"))
+        f"{count} {noun}{'s' if count > 1 else ''}"
+        for count, noun in ((case.ranks, "rank"), (case.threads_per_rank, "thread"))
     )
     return f"{title}; base: {arm(base[0])}, {ranks} x {threads}"
 
@@ -129,63 +192,67 @@ def _points(runs: list[Run]) -> list[Point]:
     return points
 
 
-def _cell(stats: Summary) -> Cell:
-    return Cell(significant(stats.median), bracket(stats.low, stats.high))
-
-
-def _learning(
-    groups: Groups, looks: dict[str, Look], event: str, title: str, quantity: str, metric: str
-) -> list[Section]:
-    panels, rows, kept, table = [], [], [], []
+def _learning(groups: Groups, looks: dict[str, Look], quantity: Learned) -> Section | None:
+    """None where no launch recorded the quantity."""
+    parts = _Panels.empty()
     for key, runs in groups.items():
         for ranks, group in sorted(grouped(runs, lambda run: training(run).ranks).items()):
-            series = {name: drawn for name, launches in by_arm(group).items() if (drawn := _curves(launches, event))}
-            if not series:
-                continue
-            name = f"{ranks} rank{'s' if ranks > 1 else ''}"
-            longest = max(len(curve.steps) for drawn in series.values() for curve in drawn)
-            if longest > 1:
-                for over_time, axis in ((False, "over steps"), (True, "over time")):
-                    picture = curves(
-                        f"{title} {axis}, {heading(key, groups)}, {name}", series, looks, quantity, over_time
-                    )
-                    panels.append(Panel(f"{name}, {axis}", picture, heading(key, groups)))
-            kept += group
-            table += _last(heading(key, groups), ranks, group, metric)
-            for label, drawn in series.items():
-                rows += [
-                    (*key, label, ranks, curve.launch, *point)
-                    for curve in drawn
-                    for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
-                ]
-    how = (
-        "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, "
-        "which starts with the first step."
+            series = {
+                name: launch_curves
+                for name, launches in by_arm(group).items()
+                if (launch_curves := _curves(launches, quantity.event))
+            }
+            if series:
+                parts.panels += _learning_panels(heading(key, groups), ranks, series, looks, quantity)
+                parts.table += _final_rows(heading(key, groups), ranks, group, quantity.metric)
+                parts.csv_rows += _learning_rows(key, ranks, series)
+                parts.runs += group
+    if not parts.runs:
+        return None
+    caption = f"{quantity.title} at the end: median over launches and its interval."
+    return section(
+        quantity.event.replace("_", "-"),
+        quantity.title,
+        LEARNING_HOW,
+        [quantity.metric],
+        parts.panels,
+        legend(looks, map(arm, parts.runs)),
+        ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", quantity.event),
+        parts.csv_rows,
+        parts.runs,
+        [Table(caption, ["arm", "ranks", quantity.header, "launches"], parts.table)],
     )
-    caption = f"{title} at the end: median over launches and its interval."
-    columns = ["arm", "ranks", f"{quantity.partition(',')[0]} {'↓' if event == 'loss' else '↑'}", "launches"]
-    names = ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", event)
-    found_section = section(
-        event.replace("_", "-"),
-        title,
-        how,
-        [metric],
-        panels,
-        legend(looks, map(arm, kept)),
-        names,
-        rows,
-        kept,
-        [Table(caption, columns, table)],
-    )
-    return [found_section] if kept else []
 
 
-def _last(title: str, ranks: int, runs: list[Run], metric: str) -> list[Row]:
+def _learning_panels(
+    title: str, ranks: int, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: Learned
+) -> list[Panel]:
+    """The curves over steps and over time; none where every curve is a single point."""
+    if max(len(curve.steps) for launches in series.values() for curve in launches) < 2:
+        return []
+    name = f"{ranks} rank{'s' if ranks > 1 else ''}"
+    panels = []
+    for over_time, axis in ((False, "over steps"), (True, "over time")):
+        label = f"{quantity.title} {axis}, {title}, {name}"
+        panels.append(Panel(f"{name}, {axis}", curves(label, series, looks, quantity.axis, over_time), title))
+    return panels
+
+
+def _learning_rows(key: tuple[str, str], ranks: int, series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
+    return [
+        (*key, name, ranks, curve.launch, *point)
+        for name, launches in series.items()
+        for curve in launches
+        for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
+    ]
+
+
+def _final_rows(title: str, ranks: int, runs: list[Run], metric: str) -> list[Row]:
     rows = []
     for name, launches in by_arm(runs).items():
         if values := [value for run in launches if (value := run.metric(metric)) is not None]:
             median = summary(values)
-            rows.append(Row(title, [Cell(name), Cell(str(ranks)), _cell(median), Cell(str(median.n))]))
+            rows.append(Row(title, [Cell(name), Cell(str(ranks)), median_cell(median), Cell(str(median.n))]))
     return rows
 
 
@@ -196,8 +263,8 @@ def _curves(runs: list[Run], event: str) -> list[Curve]:
 def _curve(run: Run, event: str) -> Curve | None:
     rows = run.samples[run.samples["rank"] == 0]
     values = rows[rows["event"] == event].sort_values("step")
-    begun = rows.loc[rows["event"] == "step", "start_ns"]
-    if values.empty or begun.empty:
+    steps = rows.loc[rows["event"] == "step", "start_ns"]
+    if values.empty or steps.empty:
         return None
-    seconds = (values["start_ns"].to_numpy() - begun.min()) / 1e9
+    seconds = (values["start_ns"].to_numpy() - steps.min()) / 1e9
     return Curve(run.launch, values["step"].to_numpy(), seconds, values["value"].to_numpy(), run.hollow)

@@ -1,4 +1,4 @@
-"""Words, shapes and order of verdicts on the pages, and what provenance marks mean."""
+"""Texts, symbols and order of verdicts on the pages, and the meaning of provenance marks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class ShownRule:
-    """A rule as a table shows it: what decided, and below, folded, every point of a range or every step that it rests
+    """A rule as a table shows it: the finding, and folded below it the points of a range or the steps that it rests
     on."""
 
     finding: str
@@ -43,8 +43,8 @@ class ShownRule:
 
 
 def shown_rule(claim: ClaimResult) -> ShownRule:
-    """Steps and points of a range are folded. What the control shows belongs to the finding: it can take a verdict
-    away."""
+    """The rule of a claim, with its steps or points folded. The result of a control is part of the finding, since it
+    can invalidate a verdict."""
     outcome = claim.outcome
     if outcome is None or not isinstance(outcome.facts, StepsFacts | RangeFacts):
         return ShownRule(claim.rule, ())
@@ -61,22 +61,27 @@ class Count:
     count: int
     meaning: str
     lowered: int
-    """Of these, how many stand on evidence whose validation was missed."""
+    """Of these, the number that rest on evidence which failed validation."""
 
 
-def shown(claim: ClaimResult) -> str:
-    """The words of a claim's verdict."""
+def verdict_text(claim: ClaimResult) -> str:
+    """The text of a claim's verdict."""
     return claim.verdict or NOT_JUDGED
 
 
 def slug(verdict: str) -> str:
-    """For classes and symbols."""
+    """The verdict in names of CSS classes and symbols."""
     return verdict.replace(" ", "-")
 
 
 def counts(claims: list[ClaimResult]) -> list[Count]:
-    """One per verdict that occurs, in ORDER."""
-    words, low = [shown(claim) for claim in claims], [shown(claim) for claim in claims if claim.lowered]
+    """A count per verdict that occurs, in ORDER."""
+    verdicts, low = (
+        [verdict_text(claim) for claim in claims],
+        [verdict_text(claim) for claim in claims if claim.lowered],
+    )
     return [
-        Count(word, slug(word), words.count(word), MEANING[word], low.count(word)) for word in ORDER if word in words
+        Count(verdict, slug(verdict), verdicts.count(verdict), MEANING[verdict], low.count(verdict))
+        for verdict in ORDER
+        if verdict in verdicts
     ]

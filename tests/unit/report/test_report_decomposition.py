@@ -13,20 +13,19 @@ from hypothesis import strategies as st
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.stragglers import Finding
 from scaleproof.report import training
+from scaleproof.report.control_arms import controls
 from scaleproof.report.data import Run, SuiteData
 from scaleproof.report.decomposition import (
     FLAG,
     base_runs,
-    controls,
     first_use,
     losses,
     lost_points,
-    ranks_compared,
     step_section,
-    words,
 )
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import by_network
+from scaleproof.report.ranks_compared import ranks_compared, straggler_text
 from scaleproof.spec.suite import load_suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
@@ -141,8 +140,8 @@ def test_a_slow_rank_is_named_on_the_page() -> None:
     (cells,) = texts(ranks_compared(by_network(runs)))
     assert cells[2] == "80.0 / 95.0"
     assert cells[4].startswith("rank 1: 19")
-    assert words(Finding(1, 0.2, None, 1)) == "no straggler named: fewer than 6 launches"
-    assert words(Finding(0, 0.001, 0.9, 6)) == "no straggler"
+    assert straggler_text(Finding(1, 0.2, None, 1)) == "no straggler named: fewer than 6 launches"
+    assert straggler_text(Finding(0, 0.001, 0.9, 6)) == "no straggler"
 
 
 def test_more_than_5_percent_unexplained_is_flagged() -> None:
@@ -157,7 +156,7 @@ def test_more_than_5_percent_unexplained_is_flagged() -> None:
 def test_traced_launches_are_in_no_figure() -> None:
     suite = load_suite("das2016")
     runs = [run_of("gloo"), run_of("gloo", 1, tracing="full")]
-    assert [run.row["status"] for run in SuiteData(suite, [], runs).done("train")] == ["ok"]
+    assert [run.row["status"] for run in SuiteData(suite, [], runs).completed("train")] == ["ok"]
     assert runs[1].metric("throughput") is None
     assert runs[1].metric("step_s") is None
     assert runs[1].metric("exposed_communication_s") is None

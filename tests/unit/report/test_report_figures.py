@@ -110,5 +110,12 @@ def test_a_launch_without_a_number_leaves_the_others_their_names() -> None:
 
 def test_transports_keep_their_colour_and_others_take_free_ones() -> None:
     drawn = looks({"shm": "shm", "tcp": "tcp", "new": "new", "newer": "newer", "alone": None})
-    assert (drawn["shm"].place, drawn["tcp"].place) == (looks({"shm": "shm"})["shm"].place, ARMS["tcp"].place)
-    assert len({look.place for look in drawn.values()}) == len({look.marker for look in drawn.values()}) == len(drawn)
+    assert (drawn["shm"].colour_index, drawn["tcp"].colour_index) == (
+        looks({"shm": "shm"})["shm"].colour_index,
+        ARMS["tcp"].colour_index,
+    )
+    assert (
+        len({look.colour_index for look in drawn.values()})
+        == len({look.marker for look in drawn.values()})
+        == len(drawn)
+    )

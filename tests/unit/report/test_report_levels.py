@@ -45,7 +45,7 @@ def test_the_section_is_there_only_when_levels_differ(data: SuiteData, levels_se
 def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
     runs = [
         run
-        for run in data.done("train")
+        for run in data.completed("train")
         if training(run).workload == "cd_dnn" and training(run).experiment == "scaling"
     ]
     tcp = [run for run in runs if training(run).transport == "tcp" and level(run) == "simulated"]
@@ -58,7 +58,9 @@ def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
 
 
 def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: SuiteData):
-    runs = [run for run in data.done("train") if (training(run).experiment, level(run)) == ("scaling", "simulated")]
+    runs = [
+        run for run in data.completed("train") if (training(run).experiment, level(run)) == ("scaling", "simulated")
+    ]
     by_ranks = [
         [run for run in runs if training(run).transport == "tcp" and training(run).ranks == ranks]
         for ranks in (2, 4, 8)
@@ -79,7 +81,7 @@ def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: Sui
 
 
 def test_a_range_of_efficiency_is_one_point_with_an_interval_around_it(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).workload == "vgg_a"]
+    runs = [run for run in data.completed("train") if training(run).workload == "vgg_a"]
     at_8 = scaling_values([run for run in runs if training(run).ranks > 1], runs)[-1]
     assert at_8.ranks == 8 and len({training(run).compute_options.efficiency for run in at_8.runs}) == 2
     value, low, high = at_8.throughput
@@ -93,7 +95,7 @@ def test_a_range_one_of_whose_points_has_no_interval_has_none():
 
 
 def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).experiment == "scaling"]
+    runs = [run for run in data.completed("train") if training(run).experiment == "scaling"]
     pairs = between(network(runs[0]), runs)
     assert {(pair.upper[1], pair.lower[1], pair.ranks) for pair in pairs if pair.lower[1] == "measured"} == {
         (upper, "measured", ranks) for upper in ("emulated", "simulated") for ranks in (1, 2)
@@ -124,19 +126,21 @@ def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(levels_sec
 def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: SuiteData):
     def ids(workload: str) -> list[str]:
         return [
-            point.words.split(":")[0]
+            point.tooltip.split(":")[0]
             for point in levels.published(
-                data, load_claims(data.suite), [run for run in data.done("train") if training(run).workload == workload]
+                data,
+                load_claims(data.suite),
+                [run for run in data.completed("train") if training(run).workload == workload],
             )
         ]
 
     assert ids("cd_dnn") == ["levels.dnn"]
     assert ids("vgg_a") == ["levels.vgg"], "levels.other has another minibatch"
     recalled = levels.published(
-        data, load_claims(data.suite), [run for run in data.done("train") if training(run).workload == "vgg_a"]
+        data, load_claims(data.suite), [run for run in data.completed("train") if training(run).workload == "vgg_a"]
     )[0]
     assert recalled.href == "levels.html#claim-levels.vgg"
-    assert recalled.recalled and recalled.ranks == 64 and "memory high" in recalled.words
+    assert recalled.recalled and recalled.ranks == 64 and "memory high" in recalled.tooltip
 
 
 def test_every_level_is_named_in_picture_table_and_csv(levels_section: Section):
@@ -168,7 +172,7 @@ def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(
     )
     runs = [
         run
-        for run in data.done("train")
+        for run in data.completed("train")
         if training(run).arm == "grpc" and training(run).ranks == 4 and level(run) == "emulated"
     ]
     assert float(row.cells[3].text.replace("\u202f", "")) == pytest.approx(rate(runs).value, rel=0.01)

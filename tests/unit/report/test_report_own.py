@@ -31,7 +31,7 @@ def test_a_metric_at_few_sizes_has_a_column_per_size_and_a_row_per_arm(tmp_path:
         "calls at 1 KiB",
         "calls at 1 MiB",
     ]
-    assert {row.cells[0].text for row in made[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
+    assert {row.cells[0].text for row in made[0].tables[0].rows} == {arm(run) for run in data.completed("transfer")}
     assert made[0].panels == []
 
 
@@ -42,7 +42,7 @@ def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_col
     made = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
     assert [row.cells[0].text.replace("\u202f", " ") for row in made[0].tables[0].rows] == ["0 B", "1 KiB", "1 MiB"]
     assert {column.split(" (")[0] for column in made[0].tables[0].columns[1:]} == {
-        arm(run) for run in data.done("transfer")
+        arm(run) for run in data.completed("transfer")
     }
     assert [panel.title for panel in made[0].panels] == ["calls"]
 

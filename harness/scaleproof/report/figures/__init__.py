@@ -1,2 +1,2 @@
-"""Figures as inline SVG, one file per kind; each takes plain points and returns markup, never a number that is not in
-its CSV."""
+"""Figures as inline SVG, one file per kind; each takes plain points and returns markup. All numbers in a figure are in
+its CSV too."""

@@ -1,4 +1,4 @@
-"""Loss or accuracy over steps or over time: a thin line per launch, the median thick."""
+"""Loss or accuracy over steps or over time: a thin line per launch, and their median as a thick line."""
 
 from __future__ import annotations
 
@@ -41,27 +41,31 @@ class MedianCurve(NamedTuple):
 def curves(
     label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool
 ) -> Markup:
-    """One panel; `quantity` is the words of the y axis."""
+    """One panel; `quantity` labels the y axis."""
     figure, axes = panel()
     titles: dict[str, str] = {}
-    # Seaborn draws no line where no value is a number: such launches have nothing to show.
-    shown = {name: kept for name, launches in series.items() if (kept := [one for one in launches if _has(one.values)])}
-    _thin_lines(axes, shown, looks, "seconds" if over_time else "steps")
+    # Seaborn draws no line for a launch without any number; such launches are left out.
+    drawable = {
+        name: numeric
+        for name, launches in series.items()
+        if (numeric := [curve for curve in launches if _has(curve.values)])
+    }
+    _thin_lines(axes, drawable, looks, "seconds" if over_time else "steps")
     thin = iter(list(axes.lines))
-    for place, (name, launches) in enumerate(shown.items()):
-        for index, curve in enumerate(launches):
-            next(thin).set_gid(f"curve{place}x{index}")
-            titles[f"curve{place}x{index}"] = (
+    for index, (name, launches) in enumerate(drawable.items()):
+        for number, curve in enumerate(launches):
+            next(thin).set_gid(f"curve{index}x{number}")
+            titles[f"curve{index}x{number}"] = (
                 f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
             )
-    medians = {name: one for name, launches in shown.items() if _has((one := median_curve(launches)).values)}
-    drawn = {name: Line(one.seconds if over_time else one.steps, one.values) for name, one in medians.items()}
+    medians = {name: curve for name, launches in drawable.items() if _has((curve := median_curve(launches)).values)}
+    drawn = {name: Line(curve.seconds if over_time else curve.steps, curve.values) for name, curve in medians.items()}
     lines(axes, drawn, looks, 2)
-    for place, (name, thick) in enumerate(zip(drawn, axes.lines[len(axes.lines) - len(drawn) :], strict=True)):
+    for index, (name, thick) in enumerate(zip(drawn, axes.lines[len(axes.lines) - len(drawn) :], strict=True)):
         look, every = looks[name], max(len(medians[name].steps) // 6, 1)
-        face = PAGE if any(curve.hollow for curve in shown[name]) else look.colour
+        face = PAGE if any(curve.hollow for curve in drawable[name]) else look.colour
         thick.set(marker=look.marker, ms=5.5, mew=1.0, mec=look.colour, mfc=face)
-        thick.set_markevery(slice(place * every // len(drawn), None, every))
+        thick.set_markevery(slice(index * every // len(drawn), None, every))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))

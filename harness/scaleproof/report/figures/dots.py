@@ -1,5 +1,5 @@
-"""Individual launches as dots that say their value and lead to their page; hollow ones are no measurement at full
-speed."""
+"""Individual launches as dots, each with its value as a tooltip and a link to its page. Hollow dots are not measured at
+full speed."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Dot:
     x: float
     y: float
     hollow: bool
-    words: str
+    tooltip: str
     href: str
 
 
 def draw(axes: Axes, dots: list[Dot], look: Look, titles: dict[str, str], size: float = 4.5) -> None:
-    """Draw them; `titles` gets the words of each by the id of its group."""
+    """Draw the dots, and add their tooltips to `titles` by the id of their SVG group."""
     for dot in dots:
         face, alpha = (PAGE, 1.0) if dot.hollow else (look.colour, 0.55)
         (line,) = axes.plot(dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=face, mec=look.colour, alpha=alpha)
         group = f"dot{len(titles)}"
         line.set_gid(group)
         line.set_url(dot.href)
-        titles[group] = dot.words
+        titles[group] = dot.tooltip
 
 
 def median_mark(
@@ -51,7 +51,7 @@ def median_mark(
     hollow: bool,
     horizontal: bool = False,
 ) -> None:
-    """The median with its interval, which may be missing; `horizontal`: values lie along x."""
+    """Draw a median with its interval, which may be missing; `horizontal`: values are on the x axis."""
     low, high = ends
     if low is not None and high is not None:
         span = ([low, high], [y, y]) if horizontal else ([x, x], [low, high])
@@ -67,18 +67,18 @@ def rows(plot: Plot) -> Markup:
     titles: dict[str, str] = {}
     if plot.log:
         axes.set_xscale("log")
-    for place, (series, level) in enumerate(lines):
+    for row, (series, level) in enumerate(lines):
         for mark in (mark for mark in series.marks if mark.evidence == level):
-            dots = [Dot(one.value, place, one.hollow, one.words, one.href) for one in mark.launches]
+            dots = [Dot(launch.value, row, launch.hollow, launch.tooltip, launch.href) for launch in mark.launches]
             draw(axes, dots, series.look, titles)
-            median_mark(axes, mark.value, place, (mark.low, mark.high), series.look, mark.hollow, horizontal=True)
-            _point_at(axes, mark.value, place, mark.words, mark.href, titles)
+            median_mark(axes, mark.value, row, (mark.low, mark.high), series.look, mark.hollow, horizontal=True)
+            _point_at(axes, mark.value, row, mark.tooltip, mark.href, titles)
         for number, point in enumerate(series.published):
             face = INK if point.judged else PAGE
-            (star,) = axes.plot(point.value, place, "*", ms=STAR, mew=1.1, mec=INK, mfc=face, zorder=5)
-            star.set_gid(f"paper{place}x{number}")
+            (star,) = axes.plot(point.value, row, "*", ms=STAR, mew=1.1, mec=INK, mfc=face, zorder=5)
+            star.set_gid(f"paper{row}x{number}")
             star.set_url(point.href)
-            titles[f"paper{place}x{number}"] = point.words
+            titles[f"paper{row}x{number}"] = point.tooltip
     if isinstance(plot.ideal, float):
         axes.axvline(plot.ideal, color=MUTED, lw=1.0, ls="--")
     several = {series.name for series, _ in lines if len(_levels(series)) > 1}
@@ -94,16 +94,16 @@ def rows(plot: Plot) -> Markup:
 
 
 def _levels(series: Series) -> list[str | None]:
-    """The levels of evidence of a series; one row without any where only the paper has a value."""
+    """The levels of evidence of a series; None if only the paper has a value."""
     return list(dict.fromkeys(mark.evidence for mark in series.marks)) or [None]
 
 
-def _point_at(axes: Axes, x: float, y: float, words: str, href: str, titles: dict[str, str]) -> None:
-    """An invisible mark over a median that says its words and leads to its page."""
+def _point_at(axes: Axes, x: float, y: float, tooltip: str, href: str, titles: dict[str, str]) -> None:
+    """Draw an invisible mark over a median, with a tooltip and a link."""
     (mark,) = axes.plot(x, y, "o", ms=9, mew=0, mfc=PAGE, alpha=0.01, zorder=6)
     mark.set_gid(f"mark{len(titles)}")
     mark.set_url(href)
-    titles[f"mark{len(titles)}"] = words
+    titles[f"mark{len(titles)}"] = tooltip
 
 
 KIND = FigureKind("dots", "a row per series: launches, the median with its interval, the paper's value", None, rows)

@@ -1,4 +1,4 @@
-"""Measured times over message size with the line that was fitted to them, and below how far off it is."""
+"""Measured times over message size with the fitted line, and below them its relative error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MICRO = 1e6
 
 @dataclass(frozen=True, slots=True)
 class FitPoint:
-    """One message size: median and its interval in s, and what each model says, by the model's place in the figure."""
+    """One message size: median and its interval in s, and the time by each model of the figure."""
 
     nbytes: int
     measured: float
@@ -36,45 +36,41 @@ def fits(label: str, points: Sequence[FitPoint], look: Look, hollow: bool) -> Ma
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.6, 1))
     titles: dict[str, str] = {}
     above.set(xscale="log", yscale="log", ylabel="time (µs), lower is better")
-    for place in range(len(points[0].models)):
-        dashes = look.line if not place else (0, (4, 2))
-        colour = look.colour if not place else MUTED
-        x = [one.nbytes for one in points]
-        above.plot(x, [one.models[place] * MICRO for one in points], ls=dashes, color=colour, lw=1.4)
-        below.plot(
-            x,
-            [_error(one, place) for one in points],
-            ls=dashes,
-            color=colour,
-            lw=1.4,
-            marker="." if place else look.marker,
-            ms=4,
-        )
-    for index, one in enumerate(points):
-        if one.low is not None and one.high is not None:
-            above.plot([one.nbytes, one.nbytes], [one.low * MICRO, one.high * MICRO], "-", color=look.colour, lw=1.5)
-        (mark,) = above.plot(
-            one.nbytes,
-            one.measured * MICRO,
-            look.marker,
-            ms=5.5,
-            mew=1.3,
-            mec=look.colour,
-            mfc=PAGE if hollow else look.colour,
-        )
-        mark.set_gid(f"fit{index}")
+    for model in range(len(points[0].models)):
+        _draw_model(above, below, points, model, look)
+    for index, point in enumerate(points):
+        _draw_point(above, point, look, hollow, f"fit{index}")
         titles[f"fit{index}"] = (
-            f"{nbytes(one.nbytes)}: {significant(one.measured * MICRO)} µs measured, "
-            f"{significant(one.models[0] * MICRO)} µs by the line"
+            f"{nbytes(point.nbytes)}: {significant(point.measured * MICRO)} µs measured, "
+            f"{significant(point.models[0] * MICRO)} µs by the line"
         )
     below.axhline(0, color=MUTED, lw=0.8)
     below.set(xlabel="message size", ylabel="off by (%)")
-    _axes(above, below, [one.nbytes for one in points])
+    _axes(above, below, [point.nbytes for point in points])
     return svg(figure, label, titles)
 
 
-def _error(point: FitPoint, place: int) -> float:
-    return 100 * (point.models[place] - point.measured) / point.measured
+def _draw_model(above: Axes, below: Axes, points: Sequence[FitPoint], model: int, look: Look) -> None:
+    """Times and errors of one model, by its index."""
+    dashes = (0, (4, 2)) if model else look.line
+    colour = MUTED if model else look.colour
+    x = [point.nbytes for point in points]
+    above.plot(x, [point.models[model] * MICRO for point in points], ls=dashes, color=colour, lw=1.4)
+    errors = [_error(point, model) for point in points]
+    below.plot(x, errors, ls=dashes, color=colour, lw=1.4, marker="." if model else look.marker, ms=4)
+
+
+def _draw_point(axes: Axes, point: FitPoint, look: Look, hollow: bool, group: str) -> None:
+    x, y = point.nbytes, point.measured * MICRO
+    if point.low is not None and point.high is not None:
+        axes.plot([x, x], [point.low * MICRO, point.high * MICRO], "-", color=look.colour, lw=1.5)
+    face = PAGE if hollow else look.colour
+    (mark,) = axes.plot(x, y, look.marker, ms=5.5, mew=1.3, mec=look.colour, mfc=face)
+    mark.set_gid(group)
+
+
+def _error(point: FitPoint, model: int) -> float:
+    return 100 * (point.models[model] - point.measured) / point.measured
 
 
 def _axes(above: Axes, below: Axes, sizes: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""A figure as SVG that stands inside a page: its colours are the page's variables, its ids are no other figure's."""
+"""A figure as SVG inside a page: its colours are variables of the page, and its ids are unique in the page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from scaleproof.report.figures.style import VARIABLES
 
 
 def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Markup:
-    """Inline SVG without ids of its own but those it refers to. `titles`: group id of an artist to the words shown when
-    pointing at it."""
+    """Inline SVG that keeps only the ids it refers to. `titles`: tooltips by the group id of an artist."""
     target = io.StringIO()
     FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = target.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    for group, words in (titles or {}).items():
-        text = text.replace(f'<g id="{group}">', f"<g><title>{escape(words)}</title>")
+    for group, title in (titles or {}).items():
+        text = text.replace(f'<g id="{group}">', f"<g><title>{escape(title)}</title>")
     text = _own_ids(text, hashlib.sha256(text.encode()).hexdigest()[:8])
     for placeholder, variable in VARIABLES.items():
         text = text.replace(placeholder, f"var(--{variable})")
@@ -35,7 +34,7 @@ def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Mar
 
 
 def _own_ids(text: str, prefix: str) -> str:
-    """Several figures share a page: keep only ids that something refers to, made unique."""
+    """Keep only the ids that something refers to, and make them unique: several figures share a page."""
     used = set(re.findall(r"url\(#([^)]+)\)", text)) | set(re.findall(r'href="#([^"]+)"', text))
 
     def rename(match: re.Match[str]) -> str:

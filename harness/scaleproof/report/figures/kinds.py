@@ -1,6 +1,6 @@
 """The kinds of figure that a suite can ask for by name, and the data that each of them draws.
 
-A file of this folder that defines `KIND` is a kind; nothing lists them.
+A file of this folder that defines `KIND` adds a kind; there is no list of them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from scaleproof.report.figures.style import Look
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The value of one launch, the words shown when pointing at it, and the page that it leads to."""
+    """The value of one launch, with a tooltip and a link to its page."""
 
     value: float
     hollow: bool
-    words: str
+    tooltip: str
     href: str
 
 
@@ -38,10 +38,10 @@ class Mark:
     high: float | None
     evidence: Evidence
     hollow: bool
-    words: str
+    tooltip: str
     href: str
     noise_floor: float | None = None
-    """By how much identical arms differ, as a share; None where it was not measured."""
+    """By how much identical arms differ, as a share; None if it was not measured."""
     launches: tuple[Launch, ...] = ()
 
 
@@ -52,13 +52,13 @@ class PublishedPoint:
     x: float | None
     value: float
     judged: bool
-    words: str
+    tooltip: str
     href: str
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What has one colour and one entry of the legend."""
+    """Values with one colour and one entry in the legend."""
 
     name: str
     look: Look
@@ -68,7 +68,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """All that a kind needs to draw. `ideal`: a line where y equals x ("x"), or at this y."""
+    """All data of one figure. `ideal`: a line at y = x (for "x"), or at this y."""
 
     alt: str
     series: tuple[Series, ...]
@@ -79,13 +79,13 @@ class Plot:
 
     @property
     def looks(self) -> dict[str, Look]:
-        """By the name of the series."""
+        """Looks by the name of the series."""
         return {series.name: series.look for series in self.series}
 
 
 @dataclass(frozen=True, slots=True)
 class FigureKind:
-    """A kind of figure by its name. `x`: what its x axis counts; None: it has one line or row per series instead."""
+    """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series."""
 
     name: str
     summary: str

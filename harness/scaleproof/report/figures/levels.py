@@ -22,28 +22,27 @@ only predicted is small."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
 ASIDE = 0.25
-"""Octaves between neighbouring curves of one point: they would hide each other and the paper's."""
+"""Octaves between neighbouring curves with one point, which would hide each other and the paper's points."""
 APART, REACH = 9.0, 150.0
-"""Pixels between the names of curves, above each other and along."""
+"""Least distance in pixels between the names of curves, vertically and horizontally."""
 CLOSE = 40.0
-"""Ends of curves that are no further apart along the axis have their names in one column."""
+"""Curves whose ends are at most so many pixels apart horizontally have their names in one column."""
 NAMES = 0.45
-"""Length of the axis behind its last mark, where the names stand, over that of the axis before it."""
+"""Length of the axis behind its last mark, where the names are, as a share of the length before it."""
 MOST_TICKS = 9
 HEADLINE = (7.6, 4.4)
-"""Inches of a figure that stands alone."""
+"""Size in inches of a figure that is not a panel among others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelPoint:
-    """One series at one number of ranks: value, interval (may be missing), words shown when pointing at it, and where
-    it leads."""
+    """One series at one number of ranks: value, interval (may be missing), tooltip, and link."""
 
     ranks: int
     value: float
     low: float | None
     high: float | None
-    words: str
+    tooltip: str
     href: str
 
 
@@ -64,7 +63,7 @@ class Published:
     ranks: int
     value: float
     recalled: bool
-    words: str
+    tooltip: str
     href: str
     colour: str = INK
 
@@ -82,7 +81,7 @@ def levels(
     named: bool = True,
 ) -> Markup:
     """One panel over ranks (powers of 2). `ideal`: "x" for the diagonal, with both axes logarithmic; a value for a
-    level line; None for no line. `size`: inches. `named`: the name of each curve stands at its end."""
+    horizontal line; None for no line. `size`: inches. `named`: write the name of each curve at its end."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
     counts = sorted(
@@ -93,23 +92,12 @@ def levels(
         axes.set_yscale("log", base=2)
     if ideal is not None:
         axes.plot(counts, counts if ideal == "x" else [float(ideal)] * len(counts), "--", color=MUTED, lw=1.0)
-    shifts = _asides(curves)
-    for place, curve in sorted(enumerate(curves), key=lambda numbered: list(SIZES).index(numbered[1].level)):
-        _draw(axes, curve, shifts[place], looks[curve.name], f"l{place}", titles)
-    for place, point in enumerate(published):
-        (mark,) = axes.plot(
-            point.ranks,
-            point.value,
-            "*",
-            ms=STAR,
-            mew=1.1,
-            mec=point.colour,
-            mfc=PAGE if point.recalled else point.colour,
-            zorder=5,
-        )
-        mark.set_gid(f"paper{place}")
-        mark.set_url(point.href)
-        titles[f"paper{place}"] = point.words
+    shifts = _shifts(curves)
+    for index, curve in sorted(enumerate(curves), key=lambda numbered: list(SIZES).index(numbered[1].level)):
+        _draw(axes, curve, shifts[index], looks[curve.name], f"l{index}", titles)
+    for index, point in enumerate(published):
+        _draw_star(axes, point, f"paper{index}")
+        titles[f"paper{index}"] = point.tooltip
     _axes(axes, counts, quantity, ideal == "x", NAMES if named else 0.0)
     axes.set_xlabel(x_label)
     if named:
@@ -117,17 +105,24 @@ def levels(
     return svg(figure, label, titles)
 
 
-def _asides(curves: Sequence[LevelCurve]) -> list[float]:
-    """For each curve the factor that puts it beside other arms with one point at the same number of ranks; arms with
-    more stay where they are, and levels of one arm on each other."""
+def _draw_star(axes: Axes, point: Published, group: str) -> None:
+    face = PAGE if point.recalled else point.colour
+    (mark,) = axes.plot(point.ranks, point.value, "*", ms=STAR, mew=1.1, mec=point.colour, mfc=face, zorder=5)
+    mark.set_gid(group)
+    mark.set_url(point.href)
+
+
+def _shifts(curves: Sequence[LevelCurve]) -> list[float]:
+    """For each curve the factor by which its x is shifted. Arms with a single point are moved apart where they have the
+    same number of ranks; arms with more points are not shifted. The levels of an arm have the same shift."""
     several = {curve.name for curve in curves if len(curve.points) > 1}
     alone: dict[int, list[str]] = {}
     for curve in curves:
-        here = alone.setdefault(curve.points[0].ranks, [])
-        if curve.name not in several and curve.name not in here:
-            here.append(curve.name)
-    places = [(curve.name, alone[curve.points[0].ranks]) for curve in curves]
-    return [2.0 ** (ASIDE * (here.index(name) - (len(here) - 1) / 2)) if name in here else 1.0 for name, here in places]
+        arms = alone.setdefault(curve.points[0].ranks, [])
+        if curve.name not in several and curve.name not in arms:
+            arms.append(curve.name)
+    groups = [(curve.name, alone[curve.points[0].ranks]) for curve in curves]
+    return [2.0 ** (ASIDE * (arms.index(name) - (len(arms) - 1) / 2)) if name in arms else 1.0 for name, arms in groups]
 
 
 def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, titles: dict[str, str]) -> None:
@@ -149,24 +144,24 @@ def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, t
             alpha=0.15,
             lw=0,
         )
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         if point.low is not None and point.high is not None and not (predicted and len(bounds) > 1):
             axes.plot(
-                [x[place], x[place]], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour
+                [x[index], x[index]], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour
             )
         face = PAGE if curve.hollow else look.colour
         (mark,) = axes.plot(
-            x[place], point.value, look.marker, ms=SIZES[curve.level], mew=1.4, mec=look.colour, mfc=face
+            x[index], point.value, look.marker, ms=SIZES[curve.level], mew=1.4, mec=look.colour, mfc=face
         )
-        mark.set_gid(f"{group}x{place}")
+        mark.set_gid(f"{group}x{index}")
         mark.set_url(point.href)
-        titles[f"{group}x{place}"] = point.words
+        titles[f"{group}x{index}"] = point.tooltip
 
 
 def _named(
     figure: Figure, axes: Axes, curves: Sequence[LevelCurve], shifts: Sequence[float], looks: dict[str, Look]
 ) -> None:
-    """Arm and level of evidence behind the end of each curve, moved apart where they would lie on each other."""
+    """Write arm and level of evidence behind the end of each curve, moved apart where names would overlap."""
     figure.draw_without_rendering()
     ends = [
         (max(curve.points, key=lambda point: point.ranks), shift, curve)
@@ -177,27 +172,27 @@ def _named(
     ]
     placed: list[tuple[float, float]] = []
     for x, y, curve in sorted(drawn_ends, key=lambda end: (-end[1], end[0])):
-        at = y
-        while any(abs(at - other) < APART and abs(x - place) < REACH for place, other in placed):
-            at -= 1
-        placed.append((x, at))
-        beside = max(place for place, *_ in drawn_ends if abs(place - x) < CLOSE)
-        words = f"{curve.name}, {curve.level}"
-        behind = {"facecolor": PAGE, "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+        text_y = y
+        while any(abs(text_y - other_y) < APART and abs(x - other_x) < REACH for other_x, other_y in placed):
+            text_y -= 1
+        placed.append((x, text_y))
+        column = max(other_x for other_x, *_ in drawn_ends if abs(other_x - x) < CLOSE)
+        name = f"{curve.name}, {curve.level}"
+        background = {"facecolor": PAGE, "alpha": 0.7, "linewidth": 0, "pad": 0.5}
         axes.annotate(
-            words,
-            (beside + 8, at - 3),
+            name,
+            (column + 8, text_y - 3),
             xycoords="figure pixels",
             fontsize=7.5,
             color=looks[curve.name].colour,
-            bbox=behind,
+            bbox=background,
         )
 
 
 def _axes(axes: Axes, counts: list[int], quantity: str, logarithmic: bool, behind: float) -> None:
-    shown = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
+    ticks = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
     axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3 * (counts[-1] / counts[0]) ** behind)
-    axes.set_xticks(shown, [str(count) for count in shown])
+    axes.set_xticks(ticks, [str(count) for count in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
     axes.set_ylabel(quantity)
@@ -216,7 +211,7 @@ def _plotted(plot: Plot) -> Markup:
         if (marks := [mark for mark in series.marks if mark.evidence == level])
     ]
     published = [
-        Published(round(point.x), point.value, not point.judged, point.words, point.href, series.look.colour)
+        Published(round(point.x), point.value, not point.judged, point.tooltip, point.href, series.look.colour)
         for series in plot.series
         for point in series.published
         if point.x is not None
@@ -228,7 +223,7 @@ def _plotted(plot: Plot) -> Markup:
 
 def _point(mark: Mark) -> LevelPoint:
     assert mark.x is not None, "this kind has an x axis"
-    return LevelPoint(round(mark.x), mark.value, mark.low, mark.high, mark.words, mark.href)
+    return LevelPoint(round(mark.x), mark.value, mark.low, mark.high, mark.tooltip, mark.href)
 
 
 KIND = FigureKind(

@@ -1,5 +1,5 @@
-"""A prediction as a picture of its own: throughput and efficiency over nodes with their intervals, what a step is made
-of, and what binds it."""
+"""A prediction as a picture in a file: throughput and efficiency over nodes with their intervals, the parts of a step,
+and the resource that limits it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DPI = 144
 
 @dataclass(frozen=True, slots=True)
 class NodesPoint:
-    """One number of nodes: (value, low, high) of throughput in samples/s and of efficiency; shares of a step; what
-    binds it."""
+    """One number of nodes: (value, low, high) of throughput in samples/s and of efficiency, share of exposed
+    communication in a step, and the resource that limits the step."""
 
     nodes: int
     throughput: tuple[float, float, float]
@@ -32,8 +32,8 @@ class NodesPoint:
 
 @dataclass(frozen=True, slots=True)
 class PredictionPicture:
-    """All that is drawn. `useful`: the most nodes with at least `least` efficiency, with its interval; 0: none. `more`:
-    further ones were not looked at."""
+    """The content of the picture. `useful`: the largest number of nodes with at least `least` efficiency, and its
+    interval; 0: none. `more`: larger numbers were not predicted."""
 
     title: str
     subtitle: str
@@ -44,7 +44,7 @@ class PredictionPicture:
 
 
 def save(picture: PredictionPicture, paths: Sequence[Path]) -> None:
-    """As files; the suffix says of which kind (png, svg or pdf)."""
+    """Write the picture to files, in the format of their suffix (png, svg or pdf)."""
     with printed():
         figure = Figure(figsize=(11.5, 4.3), layout="constrained", dpi=DPI)
         throughput, efficiency, step = figure.subplots(1, 3)
@@ -86,13 +86,13 @@ def _efficiency(axes: Axes, picture: PredictionPicture) -> None:
     if value:
         axes.axvspan(max(low, nodes[0]), max(high, nodes[0]), color=light(MUTED), alpha=0.12, lw=0)
         axes.axvline(value, color=light(MUTED), lw=1.2)
-        left = value > (nodes[0] * nodes[-1]) ** 0.5
+        is_on_right = value > (nodes[0] * nodes[-1]) ** 0.5
         axes.annotate(
             f"{value} nodes{' or more' if picture.more else ''}",
             (value, 0.03),
-            (-5 if left else 5, 0),
+            (-5 if is_on_right else 5, 0),
             textcoords="offset points",
-            ha="right" if left else "left",
+            ha="right" if is_on_right else "left",
             fontsize=9,
         )
     axes.annotate(
@@ -111,21 +111,21 @@ def _efficiency(axes: Axes, picture: PredictionPicture) -> None:
 
 
 def _step(axes: Axes, picture: PredictionPicture) -> None:
-    places = range(len(picture.points))
+    indices = range(len(picture.points))
     exposed = [point.exposed_share for point in picture.points]
-    axes.bar(places, [1 - share for share in exposed], 0.72, color=light(part_colour(1)), label="computing")
+    axes.bar(indices, [1 - share for share in exposed], 0.72, color=light(part_colour(1)), label="computing")
     axes.bar(
-        places,
+        indices,
         exposed,
         0.72,
         bottom=[1 - share for share in exposed],
         color=light(part_colour(3)),
         label="exposed communication",
     )
-    for place, point in zip(places, picture.points, strict=True):
+    for index, point in zip(indices, picture.points, strict=True):
         axes.annotate(
             point.binds,
-            (place, 0.03),
+            (index, 0.03),
             rotation=90,
             ha="center",
             va="bottom",
@@ -133,7 +133,7 @@ def _step(axes: Axes, picture: PredictionPicture) -> None:
             color="#ffffff",
             fontweight="bold",
         )
-    axes.set_xticks(list(places), [str(point.nodes) for point in picture.points])
+    axes.set_xticks(list(indices), [str(point.nodes) for point in picture.points])
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
@@ -167,9 +167,9 @@ def _band(axes: Axes, nodes: Sequence[int], values: Sequence[tuple[float, float,
 
 
 def _nodes(axes: Axes, nodes: Sequence[int]) -> None:
-    shown = nodes[:: max(1, -(-len(nodes) // MOST_TICKS))]
+    ticks = nodes[:: max(1, -(-len(nodes) // MOST_TICKS))]
     axes.set_xscale("log", base=2)
-    axes.set_xticks(shown, [significant(count) for count in shown])
+    axes.set_xticks(ticks, [significant(count) for count in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("nodes")

@@ -16,7 +16,7 @@ from scaleproof.report.numbers import exact
 
 QUANTITY = "throughput (samples/s), higher is better"
 ASIDE = 0.09
-"""Octaves between the marks of neighbouring arms: at the same number of ranks they would hide each other."""
+"""Octaves between the marks of neighbouring arms at the same number of ranks, which would hide each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +79,24 @@ def _lines(
 
 
 def _aside(name: str, ranks: int, series: dict[str, list[Point]]) -> float:
-    """Factor that puts an arm beside the others with this number of ranks. An arm that is there at several numbers
-    stays on them, so that its line is true."""
-    here = [other for other, points in series.items() if [point.ranks for point in points] == [ranks]]
-    if name not in here:
+    """The factor by which an arm's x is shifted beside the others at this number of ranks. An arm with several numbers
+    of ranks is not shifted, so that its line is correct."""
+    arms = [other for other, points in series.items() if [point.ranks for point in points] == [ranks]]
+    if name not in arms:
         return 1.0
-    place, middle = here.index(name), len(here) // 2
-    kept_free = len(here) < sum(any(point.ranks == ranks for point in points) for points in series.values())
-    offset = place - middle + (place >= middle) if kept_free else place - (len(here) - 1) / 2
-    return float(2 ** (offset * min(ASIDE, 0.8 / len(here))))
+    index, middle = arms.index(name), len(arms) // 2
+    kept_free = len(arms) < sum(any(point.ranks == ranks for point in points) for points in series.values())
+    offset = index - middle + (index >= middle) if kept_free else index - (len(arms) - 1) / 2
+    return float(2 ** (offset * min(ASIDE, 0.8 / len(arms))))
 
 
 def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look], quantity: str) -> Markup:
     figure, axes = panel(height=0.95 + 0.42 * len(series))
     titles: dict[str, str] = {}
-    for place, (name, points) in enumerate(series.items()):
+    for row, (name, points) in enumerate(series.items()):
         for point in points:
-            draw(axes, [Dot(dot.y, place, dot.hollow, dot.words, dot.href) for dot in point.dots], looks[name], titles)
-            median_mark(axes, point.median, place, (point.low, point.high), looks[name], point.hollow, horizontal=True)
+            draw(axes, [Dot(dot.y, row, dot.hollow, dot.tooltip, dot.href) for dot in point.dots], looks[name], titles)
+            median_mark(axes, point.median, row, (point.low, point.high), looks[name], point.hollow, horizontal=True)
     axes.set_yticks(range(len(series)), list(series))
     axes.set_ylim(len(series) - 0.5, -0.5)
     axes.set_xlim(left=0)
@@ -118,7 +118,7 @@ def _plotted(plot: Plot) -> Markup:
 
 def _point(mark: Mark) -> Point:
     assert mark.x is not None, "this kind has an x axis"
-    dots = [Dot(mark.x, one.value, one.hollow, one.words, one.href) for one in mark.launches]
+    dots = [Dot(mark.x, launch.value, launch.hollow, launch.tooltip, launch.href) for launch in mark.launches]
     return Point(round(mark.x), mark.value, mark.low, mark.high, mark.hollow, dots)
 
 

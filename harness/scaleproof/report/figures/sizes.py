@@ -1,4 +1,4 @@
-"""Time, bandwidth or a count against message size; the axis of sizes is logarithmic, that of counts is not, since a
+"""Time, bandwidth or a count over message size. The axis of sizes is logarithmic; that of counts is linear, since a
 count may be 0."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scaleproof.report.figures.style import MUTED, PAGE, Line, Look, lines, pane
 from scaleproof.report.numbers import exact, nbytes, significant
 
 ASIDE = 0.22
-"""Octaves between neighbouring series of a figure that stands alone."""
+"""Octaves between neighbouring series of a figure that is not a panel among others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def sizes(
     x_label: str = "message size",
     aside: float = 0.0,
 ) -> Markup:
-    """One panel; sizes of 0 have no place on it, and on a logarithmic axis neither have values of 0. `ideal`: a level
+    """One panel. Points of size 0 are left out, and on a logarithmic y axis those of value 0. `ideal`: a horizontal
     dashed line. `aside`: octaves between the marks of neighbouring series, so that intervals do not hide each other."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
@@ -49,20 +49,24 @@ def sizes(
     if ideal is not None:
         axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
     drawn = {name: _drawable(points, counts) for name, points in series.items()}
-    shifts = {name: 2 ** (aside * (place - (len(series) - 1) / 2)) for place, name in enumerate(series)}
+    shifts = {name: 2 ** (aside * (index - (len(series) - 1) / 2)) for index, name in enumerate(series)}
     medians = {
         name: Line([point.nbytes * shifts[name] for point in points], [point.median for point in points])
         for name, points in drawn.items()
     }
     lines(axes, medians, looks, 1.8)
-    for place, (name, points) in enumerate(drawn.items()):
-        for index, point in enumerate(points):
-            _mark_point(axes, point, point.nbytes * shifts[name], looks[name], f"size{place}x{index}")
-            titles[f"size{place}x{index}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}"
+    for index, (name, points) in enumerate(drawn.items()):
+        for number, point in enumerate(points):
+            _mark_point(axes, point, point.nbytes * shifts[name], looks[name], f"size{index}x{number}")
+            titles[f"size{index}x{number}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}"
     axes.set(xlabel=x_label, ylabel=quantity)
-    ticks = sorted({point.nbytes for each in series.values() for point in each if point.nbytes > 0})
-    ticks = ticks[:: max(1, -(-len(ticks) // 6))]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    _axes(axes, sorted({point.nbytes for points in series.values() for point in points if point.nbytes > 0}), counts)
+    return svg(figure, label, titles)
+
+
+def _axes(axes: Axes, sizes: list[int], counts: bool) -> None:
+    """Ticks at message sizes, at most six of them, and on the y axis."""
+    axes.xaxis.set_major_locator(FixedLocator(sizes[:: max(1, -(-len(sizes) // 6))]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: nbytes(value)))
     if counts:
@@ -71,11 +75,10 @@ def sizes(
         axes.yaxis.set_major_locator(LogLocator(10))
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
-    return svg(figure, label, titles)
 
 
 def _drawable(points: list[SizePoint], counts: bool) -> list[SizePoint]:
-    """The points that the axes have room for, by size."""
+    """The points that the axes can show, by size."""
     ordered = sorted(points, key=lambda point: point.nbytes)
     return [point for point in ordered if point.nbytes > 0 and (counts or point.median > 0)]
 
@@ -89,7 +92,11 @@ def _mark_point(axes: Axes, point: SizePoint, x: float, look: Look, group: str) 
 
 
 def _plotted(plot: Plot) -> Markup:
-    series = {one.name: [_point(mark) for mark in one.marks] for one in plot.series if one.marks}
+    series = {
+        series_form.name: [_point(mark) for mark in series_form.marks]
+        for series_form in plot.series
+        if series_form.marks
+    }
     ideal = plot.ideal if isinstance(plot.ideal, float) else None
     return sizes(
         plot.alt, series, plot.looks, plot.y_label, ideal=ideal, size=(7.6, 4.2), x_label=plot.x_label, aside=ASIDE

@@ -1,4 +1,4 @@
-"""A step's time over steps as one small line; written by hand, since every run page has one per rank."""
+"""The time of a step over steps as one small line, without matplotlib: each run page has one per rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WIDTH, HEIGHT = 600, 60
 
 
 def sparkline(values: np.ndarray, label: str) -> Markup:
-    """The values from 0 to their maximum, in equal steps; empty below two values."""
+    """The values at equal distances, on an axis from 0 to their maximum; empty for fewer than two values."""
     if len(values) < 2 or not np.max(values) > 0:
         return Markup("")
     x = np.linspace(2, WIDTH - 2, len(values))

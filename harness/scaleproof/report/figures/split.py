@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import seaborn as sns
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from scaleproof.report.figures.inline_svg import svg
@@ -20,41 +21,20 @@ HATCHES = {"exposed transfer": "///", "imbalance": "..."}
 def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
     """One panel. `bars`: name of an arm to the time in ms of each of PARTS."""
     figure, axes = panel(height=0.95 + 0.36 * len(bars))
+    _draw_bars(axes, bars)
     titles: dict[str, str] = {}
     names = list(bars)
-    # Seaborn stacks the last part first; the order is turned round so that the first part begins at 0.
-    long = pd.DataFrame(
-        [(name, part, length) for name, parts in bars.items() for part, length in zip(PARTS, parts, strict=True)],
-        columns=["arm", "part", "ms"],
-    )
-    colours = {part: part_colour(index) for index, part in enumerate(PARTS)}
-    sns.histplot(
-        long,
-        y="arm",
-        weights="ms",
-        hue="part",
-        hue_order=PARTS[::-1],
-        multiple="stack",
-        shrink=0.68,
-        palette=colours,
-        alpha=1,
-        edgecolor=PAGE,
-        linewidth=0.6,
-        legend=False,
-        ax=axes,
-    )
     for index, container in enumerate(axes.containers):
-        for place, bar in enumerate(container):
+        for row, bar in enumerate(container):
             if PARTS[index] in HATCHES:
                 bar.set_hatch(HATCHES[PARTS[index]])
-            bar.set_gid(f"bar{place}x{index}")
-            titles[f"bar{place}x{index}"] = (
-                f"{names[place]}: {PARTS[index]} {significant(bars[names[place]][index])} ms"
-            )
-    for place, parts in enumerate(bars.values()):
+            bar.set_gid(f"bar{row}x{index}")
+            titles[f"bar{row}x{index}"] = f"{names[row]}: {PARTS[index]} {significant(bars[names[row]][index])} ms"
+    totals = [sum(parts) for parts in bars.values()]
+    for row, total in enumerate(totals):
         axes.annotate(
-            significant(sum(parts)),
-            (sum(parts), place),
+            significant(total),
+            (total, row),
             (4, 0),
             textcoords="offset points",
             va="center",
@@ -63,9 +43,29 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
         )
     axes.set_yticks(range(len(bars)), names)
     axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.set_xlim(0, max(sum(parts) for parts in bars.values()) * 1.13)
+    axes.set_xlim(0, max(totals) * 1.13)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.grid(visible=False, axis="y")
     axes.set_ylabel("")
     axes.set_xlabel("time per step (ms), lower is better")
     return svg(figure, label, titles)
+
+
+def _draw_bars(axes: Axes, bars: dict[str, tuple[float, ...]]) -> None:
+    rows = [(name, part, length) for name, parts in bars.items() for part, length in zip(PARTS, parts, strict=True)]
+    sns.histplot(
+        pd.DataFrame(rows, columns=["arm", "part", "ms"]),
+        y="arm",
+        weights="ms",
+        hue="part",
+        # Seaborn stacks the last part first; with the order reversed the first part begins at 0.
+        hue_order=PARTS[::-1],
+        multiple="stack",
+        shrink=0.68,
+        palette={part: part_colour(index) for index, part in enumerate(PARTS)},
+        alpha=1,
+        edgecolor=PAGE,
+        linewidth=0.6,
+        legend=False,
+        ax=axes,
+    )

@@ -59,7 +59,7 @@ Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Decorator of every function that draws: ticks are made late and would else take the defaults."""
+    """Decorator of every function that draws. Ticks are made late and would otherwise have the default style."""
     decorated: Drawing = matplotlib.rc_context(_THEME)(draw)
     return decorated
 
@@ -71,42 +71,42 @@ def _light() -> dict[str, str]:
 
 
 def light(placeholder: str) -> str:
-    """The colour of a figure that is a file of its own, for a placeholder."""
+    """The colour that replaces a placeholder in figures that are separate files."""
     return _light()[VARIABLES[placeholder]]
 
 
 def printed() -> Any:
-    """As `styled`, for figures that are files of their own: colours of the light page on white."""
+    """Like `styled`, for figures that are separate files: colours of the light page on white."""
     colours = {name: light(value) for name, value in _THEME.items() if isinstance(value, str) and value in VARIABLES}
     return matplotlib.rc_context(_THEME | colours | {"savefig.facecolor": "#ffffff"})
 
 
 class Appearance(NamedTuple):
-    """How a plugin is drawn on every page: a name of PALETTE and one of MARKERS; empty: whatever is free."""
+    """How a plugin is drawn on every page: a name of PALETTE and one of MARKERS; empty: any that is free."""
 
     colour: str = ""
     marker: str = ""
 
 
 def appearance(kind: Kind, name: str) -> Appearance:
-    """What the plugin of this kind and name declares; nothing where it is not installed."""
+    """The declared appearance of a plugin; empty if it is not installed."""
     plugin = registry.plugins(kind).get(name)
     return Appearance(plugin.colour, plugin.marker) if plugin else Appearance()
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one series is drawn. `place`: of its colour in PALETTE; `variant`: which arm of its transport it is."""
+    """How one series is drawn. `colour_index`: in PALETTE; `variant`: number of the arm among its transport's."""
 
     name: str
-    place: int
+    colour_index: int
     marker: str
     variant: int
 
     @property
     def colour(self) -> str:
         """The placeholder that becomes the page's variable."""
-        return f"#0500{self.place:02x}"
+        return f"#0500{self.colour_index:02x}"
 
     @property
     def line(self) -> Any:
@@ -130,32 +130,33 @@ def looks(arms: Mapping[str, str | None]) -> dict[str, Look]:
 
 
 def _by_transport(transports: Sequence[str]) -> dict[str, Appearance]:
-    """Colour and marker of each. What a transport declares and no earlier one has is kept; others get what is free."""
-    kept: dict[str, Appearance] = {}
+    """Colour and marker by transport: the declared ones unless an earlier transport has one of them, else free ones."""
+    declared: dict[str, Appearance] = {}
     for name in transports:
         colour, marker = appearance("transport", name)
-        taken = {one.colour for one in kept.values()}, {one.marker for one in kept.values()}
-        if colour in PALETTE and marker in MARKERS and colour not in taken[0] and marker not in taken[1]:
-            kept[name] = Appearance(colour, marker)
-    colours = [one for one in PALETTE[:-1] if one not in {kept_one.colour for kept_one in kept.values()}]
-    markers = [one for one in MARKERS if one not in {kept_one.marker for kept_one in kept.values()}]
-    markers = [one for one in markers if one != WITHOUT_TRANSPORT[1]] or list(MARKERS)
-    others = [name for name in transports if name not in kept]
-    free = colours or list(PALETTE[:-1])
-    return kept | {
-        name: Appearance(free[place % len(free)], markers[place % len(markers)]) for place, name in enumerate(others)
+        is_free = all(colour != other.colour and marker != other.marker for other in declared.values())
+        if colour in PALETTE and marker in MARKERS and is_free:
+            declared[name] = Appearance(colour, marker)
+    used_colours = {look.colour for look in declared.values()}
+    used_markers = {look.marker for look in declared.values()} | {WITHOUT_TRANSPORT[1]}
+    colours = [colour for colour in PALETTE[:-1] if colour not in used_colours] or list(PALETTE[:-1])
+    markers = [marker for marker in MARKERS if marker not in used_markers] or list(MARKERS)
+    others = [name for name in transports if name not in declared]
+    return declared | {
+        name: Appearance(colours[index % len(colours)], markers[index % len(markers)])
+        for index, name in enumerate(others)
     }
 
 
 def series_looks(transports: Mapping[str, str | None]) -> dict[str, Look]:
-    """A look per series of a figure that a suite declares: that of its transport where no two series share one, else
-    colours and markers in the order of the series."""
+    """A look per series of a figure that a suite declares: that of its transport if all transports differ, else colours
+    and markers in the order of the series."""
     names = [name for name in transports.values() if name]
     if names and len(names) == len(set(names)):
         return looks(transports)
     return {
-        name: Look(name, place % SERIES_COLOURS, MARKERS[place % len(MARKERS)], 0)
-        for place, name in enumerate(transports)
+        name: Look(name, index % SERIES_COLOURS, MARKERS[index % len(MARKERS)], 0)
+        for index, name in enumerate(transports)
     }
 
 
@@ -166,7 +167,7 @@ def part_colour(index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The points of one series, each a summary already."""
+    """The points of one series: one value per x."""
 
     x: Sequence[float] | np.ndarray
     y: Sequence[float] | np.ndarray
@@ -221,7 +222,7 @@ _DASHES = ("none", "5 2", "2 1.5", "6 2 1.5 2")
 
 def key_mark(look: Look) -> Markup:
     """The line and marker of a series for the legend beside the panels."""
-    colour, dashes = f"var(--s{look.place})", _DASHES[look.variant % 4]
+    colour, dashes = f"var(--s{look.colour_index})", _DASHES[look.variant % 4]
     line = f'<path d="M1 7h26" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
     return Markup(
         f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">'

@@ -1,4 +1,4 @@
-"""The form of figures.yaml: the figures that carry what a paper or a suite says, in the order of its page."""
+"""The form of figures.yaml: the main figures of a suite, in the order of its page."""
 
 from __future__ import annotations
 

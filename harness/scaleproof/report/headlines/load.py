@@ -1,4 +1,4 @@
-"""Reads a suite's figures.yaml and checks every name in it; one line for the first mistake."""
+"""Reads a suite's figures.yaml and checks every name in it. The error for the first mistake is one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZE = "nbytes"
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """The figures of a suite with what their names stand for."""
+    """The figures of a suite, and the claims, published rows and metrics that they name."""
 
     figures: tuple[FigureForm, ...]
     claims: Mapping[str, Claim]
@@ -37,7 +37,7 @@ class Headlines:
 
 def load_headlines(suite: Suite) -> Headlines | None:
     """The suite's figures in the order of figures.yaml; None without the file. SpecError with file, line and key for
-    the first thing wrong."""
+    the first mistake."""
     if not (suite.folder / FILE).exists():
         return None
     document = read_document(suite.folder / FILE)
@@ -47,11 +47,11 @@ def load_headlines(suite: Suite) -> Headlines | None:
     figures = tuple(_parse(document, index, entry) for index, entry in enumerate(entries))
     claims = {claim.form.id: claim for claim in load_claims(suite)}
     headlines = Headlines(figures, claims, load_published(suite.folder), suite_metrics(suite.folder))
-    seen: set[str] = set()
+    ids: set[str] = set()
     for index, figure in enumerate(figures):
-        if figure.id in seen:
+        if figure.id in ids:
             raise document.error((index, "id"), f"{figure.id!r} is there twice")
-        seen.add(figure.id)
+        ids.add(figure.id)
         _check(document, index, figure, suite, headlines)
     return headlines
 
@@ -82,41 +82,41 @@ def _forms_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _forms_in(part)
 
 
-def _expect(document: Document, key: Key, what: str, name: str, names: Iterable[str]) -> None:
-    known = list(names)
-    if name not in known:
-        raise document.error(key, f"unknown {what} {name!r}; {nearest(name, known)}")
+def _expect(document: Document, key: Key, kind: str, name: str, names: Iterable[str]) -> None:
+    choices = list(names)
+    if name not in choices:
+        raise document.error(key, f"unknown {kind} {name!r}; {nearest(name, choices)}")
 
 
 def _case_fields() -> list[str]:
     return sorted(every_key())
 
 
-def _check(document: Document, index: int, figure: FigureForm, suite: Suite, known: Headlines) -> None:
+def _check(document: Document, index: int, figure: FigureForm, suite: Suite, headlines: Headlines) -> None:
     _expect(document, (index, "kind"), "kind of figure", figure.kind, kinds())
     if figure.experiment is not None:
         _expect(document, (index, "experiment"), "experiment", figure.experiment, suite.experiments)
     if figure.metric is not None:
-        _expect(document, (index, "metric"), "metric", figure.metric, known.metrics)
-        _check_metric(document, index, figure, known.metrics[figure.metric])
+        _expect(document, (index, "metric"), "metric", figure.metric, headlines.metrics)
+        _check_metric(document, index, figure, headlines.metrics[figure.metric])
     _check_x(document, index, figure)
-    for place, name in enumerate(figure.over):
-        _expect(document, (index, "over", place), "field of a case", name, _case_fields())
-    for place, name in enumerate(figure.claims):
-        _expect(document, (index, "claims", place), "claim", name, known.claims)
-    for place, series in enumerate(figure.series):
-        _check_series(document, (index, "series", place), figure, series, known)
+    for position, name in enumerate(figure.over):
+        _expect(document, (index, "over", position), "field of a case", name, _case_fields())
+    for position, name in enumerate(figure.claims):
+        _expect(document, (index, "claims", position), "claim", name, headlines.claims)
+    for position, series in enumerate(figure.series):
+        _check_series(document, (index, "series", position), figure, series, headlines)
 
 
-def _check_series(document: Document, key: Key, figure: FigureForm, series: SeriesForm, known: Headlines) -> None:
+def _check_series(document: Document, key: Key, figure: FigureForm, series: SeriesForm, headlines: Headlines) -> None:
     if series.claim is not None:
-        _expect(document, (*key, "claim"), "claim", series.claim, known.claims)
+        _expect(document, (*key, "claim"), "claim", series.claim, headlines.claims)
     for part, selection in (("select", series.select), ("against", series.against or {})):
         for name in selection:
             _expect(document, (*key, part, name), "field of a case", name, _case_fields())
-    for place, name in enumerate(series.published):
-        _expect(document, (*key, "published", place), "row of published.yaml", name, known.rows)
-    _check_units(document, key, figure, series, known)
+    for position, name in enumerate(series.published):
+        _expect(document, (*key, "published", position), "row of published.yaml", name, headlines.rows)
+    _check_units(document, key, figure, series, headlines)
 
 
 def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
@@ -143,13 +143,13 @@ def _check_x(document: Document, index: int, figure: FigureForm) -> None:
         raise document.error((index, "series"), "a claim has no place on an x axis; choose a kind without one")
 
 
-def _check_units(document: Document, key: Key, figure: FigureForm, series: SeriesForm, known: Headlines) -> None:
-    """All claims of a figure share an axis."""
+def _check_units(document: Document, key: Key, figure: FigureForm, series: SeriesForm, headlines: Headlines) -> None:
+    """All claims of a figure must have the same unit, since they share an axis."""
     if series.claim is None:
         return
-    first = next(other.claim for other in figure.series if other.claim in known.claims)
+    first = next(other.claim for other in figure.series if other.claim in headlines.claims)
     assert first is not None, "this series has a claim itself"
-    unit, other = (_unit(known.claims[name], figure.y.percent_as_ratio) for name in (series.claim, first))
+    unit, other = (_unit(headlines.claims[name], figure.y.percent_as_ratio) for name in (series.claim, first))
     if unit != other:
         raise document.error(
             (*key, "claim"), f"{series.claim!r} is in {unit!r}, {first!r} in {other!r}: they share no axis"

@@ -32,7 +32,7 @@ class Measured:
 
 
 def marks_of_claim(figure: FigureForm, series: SeriesForm, data: SuiteData) -> tuple[Mark, ...]:
-    """One per level of evidence at which the claim has a value."""
+    """A mark per level of evidence at which the claim has a value."""
     results = [result for result in data.claims if result.id == series.claim and result.ours is not None]
     return tuple(_mark_of_claim(figure, series.name, result, data) for result in results)
 
@@ -42,10 +42,10 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: Sui
     ends = (result.interval.low, result.interval.high) if result.interval else (None, None)
     value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
     assert value is not None
-    words = f"{name}, {data.evidence_of(result) or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
+    tooltip = f"{name}, {data.evidence_of(result) or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
     evidence: Evidence = result.evidence or "measured"
     href = f"#claim-{anchor(result.id)}"
-    return Mark(None, value, low, high, evidence, evidence != "measured", words, href, result.noise_floor)
+    return Mark(None, value, low, high, evidence, evidence != "measured", tooltip, href, result.noise_floor)
 
 
 def _in_unit(figure: FigureForm, unit: str, value: float | None) -> float | None:
@@ -71,14 +71,14 @@ def runs_of(figure: FigureForm, select: Mapping[str, Any], data: SuiteData) -> l
 def marks_of_launches(
     figure: FigureForm, series: SeriesForm, metric: Metric, data: SuiteData
 ) -> tuple[list[Mark], list[Run]]:
-    """One mark per place on the x axis and level of evidence, and the launches that they come from."""
+    """A mark per value of the x axis and level of evidence, and the launches of all marks."""
     selected = runs_of(figure, series.select, data)
     base = [] if series.against is None else runs_of(figure, series.against, data)
     marks: list[Mark] = []
     used: list[Run] = []
-    for x in _places(figure.x, selected):
-        here = [run for run in selected if _is_at(figure.x, run, x)]
-        for same_level in grouped(here, lambda run: _record(run).evidence).values():
+    for x in _x_values(figure.x, selected):
+        runs_at_x = [run for run in selected if _is_at(figure.x, run, x)]
+        for same_level in grouped(runs_at_x, lambda run: _record(run).evidence).values():
             mark = _mark(figure, series, metric, same_level, base, x)
             if mark is not None:
                 marks.append(mark)
@@ -86,7 +86,7 @@ def marks_of_launches(
     return marks, list({run.launch: run for run in used}.values())
 
 
-def _places(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
+def _x_values(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
     """The values of the x field that the launches have."""
     if axis is None:
         return [None]
@@ -114,7 +114,7 @@ def _mark(
         ours = _values(same, metric, size)
         if series.against is None:
             points += [_absolute(ours)] if ours else []
-            launches += [_launch(series.name, one) for one in ours]
+            launches += [_launch(series.name, measured) for measured in ours]
         elif ours:
             theirs = _values(_base_of(same[0], base, figure.over), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
@@ -122,25 +122,25 @@ def _mark(
         return None
     value, low, high = around(points)
     offset = figure.x.offset if figure.x is not None else 0
-    place = None if x is None else x + offset
-    words = f"{series.name}{_place_words(size, place)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
+    shown_x = None if x is None else x + offset
+    tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
     hollow = any(run.hollow for run in runs)
-    return Mark(place, value, low, high, level, hollow, words, f"runs/{runs[0].launch}.html", None, tuple(launches))
+    return Mark(shown_x, value, low, high, level, hollow, tooltip, f"runs/{runs[0].launch}.html", None, tuple(launches))
 
 
-def _place_words(size: int | None, place: float | None) -> str:
-    if place is None:
+def _x_text(size: int | None, x: float | None) -> str:
+    if x is None:
         return ""
-    return f" at {nbytes(size) if size is not None else significant(place)}"
+    return f" at {nbytes(size) if size is not None else significant(x)}"
 
 
-def _launch(name: str, one: Measured) -> Launch:
-    words = f"{name}, launch {one.run.launch}: {significant(one.value)}"
-    return Launch(one.value, one.run.hollow, words, f"runs/{one.run.launch}.html")
+def _launch(name: str, measured: Measured) -> Launch:
+    tooltip = f"{name}, launch {measured.run.launch}: {significant(measured.value)}"
+    return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
 def _base_of(run: Run, base: Sequence[Run], over: Sequence[str]) -> list[Run]:
-    """The base's launches at the same level of evidence and at the same point of a range, as far as the base has it."""
+    """The base's launches at the same level of evidence and, if there are any, at the same point of each range."""
     same = [other for other in base if _record(other).evidence == _record(run).evidence]
     for name in over:
         alike = [other for other in same if _field(other, name) == _field(run, name)]
@@ -163,30 +163,30 @@ def _value(run: Run, metric: Metric, size: int | None) -> float | None:
 def _absolute(values: Sequence[Measured]) -> Estimate:
     if _record(values[0].run).evidence == "simulated":
         return of_predictions(_by_repetition(values))
-    return of_launches(one.value for one in values)
+    return of_launches(measured.value for measured in values)
 
 
 def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
     above, below = (base, ours) if figure.y.inverse else (ours, base)
     if _record(ours[0].run).evidence == "simulated":
         ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)))
-    elif {one.run.launch for one in ours} == {one.run.launch for one in base}:
+    elif {measured.run.launch for measured in ours} == {measured.run.launch for measured in base}:
         ratio = Estimate(1.0, None, None)
     else:
-        ratio = ratio_of_launches([one.value for one in above], [one.value for one in below])
+        ratio = ratio_of_launches([measured.value for measured in above], [measured.value for measured in below])
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
     return ratio.over(times)
 
 
 def _by_repetition(values: Sequence[Measured]) -> dict[int, float]:
     """Predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
-    return dict(predictions.by_repetition([(_record(one.run).plan_index, one.value) for one in values]))
+    return dict(predictions.by_repetition([(_record(measured.run).plan_index, measured.value) for measured in values]))
 
 
 def published_points(
     figure: FigureForm, series: SeriesForm, rows: Mapping[str, PublishedRow], known_claims: set[str]
 ) -> tuple[PublishedPoint, ...]:
-    """The rows that the series names, and that of its claim; a row without a value has no place."""
+    """The published row of the series' claim and the rows that it names, without those that have no value."""
     names = dict.fromkeys([*([series.claim] if series.claim in rows else []), *series.published])
     points = (_published(figure, rows[name], known_claims) for name in names if name is not None)
     return tuple(point for point in points if point is not None)
