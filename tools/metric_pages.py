@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scaleproof.claims.metrics import METRICS, suite_metrics
+from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.spec.suite import list_suites
 
 ROOT = Path(__file__).resolve().parents[1]

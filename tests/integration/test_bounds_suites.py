@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.claims.metrics import suite_metrics
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.cli import main
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from scaleproof.claims.metrics import suite_metrics
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan

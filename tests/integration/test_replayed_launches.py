@@ -155,7 +155,7 @@ def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str,
     (record,) = run(tmp_path, slow)
     store = Store(tmp_path)
     assert record.status == "ok", record.failure
-    assert record.evidence_words.startswith("emulated, dilation 3, shrink 4")
+    assert record.evidence_text.startswith("emulated, dilation 3, shrink 4")
     assert [(link["mbit"], link["delay_ms"]) for link in record.transport["fabric"]["links"]] == [
         pytest.approx((1000 / 3 / 4, 0.1 * 3))
     ] * 2

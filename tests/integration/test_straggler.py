@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 
-from scaleproof.claims.stragglers import Finding, find, rank_times
+from scaleproof.claims.stragglers import SlowestRank, find, rank_times
 from scaleproof.core.record_schema import Code, Record
 from scaleproof.programs import train
 from scaleproof.record.write import samples_table
@@ -21,7 +21,7 @@ SLOW_S = 0.01
 """A step of the case takes about 1 ms."""
 
 
-def launched(folder: Path) -> tuple[Finding | None, list[float]]:
+def launched(folder: Path) -> tuple[SlowestRank | None, list[float]]:
     """The finding over 6 launches, and rank 0's imbalance in each."""
     own, waited = [], []
     for number in range(6):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from scaleproof.claims.sample_columns import distinct, largest, largest_by_row, medians, numbered, place_in_group
+from scaleproof.claims.sample_columns import distinct, index_in_group, largest, largest_by_row, medians, numbered
 
 LARGE = (1 << 62) - 1
 SIZES = st.integers(0, 40)
@@ -44,7 +44,7 @@ def test_medians_and_largest_values_are_those_of_pandas(columns: tuple[np.ndarra
 def test_places_count_within_runs_of_equal_numbers(columns: tuple[np.ndarray, ...]) -> None:
     (group,) = columns
     group.sort()
-    assert place_in_group(group).tolist() == pd.Series(group).groupby(group).cumcount().tolist()
+    assert index_in_group(group).tolist() == pd.Series(group).groupby(group).cumcount().tolist()
     assert distinct(group) == len(set(group.tolist()))
 
 

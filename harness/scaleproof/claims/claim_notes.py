@@ -1,4 +1,4 @@
-"""What a reader should know of the launches behind a claim: which do not count, why none do, and what is unusual."""
+"""Notes about the launches behind a claim: which do not count, why none count, and what is unusual about them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ServedClaim:
 
     @property
     def needs_cores(self) -> bool:
-        """Times of launches with more threads than cores judge nothing; what is only shown may use them."""
+        """Whether launches with more threads than cores are left out: where a timing is judged, not only shown."""
         return self.metric.timing and self.claim.form.kind != "context"
 
     @property
     def sides(self) -> list[dict[str, Any]]:
-        """What the claim selects: each side must have launches."""
+        """The selections of the claim: each side must have launches."""
         form = self.claim.form
         against = [] if form.against is None else [form.against]
         return [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
@@ -61,7 +61,7 @@ def oversubscribed(served: ServedClaim) -> Note | None:
 
 
 def without_value(served: ServedClaim) -> list[Note]:
-    """Why launches that finished give no number."""
+    """Why the finished launches give no number."""
     form = served.claim.form
     compared = "launch"
     if form.against is not None:
@@ -72,7 +72,7 @@ def without_value(served: ServedClaim) -> list[Note]:
 
 
 def without_launches(claim: Claim, pool: Pool, size: str) -> tuple[Note, bool]:
-    """Why no launch finished, and whether that is because something is absent here."""
+    """Why no launch finished, and whether the reason is that the case cannot run here."""
     failed, planned = pool.unfinished(claim.form.select), pool.planned_count(claim.form.select)
     absent = [record.failure for record in failed if record.status == "not_runnable" and record.failure]
     if absent:
@@ -83,7 +83,7 @@ def without_launches(claim: Claim, pool: Pool, size: str) -> tuple[Note, bool]:
 
 
 def left_out(served: ServedClaim) -> list[Note]:
-    """Which launches that were to count do not."""
+    """Which planned launches do not count."""
     notes = []
     pool, select = served.pool, served.claim.form.select
     planned, finished = pool.planned_count(select, served.evidence), len(pool.launches(select, served.evidence))
@@ -105,20 +105,21 @@ def _excluded(served: ServedClaim) -> list[Note]:
 
 
 def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
-    """What ended the launches of a size with `stop`."""
+    """Why no more launches were made, for a size with `stop`."""
     form = served.claim.form
     stops = read_stops(served.results, suite, str(form.experiment), size)
     if stops is None:
         return []
-    words = stops.words({launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)})
-    return [note(NoteCode.STOPPED, words=words)] if words else []
+    selected = {launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)}
+    sentence = stops.words(selected)
+    return [note(NoteCode.STOPPED, words=sentence)] if sentence else []
 
 
 def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
-    """What is unusual about the launches behind the number."""
+    """Notes on what is unusual about the launches behind the number."""
     used = [record for record in served.pool.records if record.launch in measurement.runs]
     estimate, predicted = measurement.estimate, served.evidence == "simulated"
-    notes = [said for side, values in measurement.sides if not predicted for said in outside_fences(side, values)]
+    notes = [] if predicted else [each for side in measurement.sides for each in outside_fences(*side)]
     if estimate.difference is not None and estimate.floor is None and not predicted:
         notes += not_covered(served.results, served.metric, served.pool)
     if estimate.n is not None and estimate.n < smallest_count():
@@ -148,8 +149,8 @@ def _placement(used: list[Record]) -> list[Note]:
 
 
 def scores(served: ServedClaim) -> list[Note]:
-    """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and
-    nowhere else."""
+    """MLPerf's score of each side for time to quality. A launch that did not converge counts as the slowest in this
+    score, and in no other number."""
     per_launch = served.metric.launch
     if served.metric.name != "time_to_quality" or per_launch is None:
         return []
@@ -157,6 +158,6 @@ def scores(served: ServedClaim) -> list[Note]:
     for side in served.sides:
         runs = [per_launch(launch.record, launch.samples) for launch in served.pool.launches(side, served.evidence)]
         if len(runs) > 2 * DROPPED:
-            found = score(runs, len(runs))
-            notes.append(note(NoteCode.SCORE, value=found.value, fields=side, why=found.why))
+            result = score(runs, len(runs))
+            notes.append(note(NoteCode.SCORE, value=result.value, fields=side, why=result.why))
     return notes

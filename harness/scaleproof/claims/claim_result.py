@@ -1,4 +1,4 @@
-"""Makes an object of claims.json from what the launches gave: the facts, and beside them their sentences."""
+"""Makes an object of claims.json from the answer to a claim: the facts, and beside them their sentences."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.stats.intervals import Interval
 
 NO_VERDICTS = ("ci",)
-"""Sizes that only show that everything runs."""
+"""Sizes that only test that everything runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a claim at a level of evidence. `outcome` is None for what is never judged, `estimate` and
+    """The answer to a claim at a level of evidence. `outcome` is None for claims that are never judged, `estimate` and
     `measurement` where nothing was measured."""
 
     outcome: Outcome | None
@@ -99,7 +99,7 @@ class ResultMaker:
         return [record for record in self.pool_of(str(claim.form.experiment)).records if record.launch in runs]
 
     def _label(self, claim: Claim, used: list[Record]) -> Label | None:
-        """Suite validation judges the evidence and does not rest on it; counts need no label."""
+        """The label of a timing. Suite validation itself has none, since it judges the evidence; counts need none."""
         if self.suite == VALIDATION or claim.metric is None or not claim.metric.timing:
             return None
         return self.findings.label(used)
@@ -119,7 +119,7 @@ def interval_out(interval: Interval | None) -> IntervalOut | None:
 
 
 def _origin(claim: Claim) -> dict[str, Any]:
-    """Where the published value is from; our own claims have none."""
+    """The source of the published value; our own claims have none."""
     row = claim.row
     if row is None:
         return {"provenance": None, "gate": False, "where": None, "source": "own"}
@@ -127,7 +127,7 @@ def _origin(claim: Claim) -> dict[str, Any]:
 
 
 def _attempt(claim: Claim) -> Attempt | None:
-    """ACM's word for what a claim's judgement is; None for arithmetic, where nothing is run."""
+    """ACM's term for the kind of attempt; None for arithmetic, where nothing is run."""
     if claim.form.kind == "consistency" or (claim.metric is not None and claim.metric.model is not None):
         return None
     return claim.form.attempt or ("repeatability" if claim.form.origin == "own" else "replication")

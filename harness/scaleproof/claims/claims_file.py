@@ -39,7 +39,7 @@ class IntervalOut(Form):
 
 
 class BaseOut(Form):
-    """What a ratio or difference is taken against, in absolute terms."""
+    """The base of a ratio or difference, in absolute terms."""
 
     select: dict[str, Any]
     value: float | None
@@ -48,7 +48,7 @@ class BaseOut(Form):
 
 
 class ControlOut(Form):
-    """What the negative control showed."""
+    """The result of the negative control."""
 
     statement: str
     ours: float | None
@@ -58,8 +58,8 @@ class ControlOut(Form):
 
 
 class Finding(Form):
-    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was
-    missed."""
+    """What a claim of suite validation says about launches of other suites: the launches that it was judged on, and by
+    how much it was missed."""
 
     form: Validates
     machine: str | None = Field(default=None, description="None: no launch served it")
@@ -80,7 +80,7 @@ class Finding(Form):
 
 
 class Label(Form):
-    """How far the level of evidence of a number was validated on its machine, and why so."""
+    """Whether the level of evidence of a number was validated on its machine, and why."""
 
     standing: Standing
     why: tuple[str, ...] = Field(description="in words")
@@ -88,7 +88,7 @@ class Label(Form):
 
     @property
     def words(self) -> str:
-        """For a reader."""
+        """The standing for people."""
         return STANDING_WORDS[self.standing]
 
 
@@ -147,10 +147,10 @@ class ClaimResult(Form):
 
     @property
     def lowered(self) -> bool:
-        """Whether it stands on evidence whose validation was missed."""
+        """Whether the validation of its evidence was missed."""
         return self.label is not None and self.label.standing == "missed"
 
-    def evidence_words(self, further: str = "") -> str:
+    def evidence_text(self, further: str = "") -> str:
         """The level of evidence with its label; `further` facts of the launches stand between them."""
         if self.evidence is None:
             return ""

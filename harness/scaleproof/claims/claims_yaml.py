@@ -11,7 +11,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
-from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase
@@ -20,7 +21,7 @@ from scaleproof.spec.suite import Suite
 
 PUBLISHED, CLAIMS = "published.yaml", "claims.yaml"
 VALIDATION = "validation"
-"""The suite whose verdicts label the evidence of all others."""
+"""The suite whose verdicts label the evidence of all other suites."""
 Form = TypeVar("Form", bound=BaseModel)
 
 
@@ -92,20 +93,14 @@ def load_claims(suite: Suite) -> list[Claim]:
         _check_experiment(document, (index,), form, suite)
         metric = _metric(document, (index,), form, metrics)
         _check_target(document, (index,), form, rows)
+        _check_launch_values(document, (index,), form, metric)
         if form.validates and suite.name != VALIDATION:
             raise document.error(
-                (index, "validates"), f"suite {VALIDATION!r} alone says what evidence is worth; leave it out"
+                (index, "validates"), f"only suite {VALIDATION!r} says which evidence is validated; leave it out"
             )
-        claims.append(Claim(form, rows.get(form.id), metric))
-        if (
-            (claim := claims[-1]).row
-            and not (claim.row.gate or claim.recalled or claim.not_recovered)
-            and form.kind != "context"
-        ):
-            raise document.error(
-                (index, "kind"),
-                f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'",
-            )
+        claim = Claim(form, rows.get(form.id), metric)
+        _check_gate(document, (index,), claim)
+        claims.append(claim)
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
     return claims
@@ -120,14 +115,24 @@ def _parse(document: Document, path: Key, form: type[Form], data: object) -> For
     raise document.error((*path, *error["loc"]), phrase(error, list(form.model_fields), options_of(form, field)))
 
 
-def _by_id(document: Document, path: Key, found: list[Form]) -> dict[str, Form]:
-    named: dict[str, Form] = {}
-    for index, form in enumerate(found):
+def _by_id(document: Document, path: Key, forms: list[Form]) -> dict[str, Form]:
+    by_id: dict[str, Form] = {}
+    for index, form in enumerate(forms):
         name: str = getattr(form, "id")  # noqa: B009
-        if name in named:
+        if name in by_id:
             raise document.error((*path, index, "id"), f"{name!r} is there twice")
-        named[name] = form
-    return named
+        by_id[name] = form
+    return by_id
+
+
+def _check_gate(document: Document, path: Key, claim: Claim) -> None:
+    """A row that may not decide a verdict is context, unless its value is recalled or not recovered."""
+    if claim.row is None or claim.row.gate or claim.recalled or claim.not_recovered or claim.form.kind == "context":
+        return
+    raise document.error(
+        (*path, "kind"),
+        f"{claim.form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'",
+    )
 
 
 def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
@@ -186,6 +191,23 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
     if metric.size and form.nbytes is None:
         raise document.error((*path, "metric"), f"metric {form.metric!r} is per message size: give 'nbytes'")
     return metric
+
+
+def _check_launch_values(document: Document, path: Key, form: ClaimForm, metric: Metric | None) -> None:
+    """Rule `equal_to_tolerance` judges a value of every launch; a ratio to `against` has none."""
+    if form.rule is None or form.rule.name != "equal_to_tolerance" or metric is None or metric.model is not None:
+        return
+    if metric.pair is not None or metric.block is not None or metric.apart is not None:
+        return
+    compared = {"against": form.against, "control": form.control.against if form.control else None}
+    for key, selection in compared.items():
+        if selection is not None:
+            raise document.error(
+                (*path, key),
+                f"{form.id!r}: rule 'equal_to_tolerance' judges every launch alone, and with 'against' metric "
+                f"{form.metric!r} gives one ratio of all launches; write rule 'ratio' or 'within', "
+                "or leave 'against' out",
+            )
 
 
 def _check_target(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:

@@ -1,4 +1,4 @@
-"""Comparisons of two arms and intervals in words; nothing reads these words again."""
+"""Sentences about comparisons of two arms and about intervals; no code reads these sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_FLOOR = "no noise floor known"
 
 
 def difference_sentence(difference: Difference) -> str:
-    """What a comparison shows and why: the change, its interval, the p-value, the reason, the number of launches."""
+    """The result of a comparison: the change, its interval, the p-value, the reason, the number of launches."""
     if difference.test in (DifferenceTest.DRAWS, DifferenceTest.WORST_ENDS):
         return _predicted(difference)
     if difference.reason is DifferenceReason.NO_LAUNCHES:
@@ -34,12 +34,11 @@ def method_sentence(interval: Interval) -> str:
     if interval.method is Method.ORDER_STATISTICS_OF_CASES:
         return f"over cases: order statistics of {interval.counts[0]}"
     if interval.method is Method.HODGES_LEHMANN_PAIRED:
-        test = words_of_test(DifferenceTest.SIGNED_RANK, interval.counts)
+        test = test_description(DifferenceTest.SIGNED_RANK, interval.counts)
         return f"Hodges-Lehmann interval of the {test}, on logarithms"
     if interval.method is Method.HODGES_LEHMANN:
-        return (
-            f"Hodges-Lehmann interval of the {words_of_test(DifferenceTest.RANK_SUM, interval.counts)}, on logarithms"
-        )
+        test = test_description(DifferenceTest.RANK_SUM, interval.counts)
+        return f"Hodges-Lehmann interval of the {test}, on logarithms"
     if interval.method is Method.PREDICTION:
         return f"prediction interval of {interval.counts[0]} draws"
     if interval.method is Method.WORST_ENDS:
@@ -50,7 +49,7 @@ def method_sentence(interval: Interval) -> str:
     return str(interval.method)
 
 
-def words_of_test(test: DifferenceTest, counts: tuple[int, ...]) -> str:
+def test_description(test: DifferenceTest, counts: tuple[int, ...]) -> str:
     """The test behind a comparison."""
     if test is DifferenceTest.SIGNED_RANK:
         return f"exact Wilcoxon signed-rank test over {counts[0]} blocks"
@@ -73,26 +72,26 @@ def _predicted(difference: Difference) -> str:
 
 
 def _reason(difference: Difference, interval: Interval) -> str:
-    known = NO_FLOOR if difference.floor is None else f"the noise floor of {_percent(difference.floor)}"
+    floor = NO_FLOOR if difference.floor is None else f"the noise floor of {_percent(difference.floor)}"
     if difference.reason is DifferenceReason.WITHIN_MARGIN:
         return f"the whole interval lies within the margin of {_percent(difference.margin or 0.0)}"
     if difference.reason is DifferenceReason.SIGNIFICANT:
-        return f"significant; {known}" if difference.floor is None else f"significant and beyond {known}"
+        return f"significant; {floor}" if difference.floor is None else f"significant and beyond {floor}"
     if difference.reason is DifferenceReason.SIGNIFICANT_WITHIN_FLOOR:
-        return f"significant, but not beyond {known}"
+        return f"significant, but not beyond {floor}"
     if difference.reason is DifferenceReason.PAIRS_EQUAL:
         return "every launch of one equals one of the other"
     if difference.reason is DifferenceReason.EQUIVALENT:
-        band = known if (difference.floor or 0.0) <= WORTH_FINDING else _percent(WORTH_FINDING)
+        band = floor if (difference.floor or 0.0) <= WORTH_FINDING else _percent(WORTH_FINDING)
         return f"not significant, and the whole interval lies within {band}"
     if difference.reason is DifferenceReason.FLOOR_TOO_WIDE:
-        return f"not significant, but {known} hides a difference of {_percent(WORTH_FINDING)}"
+        return f"not significant, but {floor} hides a difference of {_percent(WORTH_FINDING)}"
     largest = _percent(max(interval.high - 1, 1 / interval.low - 1))
     smallest = _percent(difference.detectable or 0.0)
-    words = (
+    sentence = (
         f"not significant, but a difference of {largest} is not ruled out; these launches find one from {smallest} on"
     )
-    return f"{words}; {known}" if difference.floor is None else words
+    return f"{sentence}; {floor}" if difference.floor is None else sentence
 
 
 def _change(ratio: float) -> str:

@@ -82,9 +82,9 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None
     if not values:
         return None
     launches = [launch for launch, _ in values]
-    found = _predicted(values) if is_predicted(values) else _median(numbers(values), launches)
-    estimate = replace(found.estimate, floor=question.floor, timing=question.metric.timing)
-    return replace(found, estimate=estimate, sides=((None, values),))
+    measurement = _predicted(values) if is_predicted(values) else _median(numbers(values), launches)
+    estimate = replace(measurement.estimate, floor=question.floor, timing=question.metric.timing)
+    return replace(measurement, estimate=estimate, sides=((None, values),))
 
 
 def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
@@ -100,7 +100,7 @@ def _predicted(values: Values) -> Measurement:
 
 
 def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
-    """One value per repetition, of all its launches together."""
+    """One value per repetition, from all its launches together."""
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.record.plan_index, []).append(launch)
@@ -145,7 +145,7 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
 
 
 def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[float, Interval | None]:
-    """Of two sides: `mixed` where one is predicted and the other is not."""
+    """The ratio of two sides with its interval; `mixed`: one side is predicted and the other is not."""
     if mixed:
         return predictions.quotient(known_value(above), known_value(below))
     if is_predicted(above) and (drawn := predictions.ratios(repetitions(above), repetitions(below))):
@@ -157,10 +157,10 @@ def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[
 def _apart(
     question: Question, pick: Callable[[Sequence[float]], float], launches: Sequence[Launch], base: Sequence[Launch]
 ) -> Measurement | None:
-    """How far two levels of evidence are apart, over the cases that both have."""
+    """The difference between two levels of evidence, over the cases that both have."""
     value_of = _per_launch(question)
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
-    cases = level_difference.apart(above, below)
+    cases = level_difference.case_differences(above, below)
     if not cases:
         return None
     ours, interval = level_difference.summary(cases, pick)

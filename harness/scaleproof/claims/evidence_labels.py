@@ -1,5 +1,5 @@
-"""The label of evidence that is not measured: what the newest verdicts of suite validation on the same machine say of
-the level that a launch stands at."""
+"""Labels of evidence that is not measured: what the newest verdicts of suite validation on the same machine say about
+the launch's level of evidence."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ WORST: tuple[Standing, ...] = ("missed", "not validated here", "validated")
 
 
 @dataclass(frozen=True)
-class Because:
-    """One reason for a label, and its sentence. Reasons are compared, sentences are not."""
+class LabelReason:
+    """One reason for a label: a note, and its sentence. Equal notes are equal reasons, whatever their sentences."""
 
     note: Note
     text: str = field(compare=False)
 
     @classmethod
-    def of(cls, said: Note, rest: str = "") -> Because:
-        """`rest`: what the note's sentence goes on with."""
-        sentence = note_sentences.note_sentence(said)
-        return cls(said, f"{sentence}: {rest}" if rest else sentence)
+    def of(cls, note: Note, details: str = "") -> LabelReason:
+        """`details`: added to the note's sentence."""
+        sentence = note_sentences.note_sentence(note)
+        return cls(note, f"{sentence}: {details}" if details else sentence)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that suite validation found, of each claim on each machine with each version of the code the newest."""
+    """Results of suite validation: of each claim, machine and version of the code the newest one."""
 
     results: tuple[ClaimResult, ...] = ()
 
     @classmethod
     def read(cls, results: Path) -> Findings:
-        """From the verdicts of every size. SpecError where a file is none of this version."""
-        found: list[ClaimResult] = []
+        """Read the verdicts of every size. SpecError where a file has the form of another version."""
+        results_of_files: list[ClaimResult] = []
         for path in sorted((results / "claims").glob(f"{VALIDATION}.*.json")):
             try:
-                found += ClaimsFile.model_validate_json(path.read_bytes()).claims
-            except ValidationError as failed:
+                results_of_files += ClaimsFile.model_validate_json(path.read_bytes()).claims
+            except ValidationError as error:
                 size = path.stem.rpartition(".")[2]
                 raise SpecError(
                     f"{shown(path)}: no verdicts of this version; type `scaleproof judge {VALIDATION} --size {size}`"
-                ) from failed
-        return cls.of_results(found)
+                ) from error
+        return cls.of_results(results_of_files)
 
     @classmethod
-    def of_results(cls, found: Iterable[ClaimResult]) -> Findings:
-        """Of judged claims; those that were shown only (size ci) say nothing."""
+    def of_results(cls, results: Iterable[ClaimResult]) -> Findings:
+        """From judged claims; claims without a verdict (size ci) are left out."""
         newest: dict[tuple[str, str, str], ClaimResult] = {}
-        for result in found:
+        for result in results:
             if result.validates is None or result.verdict is None:
                 continue
             key = (result.id, result.validates.machine or "", result.validates.code)
@@ -75,8 +75,8 @@ class Findings:
         return cls(tuple(newest.values()))
 
     def label(self, records: Iterable[Record]) -> Label | None:
-        """Of a number that launches gave: the worst of theirs; None where all are measured, or simulated without a
-        message: those add up a profile."""
+        """The label of a number that comes from these launches: the worst of their labels. None where all are measured,
+        or simulated without messages: these only add up a profile."""
         different = {(record.case_id, record.evidence, record.machine, record.code.used): record for record in records}
         labels = [
             label
@@ -86,31 +86,31 @@ class Findings:
         if not labels:
             return None
         worst = min((label.standing for label in labels), key=WORST.index)
-        return _label(worst, [why for label in labels if label.standing == worst for why in _reasons(label)])
+        return _label(worst, [reason for label in labels if label.standing == worst for reason in _reasons(label)])
 
     def of(self, case: AnyCase, evidence: str, machine: str, code: Code) -> Label | None:
-        """Of a case at a level of evidence, on a machine, by the code that a launch of it used."""
+        """The label of a case at a level of evidence, on a machine, with the code that its launch used."""
         if evidence == "measured" or (evidence == "simulated" and case.transport is None):
             return None
-        here = [result for result in self.results if _finding(result).machine in (machine, None)]
-        if not any(_finding(result).machine for result in here):
-            return _label("not validated here", [Because.of(note(NoteCode.NEVER_VALIDATED))])
-        about = [result for result in here if concerns(_finding(result).form, case, evidence)]
-        if not about:
+        of_machine = [result for result in self.results if _finding(result).machine in (machine, None)]
+        if not any(_finding(result).machine for result in of_machine):
+            return _label("not validated here", [LabelReason.of(note(NoteCode.NEVER_VALIDATED))])
+        relevant = [result for result in of_machine if concerns(_finding(result).form, case, evidence)]
+        if not relevant:
             nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
-            return _label("not validated here", [Because.of(nothing)])
-        same = _judged_with(code, about)
+            return _label("not validated here", [LabelReason.of(nothing)])
+        same = _judged_with(code, relevant)
         if missed := _misses(same):
             return _label("missed", missed)
-        checks = dict.fromkeys(_finding(result).form.what for result in about)
-        doubts = [doubt for what in checks if (doubt := _doubt(what, about, case, code))]
+        checks = dict.fromkeys(_finding(result).form.what for result in relevant)
+        doubts = [doubt for what in checks if (doubt := _doubt(what, relevant, case, code))]
         if doubts:
             return _label("not validated here", doubts)
         return _label("validated", [_holds(result) for result in same if covers(_finding(result), case)])
 
 
 def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> Finding | None:
-    """What a judged claim is worth to others; None for one that validates nothing."""
+    """What a judged claim says about other launches; None for a claim that validates nothing."""
     if form.validates is None or form.rule is None:
         return None
     judged = [record for record in records if record.evidence == result.evidence]
@@ -133,11 +133,11 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
 
 
 def _judged_with(code: Code, results: Sequence[ClaimResult]) -> list[ClaimResult]:
-    """Of each claim the newest known whose launches ran this code, as far as both used it."""
+    """Of each claim the newest result whose launches ran this code, as far as both used it."""
     newest: dict[str, ClaimResult] = {}
     for result in sorted(results, key=lambda result: _finding(result).latest):
-        known = _finding(result)
-        if known.code == code.digest or agree(known.files, code.files):
+        validation = _finding(result)
+        if validation.code == code.digest or agree(validation.files, code.files):
             newest[result.id] = result
     return list(newest.values())
 
@@ -147,15 +147,15 @@ def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:
 
 
 def _different(cases: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Each once, in the order in which they came."""
-    return tuple(case for place, case in enumerate(cases) if case not in cases[:place])
+    """Each case once, in their order."""
+    return tuple(case for index, case in enumerate(cases) if case not in cases[:index])
 
 
 def with_misses_below(
     results: Sequence[ClaimResult], forms: dict[str, ClaimForm], records: dict[str, Record]
 ) -> list[ClaimResult]:
-    """The results of suite validation: what was judged against a level that missed says so, and holds no more than that
-    level."""
+    """The results of suite validation, with the misses of the level of evidence that each claim was judged against: a
+    claim cannot hold better than that level."""
     findings = Findings.of_results(results)
     return [_with_misses_below(result, forms[result.id].base_evidence, findings, records) for result in results]
 
@@ -163,14 +163,16 @@ def with_misses_below(
 def _with_misses_below(
     result: ClaimResult, lower: Evidence | None, findings: Findings, records: dict[str, Record]
 ) -> ClaimResult:
-    """`lower`: the level of evidence that it was judged against."""
+    """`lower`: the level of evidence that the claim was judged against."""
     label = findings.label(
         records[launch] for launch in result.runs if launch in records and records[launch].evidence == lower
     )
     if result.validates is None or label is None or label.standing != "missed":
         return result
     below = [
-        Because.of(note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, evidence=lower, missed=why.note.values), why.text)
+        LabelReason.of(
+            note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, evidence=lower, missed=why.note.values), why.text
+        )
         for why in _reasons(label)
     ]
     validates = result.validates.model_copy(
@@ -180,14 +182,14 @@ def _with_misses_below(
 
 
 def concerns(form: Validates, case: AnyCase, evidence: str) -> bool:
-    """Whether a claim speaks of such launches."""
+    """Whether a claim is about launches of this case at this level of evidence."""
     excepted = bool(form.unless) and matches(case, form.unless)
     return form.evidence == evidence and matches(case, form.where) and not excepted
 
 
-def covers(known: Finding, case: AnyCase) -> bool:
-    """Whether one of the cases that were judged is like this one, and none of its bounds is passed."""
-    form = known.form
+def covers(validation: Finding, case: AnyCase) -> bool:
+    """Whether one of the judged cases covers this one: equal in the fields `alike`, within the bounds of the others."""
+    form = validation.form
 
     def within(judged: dict[str, Any], name: str) -> bool:
         value = case.value(name)
@@ -195,67 +197,69 @@ def covers(known: Finding, case: AnyCase) -> bool:
             return bool(value == judged[name])
         return bool(value <= judged[name] if name in form.up_to else value >= judged[name])
 
-    return any(all(within(judged, name) for name in _bounding(form)) for judged in known.judged_on)
+    return any(all(within(judged, name) for name in _bounding(form)) for judged in validation.judged_on)
 
 
-def _label(standing: Standing, reasons: Sequence[Because]) -> Label:
+def _label(standing: Standing, reasons: Sequence[LabelReason]) -> Label:
     """Each reason once."""
-    different = [why for place, why in enumerate(reasons) if why not in reasons[:place]]
+    different = [reason for index, reason in enumerate(reasons) if reason not in reasons[:index]]
     return Label(
-        standing=standing, why=tuple(why.text for why in different), notes=tuple(why.note for why in different)
+        standing=standing,
+        why=tuple(reason.text for reason in different),
+        notes=tuple(reason.note for reason in different),
     )
 
 
-def _reasons(label: Label) -> list[Because]:
-    return [Because(said, text) for said, text in zip(label.notes, label.why, strict=True)]
+def _reasons(label: Label) -> list[LabelReason]:
+    return [LabelReason(note, text) for note, text in zip(label.notes, label.why, strict=True)]
 
 
-def _misses(results: Sequence[ClaimResult]) -> list[Because]:
+def _misses(results: Sequence[ClaimResult]) -> list[LabelReason]:
     """Misses of these claims, then those of the levels of evidence below them."""
     missed = [_miss(result) for result in results if result.verdict in MISSED]
-    return missed + [why for result in results for why in _below(result)]
+    return missed + [reason for result in results for reason in _below(result)]
 
 
-def _below(result: ClaimResult) -> list[Because]:
-    known = _finding(result)
-    notes = known.below_notes
-    if len(notes) != len(known.below):  # a file of version 1 has the sentences alone
+def _below(result: ClaimResult) -> list[LabelReason]:
+    validation = _finding(result)
+    notes = validation.below_notes
+    if len(notes) != len(validation.below):  # a file of version 1 has the sentences alone
         notes = tuple(
-            note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, number=place) for place in range(len(known.below))
+            note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, number=index) for index in range(len(validation.below))
         )
-    return [Because(said, text) for said, text in zip(notes, known.below, strict=True)]
+    return [LabelReason(lower_note, text) for lower_note, text in zip(notes, validation.below, strict=True)]
 
 
-def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: Code) -> Because | None:
-    """Why this check does not validate the case."""
-    known = [result for result in about if _finding(result).form.what == what]
-    judged = [result for result in known if _finding(result).machine]
+def _doubt(what: str, relevant: Sequence[ClaimResult], case: AnyCase, code: Code) -> LabelReason | None:
+    """Why the claims that check this do not validate the case; None where they do."""
+    of_check = [result for result in relevant if _finding(result).form.what == what]
+    judged = [result for result in of_check if _finding(result).machine]
     same = _judged_with(code, judged)
     if not same:
-        return Because.of(note(NoteCode.OTHER_CODE if judged else NoteCode.NOT_JUDGED_HERE, what=what))
+        return LabelReason.of(note(NoteCode.OTHER_CODE if judged else NoteCode.NOT_JUDGED_HERE, what=what))
     undecided = next((result for result in same if result.verdict != "reproduced"), None)
     if undecided is not None:
         values = {"claim": undecided.id, "size": undecided.size, "verdict": undecided.verdict}
-        return Because.of(note(NoteCode.UNDECIDED, what=what, **values))
+        return LabelReason.of(note(NoteCode.UNDECIDED, what=what, **values))
     if any(covers(_finding(result), case) for result in same):
         return None
     fields = _bounding_values(_finding(same[0]).form, case)
-    return Because.of(note(NoteCode.NOT_COVERED, what=what, fields=fields))
+    return LabelReason.of(note(NoteCode.NOT_COVERED, what=what, fields=fields))
 
 
 def _bounding(form: Validates) -> tuple[str, ...]:
-    """Fields that say how far a claim that holds reaches."""
+    """Fields that bound the cases to which a claim that holds applies."""
     return (*form.alike, *form.up_to, *form.down_to)
 
 
-def _miss(result: ClaimResult) -> Because:
+def _miss(result: ClaimResult) -> LabelReason:
     by = _finding(result).missed_by or 0.0
     missed = note(NoteCode.MISSED, claim=result.id, size=result.size, by=by, unit=result.unit)
-    return Because.of(missed, result.rule)
+    return LabelReason.of(missed, result.rule)
 
 
-def _holds(result: ClaimResult) -> Because:
-    return Because.of(note(NoteCode.HOLDS, claim=result.id, size=result.size), result.rule)
+def _holds(result: ClaimResult) -> LabelReason:
+    return LabelReason.of(note(NoteCode.HOLDS, claim=result.id, size=result.size), result.rule)
 
 
 def _finding(result: ClaimResult) -> Finding:

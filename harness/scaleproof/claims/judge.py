@@ -1,4 +1,4 @@
-"""All claims of a suite against the records that are there; runs nothing."""
+"""Judges all claims of a suite by the records that exist; runs no launches."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """What the negative control showed, and its outcome; None where nothing was measured."""
+    """The result of a negative control, and its outcome; None where nothing was measured."""
 
-    shown: ControlOut
+    result: ControlOut
     outcome: Outcome | None
 
 
@@ -55,7 +55,7 @@ class _Judging:
 
     @property
     def records(self) -> dict[str, Record]:
-        """By launch, of all experiments that claims asked for."""
+        """Launch to its record, of all experiments that claims refer to."""
         return {record.launch: record for pool in self._pools.values() for record in pool.records}
 
     def results(self, claim: Claim) -> list[ClaimResult]:
@@ -121,7 +121,7 @@ class _Judging:
             measurement.estimate,
             evidence,
             measurement,
-            control.shown if control else None,
+            control.result if control else None,
             reasons=[*uncounted, *further],
             warnings=[*uncounted, *claim_notes.warnings(served, measurement)],
         )
@@ -133,7 +133,7 @@ NOT_RECOVERED = Outcome(verdict="value not recovered", reason=Reason.NOT_RECOVER
 
 
 def _outcome(claim: Claim, estimate: Estimate) -> Outcome | None:
-    """None for what is shown but never judged."""
+    """The outcome of a claim; None for claims that are shown but never judged."""
     if claim.form.kind == "context":
         return None
     if claim.recalled:
@@ -150,7 +150,7 @@ def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:
 
 
 def _measured(served: ServedClaim, floor: float | None) -> tuple[Measurement | None, Outcome | None]:
-    """What the launches give and what follows from it; at every point of a range where the claim has one."""
+    """The measurement of a claim and its outcome; of every point together where the claim has a range."""
     form = served.claim.form
 
     def measure(point: range_of_conditions.Point) -> Measurement | None:
@@ -162,8 +162,8 @@ def _measured(served: ServedClaim, floor: float | None) -> tuple[Measurement | N
         measurement = measure({})
         return measurement, _outcome(served.claim, measurement.estimate) if measurement else None
     points = range_of_conditions.points(served.pool, form.select, form.over, served.evidence)
-    whole = range_of_conditions.judged(points, measure, lambda estimate: _outcome(served.claim, estimate))
-    return (whole.found, whole.outcome) if whole else (None, None)
+    result = range_of_conditions.judged(points, measure, lambda estimate: _outcome(served.claim, estimate))
+    return (result.measurement, result.outcome) if result else (None, None)
 
 
 def _question(
@@ -193,11 +193,11 @@ def _control(served: ServedClaim, floor: float | None) -> _Control:
         return _Control(nothing, None)
     outcome, estimate = _outcome(served.claim, measurement.estimate), measurement.estimate
     decided = outcome is not None and outcome.verdict in ("reproduced", "not reproduced", "direction only")
-    shown = ControlOut(
+    result = ControlOut(
         statement=form.control.statement,
         ours=estimate.ours,
         interval=interval_out(estimate.interval),
         n=estimate.n or 0,
         shows_effect=outcome.holds if outcome is not None and decided else None,
     )
-    return _Control(shown, outcome)
+    return _Control(result, outcome)

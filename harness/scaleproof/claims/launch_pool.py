@@ -19,9 +19,9 @@ from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
-ASKED_FOR = {"tracing": "none", "handicap": 0.0}
-"""Fields of a case with their harmless values: launches with another one are used only where a claim names the field.
-"""
+NEUTRAL_VALUES = {"tracing": "none", "handicap": 0.0}
+"""Fields of a case with the values that change nothing: launches with another value are used only where a claim names
+the field."""
 
 
 class Pool:
@@ -37,27 +37,26 @@ class Pool:
         indices: dict[str, set[int]] = {}
         for launch in self.planned:
             indices.setdefault(launch.case.case_id, set()).add(launch.plan_index)
-        found = [
+        planned_records = [
             record
-            for case_id, wanted in indices.items()
+            for case_id, planned_indices in indices.items()
             for record in store.records(case_id)
-            if record.plan_index in wanted
+            if record.plan_index in planned_indices
         ]
-        self.records = of_last_version(found)
-        self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(
-            record.status == "ok" for record in self.records
-        )
+        self.records = of_last_version(planned_records)
+        ok_count = len({record.launch for record in planned_records if record.status == "ok"})
+        self.left_out = ok_count - sum(record.status == "ok" for record in self.records)
 
     @property
     def machine(self) -> str | None:
-        """The one whose records are used; of an allocation, where one node may make networks of its own beside, the
-        allocation's. None without records."""
+        """The machine whose records are used. Of an allocation and a node of it that also makes emulated networks: the
+        allocation. None without records."""
         return next(iter(self.machines), None)
 
     @property
     def machines(self) -> list[str]:
-        """Those whose records are used, that of cases on fabric `host` first: one, or an allocation and the one of its
-        nodes that makes networks."""
+        """The machines whose records are used, that of cases on fabric `host` first: one machine, or an allocation and
+        the one of its nodes that makes emulated networks."""
         return list(
             dict.fromkeys(
                 record.machine
@@ -77,13 +76,14 @@ class Pool:
         return [self._launch(record) for record in latest(finished, _repetition)]
 
     def planned_count(self, select: Mapping[str, Any], evidence: Evidence | None = None) -> int:
-        """How many launches of the selected cases the plan has; of one level, where it is named: that at which a case
-        finished launches, or could have."""
+        """How many launches of the selected cases the plan has. `evidence`: count only cases that have finished
+        launches at this level, or, without any, would have."""
         levels = {record.case_id: record.evidence for record in self._ok(select)}
 
         def of_level(launch: PlannedLaunch) -> bool:
-            known = levels.get(launch.case.case_id)
-            return known == evidence if known else (launch.case.plugin("fabric").predicted) == (evidence == "simulated")
+            if level := levels.get(launch.case.case_id):
+                return level == evidence
+            return launch.case.plugin("fabric").predicted == (evidence == "simulated")
 
         return sum(chosen(launch.case, select) and (evidence is None or of_level(launch)) for launch in self.planned)
 
@@ -109,14 +109,14 @@ class Pool:
 
 
 def matches(case: AnyCase, select: Mapping[str, Any]) -> bool:
-    """Whether a case has all these fields with these values; a list means any of its values."""
-    return all(_equal(case.value(name, _ABSENT), wanted) for name, wanted in select.items())
+    """Whether a case has all these fields with these values; a list matches any of its values."""
+    return all(_matches_value(case.value(name, _ABSENT), expected) for name, expected in select.items())
 
 
 def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
-    """Whether a claim that selects this may use the case: traced and slowed launches only where it names the field."""
-    harmless = all(name in select or case.value(name, value) == value for name, value in ASKED_FOR.items())
-    return harmless and matches(case, select)
+    """Whether a claim with this selection uses the case: traced and slowed launches only where it names the field."""
+    is_neutral = all(name in select or case.value(name, value) == value for name, value in NEUTRAL_VALUES.items())
+    return is_neutral and matches(case, select)
 
 
 def _repetition(record: Record) -> tuple[int, str]:
@@ -126,5 +126,5 @@ def _repetition(record: Record) -> tuple[int, str]:
 _ABSENT = object()
 
 
-def _equal(found: object, wanted: object) -> bool:
-    return found in wanted if isinstance(wanted, list) else found == wanted
+def _matches_value(value: object, expected: object) -> bool:
+    return value in expected if isinstance(expected, list) else value == expected

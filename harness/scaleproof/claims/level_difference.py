@@ -1,5 +1,5 @@
-"""How far one level of evidence is from another: over every case that both have, the same but for what says how it was
-run."""
+"""The difference between two levels of evidence, over every case that both have. Two cases count as the same when they
+differ only in the fields of their level (LEVEL_FIELDS)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.intervals import Interval, Method, median, median_interval
 
-OF_A_LEVEL = (
+LEVEL_FIELDS = (
     "suite",
     "experiment",
     "arm",
@@ -28,62 +28,61 @@ OF_A_LEVEL = (
     "warmup",
     "fabric.costs",
 )
-"""Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two
-levels."""
+"""Fields of a case that say at which level and how it was run, not what was measured."""
 Values = Sequence[tuple[Launch, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """One case at two levels: the median of the one over that of the other, less 1."""
+class CaseDifference:
+    """One case at two levels. `share`: the median at one level over the median at the other, minus 1."""
 
-    words: str
+    title: str
     share: float
 
 
-def asked(case: AnyCase) -> str:
-    """What a case asks for, at whatever level: equal for cases that can be compared."""
+def level_independent_key(case: AnyCase) -> str:
+    """A key that is equal for the same case at different levels of evidence."""
     values = case.flat()
-    return json.dumps({field: value for field, value in values.items() if field not in OF_A_LEVEL}, sort_keys=True)
+    return json.dumps({field: value for field, value in values.items() if field not in LEVEL_FIELDS}, sort_keys=True)
 
 
-def apart(above: Values, below: Values) -> list[Apart]:
-    """Every case that both sides have."""
+def case_differences(above: Values, below: Values) -> list[CaseDifference]:
+    """The difference of every case that both sides have."""
     upper, lower = _by_case(above), _by_case(below)
-    found = []
+    differences = []
     for key in upper.keys() & lower.keys():
         case = upper[key][0][0].record.case
-        words = ", ".join(str(part) for part in (case.transport, case.value("workload"), f"{case.ranks} ranks") if part)
-        found.append(Apart(words, _middle(upper[key]) / _middle(lower[key]) - 1))
-    return sorted(found, key=lambda case: (case.words, case.share))
+        title = ", ".join(str(part) for part in (case.transport, case.value("workload"), f"{case.ranks} ranks") if part)
+        differences.append(CaseDifference(title, _central_value(upper[key]) / _central_value(lower[key]) - 1))
+    return sorted(differences, key=lambda case: (case.title, case.share))
 
 
 def _by_case(side: Values) -> dict[str, list[tuple[Launch, float]]]:
-    found: dict[str, list[tuple[Launch, float]]] = {}
+    by_case: dict[str, list[tuple[Launch, float]]] = {}
     for launch, value in side:
-        found.setdefault(asked(launch.record.case), []).append((launch, value))
-    return found
+        by_case.setdefault(level_independent_key(launch.record.case), []).append((launch, value))
+    return by_case
 
 
-def _middle(found: Values) -> float:
-    """The median of launches; the prediction itself, not its draws."""
-    if found[0][0].record.evidence == "simulated":
+def _central_value(values: Values) -> float:
+    """The median over launches; of predictions the prediction itself, not the median of its draws."""
+    if values[0][0].record.evidence == "simulated":
         return predictions.central(
-            predictions.by_repetition([(launch.record.plan_index, value) for launch, value in found])
+            predictions.by_repetition([(launch.record.plan_index, value) for launch, value in values])
         )
-    return median([value for _, value in found])
+    return median([value for _, value in values])
 
 
-def summary(cases: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
-    """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, without one:
-    the largest of noisy medians is no more certain than they are."""
+def summary(cases: Sequence[CaseDifference], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
+    """The median of all |shares| with its order-statistic interval over cases; another `pick` of them without an
+    interval, since the largest of noisy medians is no more certain than they are."""
     shares = [abs(case.share) for case in cases]
     value = pick(shares)
     interval = median_interval(shares) if pick is median else None
     return value, interval and replace(interval, method=Method.ORDER_STATISTICS_OF_CASES)
 
 
-def largest(cases: Sequence[Apart]) -> Note:
-    """The case that is furthest apart."""
+def largest(cases: Sequence[CaseDifference]) -> Note:
+    """A note with the case that has the largest difference."""
     worst = max(cases, key=lambda case: abs(case.share))
-    return note(NoteCode.FURTHEST_APART, share=worst.share, case=worst.words)
+    return note(NoteCode.FURTHEST_APART, share=worst.share, case=worst.title)

@@ -1,15 +1,11 @@
-"""Every metric by name, with its unit and which way is better; each has a page in docs/metrics/."""
+"""The harness's metrics by name, with unit and direction; each has a page in docs/metrics/."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -19,12 +15,9 @@ from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.record_schema import Record
-from scaleproof.record.digest import rooms_digest
-from scaleproof.spec.errors import SpecError
-from scaleproof.spec.locate import shown
 from scaleproof.stats.intervals import median
 
-__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics", "suite_metrics_version"]
+__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size"]
 
 Direction = Literal["higher", "lower"] | None
 PerLaunch = Callable[[Record, pd.DataFrame], float | None]
@@ -275,34 +268,3 @@ _ALL = (
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 PER_LAUNCH: dict[str, PerLaunch] = {metric.name: metric.launch for metric in _ALL if metric.launch is not None}
 """Columns of the run table: one number or None per launch, from its record and samples."""
-
-
-def suite_metrics(folder: Path) -> dict[str, Metric]:
-    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines
-    one or cannot be imported."""
-    path = folder / "models.py"
-    if not path.exists():
-        return METRICS
-    spec = importlib.util.spec_from_file_location(f"scaleproof_suite_{folder.name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise SpecError(f"{shown(path)}: {type(error).__name__}: {error}") from error
-    if not isinstance(getattr(module, "METRICS", None), list):
-        raise SpecError(f"{shown(path)}: has no list METRICS of scaleproof.claims.metrics.Metric")
-    own = {metric.name: metric for metric in module.METRICS}
-    if twice := sorted(own.keys() & METRICS.keys()):
-        raise SpecError(f"{shown(path)}: metric {twice[0]!r} is already one of the harness's; give it another name")
-    return {**METRICS, **own}
-
-
-def suite_metrics_version(folder: Path) -> str:
-    """Digest of all code that the values of `suite_metrics` follow from: the rooms below claims that read records, and
-    the suite's own."""
-    total = hashlib.sha256(rooms_digest("spec", "stats", "record", "claims").encode())
-    for path in sorted(folder.rglob("*.py")):
-        total.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    return f"{folder.name}-{total.hexdigest()[:16]}"

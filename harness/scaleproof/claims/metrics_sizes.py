@@ -71,8 +71,8 @@ def _first(rows: Columns) -> dict[int, float]:
 def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:
     """One value of `by_size`; None when the launch has no such size."""
     table = by_size(record, samples)
-    found = table.loc[table["nbytes"] == nbytes, column]
-    return float(found.iloc[0]) if len(found) and not pd.isna(found.iloc[0]) else None
+    values = table.loc[table["nbytes"] == nbytes, column]
+    return float(values.iloc[0]) if len(values) and not pd.isna(values.iloc[0]) else None
 
 
 def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:

@@ -10,11 +10,11 @@ from scaleproof.claims.finished_launch import SECOND, times_count
 from scaleproof.claims.sample_columns import (
     Columns,
     columns,
+    index_in_group,
     largest_by_row,
     numbered,
     of_last_launch,
     offsets_of,
-    place_in_group,
 )
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
@@ -39,38 +39,32 @@ def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
 
 @of_last_launch
 def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The columns of `step_parts`. Not to be changed."""
+    """The columns of `step_parts`. Callers must not change them."""
     rows = columns(record, samples)
     steps = rows.timed("step")
     parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
-    steps = steps[
-        np.isin(rows.rank[steps], rows.rank[parts])
-    ]  # of a prediction for many ranks only the first ones' parts are kept
+    # A prediction for many ranks keeps the parts of the first ranks only.
+    steps = steps[np.isin(rows.rank[steps], rows.rank[parts])]
     steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
-    busy, late, lasting = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
-    nothing = np.empty(0, np.int64), np.empty(0, np.int64)
+    spans, late, step_spans = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
+    empty = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def of(rank: int, *names: str) -> Intervals:
-        found = [busy.get((rank, name), nothing) for name in names]
-        return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+        intervals = [spans.get((rank, name), empty) for name in names]
+        return np.concatenate([start for start, _ in intervals]), np.concatenate([end for _, end in intervals])
 
-    totals = [
-        _totals(
-            [
-                *(of(rank, name) for name in (ACTIVATIONS, *MAIN)),
-                late.get(rank, nothing),
-                of(rank, "communication", "wait"),
-            ],
-            inside,
-        )
-        for (rank, _), inside in lasting.items()
-    ]
+    totals = []
+    for (rank, _), inside in step_spans.items():
+        on_main_thread = [of(rank, name) for name in (ACTIVATIONS, *MAIN)]
+        layers = [*on_main_thread, late.get(rank, empty), of(rank, "communication", "wait")]
+        totals.append(_totals(layers, inside))
     if not totals:
         return {name: np.empty(0, np.int64) for name in (*PARTS, "rank", "number", "step")}
-    found = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
-    whole = np.sum(list(found.values()), axis=0)
-    found["exposed_transfer"] = found["exposed_transfer"] + found[ACTIVATIONS]
-    return {part: found[part] for part in PARTS} | {"rank": rows.rank[steps], "number": rows.step[steps], "step": whole}
+    by_label = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
+    step_ns = np.sum(list(by_label.values()), axis=0)
+    by_label["exposed_transfer"] = by_label["exposed_transfer"] + by_label[ACTIVATIONS]
+    of_steps = {"rank": rows.rank[steps], "number": rows.step[steps], "step": step_ns}
+    return {part: by_label[part] for part in PARTS} | of_steps
 
 
 def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals]:
@@ -91,28 +85,28 @@ def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals
 def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
     """Of one rank: ns of each of _LABELS in each of its steps, which are in order."""
     edges, labels = label(layers, inside)
-    kept = labels != OUTSIDE
-    place = np.searchsorted(inside[0], edges[:-1][kept], side="right") - 1
+    in_steps = labels != OUTSIDE
+    step_index = np.searchsorted(inside[0], edges[:-1][in_steps], side="right") - 1
     totals = np.zeros((len(inside[0]), len(_LABELS)), np.int64)
-    np.add.at(totals, (place, labels[kept]), np.diff(edges)[kept])
+    np.add.at(totals, (step_index, labels[in_steps]), np.diff(edges)[in_steps])
     return totals
 
 
 def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
-    """By rank, intervals in which its all-reduce ran while another rank had not yet computed what it was to give; on
-    the rank's own clock."""
+    """By rank, intervals in which its all-reduce ran while another rank had not yet computed its part; on the rank's
+    own clock."""
     calls, ready = _in_order(rows, rows.timed("communication")), _in_order(rows, rows.timed("queue"))
     both = np.concatenate((calls, ready))
     ranks, steps = rows.rank[both], rows.step[both]
-    call = place_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
+    call = index_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
     same, among = numbered(ranks, steps, call), numbered(steps, call)[: len(calls)]
-    # Without `queue` events the start of a call is when its rank was there.
-    there = rows.start[calls].astype(np.int64)
+    # Without `queue` events a rank arrives at the start of its call.
+    arrival = rows.start[calls].astype(np.int64)
     _, mine, theirs = np.intersect1d(same[: len(calls)], same[len(calls) :], assume_unique=True, return_indices=True)
-    there[mine] = rows.start[ready[theirs]]
+    arrival[mine] = rows.start[ready[theirs]]
     offset = offsets_of(record, ranks[: len(calls)])
-    there += offset
-    last, together = largest_by_row(among, there)
+    arrival += offset
+    last, together = largest_by_row(among, arrival)
     until = np.minimum(last - offset, rows.end[calls])
     late = (together == record.case.ranks) & (until > rows.start[calls])
     calls, until = calls[late], until[late]
@@ -123,7 +117,7 @@ def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
 
 
 def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
-    """Per rank and step in the order of their starts; ranks call in the same order."""
+    """The chosen rows sorted by rank, step and start; all ranks make their calls in the same order."""
     return chosen[np.lexsort((rows.end[chosen], rows.start[chosen], rows.step[chosen], rows.rank[chosen]))]
 
 
@@ -137,13 +131,13 @@ def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
     """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where
     nothing was trained."""
-    found = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
-    if found is None:
+    split = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
+    if split is None:
         return None
-    values = {f"{part}_s": seconds for part, seconds in found.items()}
-    values["exposed_communication_s"] = found["exposed_transfer"] + found["imbalance"]
-    total = sum(found.values())
-    return (values | ({"unexplained_share": found["other"] / total} if total else {})).get(name)
+    values = {f"{part}_s": seconds for part, seconds in split.items()}
+    values["exposed_communication_s"] = split["exposed_transfer"] + split["imbalance"]
+    total = sum(split.values())
+    return (values | ({"unexplained_share": split["other"] / total} if total else {})).get(name)
 
 
 PAGES = {

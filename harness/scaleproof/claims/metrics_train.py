@@ -10,11 +10,11 @@ from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.sample_columns import (
     Columns,
     columns,
+    index_in_group,
     largest,
     medians,
     numbered,
     of_last_launch,
-    place_in_group,
 )
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
@@ -120,16 +120,14 @@ def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     calls = rows.of("communication")
     calls = calls[np.lexsort((rows.start[calls], rows.step[calls], rows.rank[calls]))]
     ranks, lengths, warmup = rows.rank[calls], rows.end[calls] - rows.start[calls], rows.warmup[calls]
-    bucket = numbered(ranks, place_in_group(numbered(ranks, rows.step[calls])))
+    bucket = numbered(ranks, index_in_group(numbered(ranks, rows.step[calls])))
     first = np.flatnonzero(warmup & (rows.step[calls] == 0))
-    known, steady, _ = medians(bucket[~warmup], lengths[~warmup])
-    first = first[np.isin(bucket[first], known)]
-    above = lengths[first] - steady[np.searchsorted(known, bucket[first])]
-    return (
-        max(float(above[ranks[first] == rank].sum()) for rank in np.unique(ranks[first])) / SECOND
-        if len(above)
-        else None
-    )
+    timed_buckets, steady, _ = medians(bucket[~warmup], lengths[~warmup])
+    first = first[np.isin(bucket[first], timed_buckets)]
+    above = lengths[first] - steady[np.searchsorted(timed_buckets, bucket[first])]
+    if not len(above):
+        return None
+    return max(float(above[ranks[first] == rank].sum()) for rank in np.unique(ranks[first])) / SECOND
 
 
 def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
@@ -156,6 +154,6 @@ def test_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
     return _last(rows, rows.of("test_accuracy"))
 
 
-def _last(rows: Columns, found: np.ndarray) -> float | None:
+def _last(rows: Columns, indices: np.ndarray) -> float | None:
     """The value of the last step's first row."""
-    return float(rows.value[found[rows.step[found].argmax()]]) if len(found) else None
+    return float(rows.value[indices[rows.step[indices].argmax()]]) if len(indices) else None

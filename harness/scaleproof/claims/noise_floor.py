@@ -1,5 +1,5 @@
-"""How far a comparison can be trusted on the machine of the records: its noise floor, and launches with more threads
-than cores."""
+"""What limits a comparison on the machine of the records: its noise floor, and launches with more threads than
+cores."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ from scaleproof.spec.locate import shown
 from scaleproof.stats.summary import outliers
 
 _SAME_TIME = {"algbw": "collective_latency", "busbw": "collective_latency", "transfer_bandwidth": "transfer_latency"}
-"""Bandwidths are a constant over a time, so that both differ by the same share."""
+"""Bandwidths are a constant divided by a time, so that both have the same floor."""
 
 
 def base_metric(metric: Metric) -> Metric:
-    """The metric of single launches behind a ratio; the metric itself where it is one."""
+    """The metric of single launches that a ratio is made of; the metric itself where it is no ratio."""
     return METRICS[metric.ratio_of] if metric.ratio_of else metric
 
 
 def floor_of(
     results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any], evidence: Evidence, nbytes: int | None
 ) -> float | None:
-    """The noise floor as a share; None where the metric is no timing or the machine's profile has none for it.
+    """The noise floor as a share; None where the metric is no timing, the machine's profile has none for it, or the
+    launches are simulated: a prediction has no noise of a machine.
 
     SpecError: the profile cannot be read.
     """
     launches = pool.launches(select, evidence)
     profile = _profile(results, pool)
-    if (
-        not metric.timing or profile is None or not launches or evidence == "simulated"
-    ):  # no machine's noise is in a prediction
+    if not metric.timing or profile is None or not launches or evidence == "simulated":
         return None
     name, program = base_metric(metric).name, launches[0].record.case.program
-    found = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
-    return found.share if found else None
+    floor = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
+    return floor.share if floor else None
 
 
 def not_covered(results: Path, metric: Metric, pool: Pool) -> list[Note]:
@@ -72,8 +71,8 @@ def fits(record: Record) -> bool:
 
 
 def crowd(records: Sequence[Record]) -> list[tuple[int, int, int | str]]:
-    """Ranks, threads a rank and cores that these oversubscribed launches had; the cores as `fewer` where the record
-    does not say."""
+    """Ranks, threads per rank and cores of these oversubscribed launches; cores are `fewer` where the record does not
+    say how many there were."""
     kinds = {
         (record.case.ranks, record.case.threads_per_rank, record.environment.get("cores", "fewer"))
         for record in records
@@ -82,7 +81,7 @@ def crowd(records: Sequence[Record]) -> list[tuple[int, int, int | str]]:
 
 
 def outside_fences(side: SideName, values: Sequence[tuple[Launch, float]]) -> list[Note]:
-    """A note on values outside Tukey's fences; they stay in."""
+    """A note on values outside Tukey's fences; they are not removed."""
     beyond = outliers([value for _, value in values])
     if not beyond.count:
         return []

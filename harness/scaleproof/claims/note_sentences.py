@@ -1,4 +1,4 @@
-"""Notes in words; nothing reads these words again."""
+"""The sentences of notes; no code reads these sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scaleproof.claims.notes import Note, NoteCode
-from scaleproof.claims.sentences import fields_words, number
+from scaleproof.claims.sentences import fields_text, number
 
 Values = Mapping[str, Any]
 TEMPLATES: dict[NoteCode, str] = {
@@ -39,16 +39,16 @@ TEMPLATES: dict[NoteCode, str] = {
 }
 
 
-def note_sentence(said: Note) -> str:
-    """A note in words."""
-    if said.code in TEMPLATES:
-        return TEMPLATES[said.code].format(**said.values)
-    return _SPECIAL[said.code](said.values)
+def note_sentence(note: Note) -> str:
+    """The sentence of a note."""
+    if note.code in TEMPLATES:
+        return TEMPLATES[note.code].format(**note.values)
+    return _SPECIAL[note.code](note.values)
 
 
 def _all_oversubscribed(values: Values) -> str:
     crowded = f"all {values['launches']} launches are oversubscribed ({_crowd(values)})"
-    return f"{crowded}: their times say nothing of {values['metric']}; needs a core for every thread"
+    return f"{crowded}: their times say nothing about {values['metric']}; needs a core for every thread"
 
 
 def _no_value(values: Values) -> str:
@@ -58,7 +58,7 @@ def _no_value(values: Values) -> str:
 
 def _score(values: Values) -> str:
     value = "none" if values["value"] is None else f"{values['value']:.4g} s"
-    fields = ", ".join(f"{name} {found}" for name, found in values["fields"].items())
+    fields = ", ".join(f"{name} {of_side}" for name, of_side in values["fields"].items())
     return f"MLPerf score {value} ({fields}): {values['why']}"
 
 
@@ -96,7 +96,7 @@ def _missed(values: Values) -> str:
 
 
 def _not_covered(values: Values) -> str:
-    return f"{values['what']}: not judged on {fields_words(values['fields'])}"
+    return f"{values['what']}: not judged on {fields_text(values['fields'])}"
 
 
 _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {

@@ -1,5 +1,4 @@
-"""What a reader should know of a claim's launches, as a code with fields; `claims/note_sentences.py` says it in
-words."""
+"""Notes about a claim's launches, as a code with fields; `claims/note_sentences.py` makes their sentences."""
 
 from __future__ import annotations
 
@@ -12,11 +11,12 @@ from pydantic import Field
 from scaleproof.claims.claim_form import Form
 
 SideName = Literal["above", "below"] | Mapping[str, Any] | None
-"""A side of a comparison: above or below the line of a ratio, an arm by its fields; None where there is one only."""
+"""A side of a comparison: above or below the line of a ratio, or an arm by its fields; None where there is only one
+side."""
 
 
 class NoteCode(StrEnum):
-    """What is said."""
+    """What a note says."""
 
     NEEDS = "needs"
     NOTHING_TO_SHOW = "nothing to show"
@@ -52,12 +52,12 @@ class NoteCode(StrEnum):
 
 
 class Note(Form):
-    """One thing to know."""
+    """One note."""
 
     code: NoteCode
     values: dict[str, Any] = Field(default={}, description="fields of this code, as numbers, names and lists of them")
 
 
 def note(code: NoteCode, **values: Any) -> Note:
-    """Short for a note with these fields."""
+    """A note with these fields."""
     return Note(code=code, values=values)

@@ -1,5 +1,5 @@
-"""What follows from a rule, as facts: which test, which bound, which interval, how many launches, and why.
-`claims/sentences.py` says them in words; no code reads those words."""
+"""The outcome of a rule as facts: the test, the bound, the interval, the number of launches, and the reason.
+`claims/sentences.py` makes the sentences; no code reads them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Position = Literal["inside", "outside", "straddles"]
 
 
 class Reason(StrEnum):
-    """Why a verdict is what it is."""
+    """The reason for a verdict."""
 
     INSIDE = "inside"  # all that was measured is accepted
     OUTSIDE = "outside"  # none of it is; of an identity: one launch or more is not
@@ -61,7 +61,7 @@ class Bound(StrEnum):
 
 
 class Region(Form):
-    """The values that a rule accepts; a bound belongs to them."""
+    """The values that a rule accepts, bounds included."""
 
     bound: Bound
     low: float
@@ -72,14 +72,14 @@ class Region(Form):
     share: float | None = Field(default=None, description="the same as a share of the target, where the rule says so")
 
     def position(self, low: float, high: float) -> Position:
-        """Where an interval lies."""
+        """Where an interval lies: inside, outside, or on both sides of a bound."""
         if self.low <= low and high <= self.high:
             return "inside"
         return "outside" if high < self.low or low > self.high else "straddles"
 
 
 class ArithmeticFacts(Form):
-    """One number without launches against what the rule accepts."""
+    """One number without launches, compared with what the rule accepts."""
 
     kind: Literal["arithmetic"] = "arithmetic"
     ours: float
@@ -87,7 +87,7 @@ class ArithmeticFacts(Form):
 
 
 class IntervalFacts(Form):
-    """An interval against what the rule accepts."""
+    """An interval, compared with what the rule accepts."""
 
     kind: Literal["interval"] = "interval"
     ours: float
@@ -117,7 +117,7 @@ class LaunchesFacts(Form):
 
 
 class StepFacts(Form):
-    """One arm against the one before it; arms by the fields of the case that tell them apart."""
+    """One arm compared with the one before it; arms are named by the fields in which their cases differ."""
 
     before: dict[str, Any]
     after: dict[str, Any]
@@ -170,7 +170,7 @@ Facts = Annotated[
 
 
 class ControlFacts(Form):
-    """What the negative control says of a verdict."""
+    """How the negative control changes a verdict."""
 
     outcome: Outcome | None = Field(description="its own outcome; None: nothing was measured")
     overrules: bool = Field(default=False, description="it shows the effect too and takes a positive verdict away")

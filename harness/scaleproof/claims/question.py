@@ -1,4 +1,4 @@
-"""What a claim asks of launches, and what they answer."""
+"""The question that a claim puts to launches, and the measurement that answers it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from scaleproof.core.record_schema import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric
-    wants that.
+    """A metric over selected cases: at a message size or against other cases where the metric needs that.
 
-    `arms`: cases compared each with the next; `along`: the field that tells them apart. `floor`: the machine's noise
-    floor, a share. `crowded`: whether oversubscribed launches count. `base_evidence`: the level at which `against` is
-    taken; None: that of `select`.
+    `arms`: cases of which each is compared with the next; `along`: the field in which they differ. `floor`: the
+    machine's noise floor, a share. `crowded`: whether oversubscribed launches count. `base_evidence`: the level of
+    evidence of `against`; None: that of `select`.
     """
 
     metric: Metric
@@ -40,7 +39,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The answer, the launches behind it, the base in absolute terms, and the values of each side by its name."""
+    """The estimate, the launches behind it, the base in absolute terms, and the values of each side by its name."""
 
     estimate: Estimate
     runs: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""A claim whose conditions are known as a range only (`over`: fields of the case) is judged at every point of it, and
-holds where every point agrees."""
+"""Claims whose conditions are known as a range only (`over`: fields of the case). Such a claim is judged at every point
+of the range, and holds where every point agrees."""
 
 from __future__ import annotations
 
@@ -19,46 +19,48 @@ Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """All points together: the middle of what they give with an interval around all their intervals, and the verdict
-    that they share."""
+class RangeResult:
+    """All points together: the median of their values with an interval around all their intervals, and the verdict that
+    they share."""
 
-    found: Measurement
+    measurement: Measurement
     outcome: Outcome | None
 
 
 def points(pool: Pool, select: Mapping[str, Any], fields: Sequence[str], evidence: Evidence) -> list[dict[str, Any]]:
-    """Every combination of the fields' values that the plan has among the selected cases; a range that is simulated
-    need not be run, nor the reverse."""
+    """Every combination of the fields' values among the selected cases of the plan that are simulated, or among those
+    that are run, as `evidence` says."""
     simulated = evidence == "simulated"
     planned = [
         launch.case
         for launch in pool.planned
         if chosen(launch.case, select) and (launch.case.plugin("fabric").predicted) == simulated
     ]
-    found = {tuple(case.value(field) for field in fields): None for case in planned}
-    return [dict(zip(fields, values, strict=True)) for values in sorted(found, key=str)]
+    combinations = {tuple(case.value(field) for field in fields) for case in planned}
+    return [dict(zip(fields, values, strict=True)) for values in sorted(combinations, key=str)]
 
 
 def judged(
-    where: Sequence[Point], measure: Callable[[Point], Measurement | None], decide: Callable[[Estimate], Outcome | None]
-) -> Whole | None:
-    """Ask and decide at each point; None when no point has a value."""
-    answers = [(point, measure(point)) for point in where]
-    known = [found for _, found in answers if found is not None]
-    if not known:
+    points: Sequence[Point],
+    measure: Callable[[Point], Measurement | None],
+    decide: Callable[[Estimate], Outcome | None],
+) -> RangeResult | None:
+    """Measure and decide at each point; None when no point has a value."""
+    by_point = [(point, measure(point)) for point in points]
+    measurements = [measurement for _, measurement in by_point if measurement is not None]
+    if not measurements:
         return None
-    outcomes = [
-        PointFacts(at=dict(point), outcome=None if found is None else decide(found.estimate))
-        for point, found in answers
+    facts = [
+        PointFacts(at=dict(point), outcome=None if measurement is None else decide(measurement.estimate))
+        for point, measurement in by_point
     ]
-    return Whole(_together(known), _shared(outcomes))
+    return RangeResult(_together(measurements), _shared(facts))
 
 
-def _shared(outcomes: Sequence[PointFacts]) -> Outcome | None:
+def _shared(points: Sequence[PointFacts]) -> Outcome | None:
     """The verdict that all points share."""
-    facts = RangeFacts(points=tuple(outcomes))
-    verdicts = {point.outcome.verdict for point in outcomes if point.outcome is not None}
+    facts = RangeFacts(points=tuple(points))
+    verdicts = {point.outcome.verdict for point in points if point.outcome is not None}
     if not verdicts:
         return None
     if facts.missing:
@@ -68,36 +70,35 @@ def _shared(outcomes: Sequence[PointFacts]) -> Outcome | None:
     return Outcome(verdict=verdicts.pop(), reason=Reason.RANGE_AGREES, facts=facts)
 
 
-def _together(found: Sequence[Measurement]) -> Measurement:
-    """Each launch counts once."""
-    estimates = [one.estimate for one in found]
-    intervals = [estimate.interval for estimate in estimates]
+def _together(measurements: Sequence[Measurement]) -> Measurement:
+    """One measurement of all points; each launch counts once."""
+    estimates = [measurement.estimate for measurement in measurements]
+    intervals = [estimate.interval for estimate in estimates if estimate.interval is not None]
     around = None
-    if all(intervals):
-        known = [interval for interval in intervals if interval is not None]
+    if len(intervals) == len(estimates):
         around = Interval(
-            min(interval.low for interval in known),
-            max(interval.high for interval in known),
-            min(interval.coverage for interval in known),
+            min(interval.low for interval in intervals),
+            max(interval.high for interval in intervals),
+            min(interval.coverage for interval in intervals),
             Method.AROUND_POINTS,
-            (len(known),),
-            (known[0],),
+            (len(intervals),),
+            (intervals[0],),
         )
     counts = [estimate.n for estimate in estimates if estimate.n is not None]
-    whole = Estimate(
+    estimate = Estimate(
         median([estimate.ours for estimate in estimates]),
         around,
         min(counts, default=None),
-        tuple(value for one in estimates for value in one.values),
+        tuple(value for estimate in estimates for value in estimate.values),
     )
-    runs = tuple(dict.fromkeys(run for one in found for run in one.runs))
-    sides = tuple((label, values) for one in found for label, values in one.sides)
-    return Measurement(whole, runs, _base(found), sides)
+    runs = tuple(dict.fromkeys(run for measurement in measurements for run in measurement.runs))
+    sides = tuple(side for measurement in measurements for side in measurement.sides)
+    return Measurement(estimate, runs, _base(measurements), sides)
 
 
-def _base(found: Sequence[Measurement]) -> BaseOut | None:
-    """What ratios were taken against, in the middle of the range."""
-    bases = [one.base for one in found if one.base is not None]
+def _base(measurements: Sequence[Measurement]) -> BaseOut | None:
+    """The base of the ratios, with the median of its values over the range."""
+    bases = [measurement.base for measurement in measurements if measurement.base is not None]
     if not bases:
         return None
     values = [base.value for base in bases if base.value is not None]

@@ -1,5 +1,5 @@
-"""A launch's samples as plain arrays. A metric is asked of thousands of launches with a hundred samples each, where
-pandas takes a millisecond a step."""
+"""A launch's samples as plain arrays: metrics are computed for thousands of launches with a hundred samples each, where
+each operation of pandas would take a millisecond."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from scaleproof.core.record_schema import Record
 
 Result = TypeVar("Result")
 _ROOM = 1 << 62
-"""Numbers that a combination of keys may have."""
+"""Largest number of combinations of keys."""
 _PLAIN = ("rank", "step", "warmup", "start_ns", "end_ns", "nbytes", "value")
 
 
 def of_last_launch(function: Callable[[Record, pd.DataFrame], Result]) -> Callable[[Record, pd.DataFrame], Result]:
-    """Remembers the answer for the launch asked last: one launch is asked for several metrics in a row. Answers are not
-    to be changed."""
+    """Remembers the result for the last launch, since several metrics of one launch are computed in a row. Callers must
+    not change the result."""
     last: list[Any] = [lambda: None, None, None]
 
     @functools.wraps(function)
     def remembered(record: Record, samples: pd.DataFrame) -> Result:
         if last[0]() is not samples or last[1] is not record:
             last[:] = weakref.ref(samples), record, function(record, samples)
-        answer: Result = last[2]
-        return answer
+        result: Result = last[2]
+        return result
 
     return remembered
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of record.schema.SAMPLES, in their order; `codes` say which of `names` an event is."""
+    """Columns of core.record_schema.SAMPLES, in their order. `codes`: the event of each row, as a value of `names`."""
 
     rank: np.ndarray
     step: np.ndarray
@@ -50,30 +50,30 @@ class Columns:
     names: dict[str, int]
 
     def of(self, *events: str) -> np.ndarray:
-        """Which rows are of these events, warm-up included, as numbers of rows."""
-        wanted = [self.names[event] for event in events if event in self.names]
-        found = np.zeros(len(self.codes), bool)
-        for code in wanted:
-            found |= self.codes == code
-        return np.flatnonzero(found)
+        """Indices of the rows of these events, warm-up included."""
+        codes = [self.names[event] for event in events if event in self.names]
+        selected = np.zeros(len(self.codes), bool)
+        for code in codes:
+            selected |= self.codes == code
+        return np.flatnonzero(selected)
 
     def timed(self, *events: str) -> np.ndarray:
-        """Those outside the warm-up."""
+        """Indices of the rows of these events outside the warm-up."""
         rows = self.of(*events)
         return rows[~self.warmup[rows]]
 
 
 @of_last_launch
 def columns(record: Record, samples: pd.DataFrame) -> Columns:
-    """Of a launch's samples."""
+    """The columns of a launch's samples."""
     events = samples["event"]
     if isinstance(events.dtype, pd.CategoricalDtype):
         codes, names = events.cat.codes.to_numpy(), events.cat.categories
     else:
         codes, names = pd.factorize(events)
     rank, step, warmup, start, end, nbytes, value = (samples[name].to_numpy() for name in _PLAIN)
-    known = {str(name): number for number, name in enumerate(names)}
-    return Columns(rank, step, warmup.astype(bool), start, end, nbytes, value, codes, known)
+    numbers = {str(name): number for number, name in enumerate(names)}
+    return Columns(rank, step, warmup.astype(bool), start, end, nbytes, value, codes, numbers)
 
 
 def offsets_of(record: Record, ranks: np.ndarray) -> np.ndarray:
@@ -85,13 +85,13 @@ def offsets_of(record: Record, ranks: np.ndarray) -> np.ndarray:
 
 
 def distinct(small: np.ndarray) -> int:
-    """How many different values there are among whole numbers from 0 that are not large, such as ranks."""
+    """How many different values there are among small whole numbers from 0, such as ranks."""
     return int(np.count_nonzero(np.bincount(small)))
 
 
 def numbered(*keys: np.ndarray) -> np.ndarray:
-    """One number for each combination of the keys' values, in their order: equal rows have equal numbers, which are not
-    dense."""
+    """One number for each combination of the keys' values, in their order: equal rows have equal numbers. The numbers
+    have gaps."""
     number, span = np.zeros(len(keys[0]), np.int64), 1
     for key in keys if len(number) else ():
         key = key.astype(np.int64) - int(key.min())
@@ -103,18 +103,18 @@ def numbered(*keys: np.ndarray) -> np.ndarray:
 
 
 def _dense(key: np.ndarray) -> tuple[np.ndarray, int]:
-    values, places = np.unique(key, return_inverse=True)
-    return places, len(values)
+    values, indices = np.unique(key, return_inverse=True)
+    return indices, len(values)
 
 
-def place_in_group(group: np.ndarray) -> np.ndarray:
-    """0, 1, ... within every run of equal numbers; equal ones stand together."""
+def index_in_group(group: np.ndarray) -> np.ndarray:
+    """0, 1, ... within every run of equal numbers; equal numbers must be neighbours."""
     first, counts = _runs(group)
     return np.arange(len(group)) - np.repeat(first, counts)
 
 
 def medians(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each group, ascending: its number, the median of its values, and how many they are."""
+    """Of each group, ascending: its number, the median of its values, and their count."""
     order = np.lexsort((values, group))
     first, counts = _runs(group[order])
     ordered = values[order].astype(float)
@@ -138,7 +138,7 @@ def largest_by_row(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _runs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where every run of equal numbers begins, and how long it is."""
+    """The start of every run of equal numbers, and its length."""
     if not len(group):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     first = np.concatenate(([0], np.flatnonzero(group[1:] != group[:-1]) + 1))

@@ -1,5 +1,4 @@
-"""Outcomes in words, for claims.json and the pages. The one place where these sentences are made; nothing reads
-them."""
+"""The sentences of outcomes, for claims.json and the pages. They are made here alone; no code reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from scaleproof.claims.difference_sentences import (
     NO_FLOOR,
     difference_sentence,
     method_sentence,
-    words_of_test,
+    test_description,
 )
 from scaleproof.claims.outcome import (
     ArithmeticFacts,
@@ -41,11 +40,11 @@ def rule_sentence(outcome: Outcome) -> str:
 
 
 def finding_sentence(outcome: Outcome) -> str:
-    """What decided."""
+    """The sentence about what decided."""
     facts = outcome.facts
     if isinstance(facts, ArithmeticFacts):
         verb = "is" if outcome.reason is Reason.INSIDE else "is not"
-        return f"{number(facts.ours)} {verb} {region_words(facts.region)}"
+        return f"{number(facts.ours)} {verb} {region_text(facts.region)}"
     if isinstance(facts, LaunchesFacts):
         return _every_launch(outcome.reason, facts)
     if isinstance(facts, IntervalFacts):
@@ -58,7 +57,7 @@ def finding_sentence(outcome: Outcome) -> str:
 
 
 def clause_sentences(outcome: Outcome) -> list[str]:
-    """What the finding rests on: every step, every point of a range, launches and intervals."""
+    """The sentences about what the finding follows from: every step, every point of a range, launches and intervals."""
     facts = outcome.facts
     if isinstance(facts, ArithmeticFacts):
         return ["arithmetic, no launches"]
@@ -75,7 +74,7 @@ def clause_sentences(outcome: Outcome) -> list[str]:
 
 
 def control_sentences(outcome: Outcome) -> list[str]:
-    """What the negative control says; none where the claim has no control."""
+    """The sentences about the negative control; none where the claim has no control."""
     control = outcome.control
     if control is None:
         return []
@@ -93,7 +92,7 @@ def not_judged_sentence(size: str, no_verdicts: bool) -> str:
     return f"size {size} gives no verdicts" if no_verdicts else "shown, never judged"
 
 
-def region_words(region: Region) -> str:
+def region_text(region: Region) -> str:
     """The values that a rule accepts."""
     base = " times the base" if region.times_base else ""
     if region.bound is Bound.AT_LEAST:
@@ -111,7 +110,7 @@ def region_words(region: Region) -> str:
     return f"within {reach} of {number(region.target or 0.0)}{better}"
 
 
-def fields_words(fields: Mapping[str, Any], between: str = " ") -> str:
+def fields_text(fields: Mapping[str, Any], between: str = " ") -> str:
     """Fields of a case with their values."""
     return ", ".join(
         f"{name}{between}{number(value) if isinstance(value, float) else value}" for name, value in fields.items()
@@ -124,28 +123,30 @@ def number(value: float) -> str:
 
 
 def _every_launch(reason: Reason, facts: LaunchesFacts) -> str:
-    found = f"{facts.launches} launches from {number(facts.low)} to {number(facts.high)}"
-    accepted = region_words(facts.region)
+    values = f"{facts.launches} launches from {number(facts.low)} to {number(facts.high)}"
+    accepted = region_text(facts.region)
     if reason is Reason.OUTSIDE:
-        return f"{found}: {facts.outside} of them not {accepted}"
+        return f"{values}: {facts.outside} of them not {accepted}"
     if reason is Reason.TOO_FEW_LAUNCHES:
-        return f"{found}: every one {accepted}, but {_too_few(facts.launches)}"
-    return f"{found}: every one {accepted}"
+        return f"{values}: every one {accepted}, but {_too_few(facts.launches)}"
+    return f"{values}: every one {accepted}"
 
 
 def _by_interval(reason: Reason, facts: IntervalFacts) -> str:
-    accepted = region_words(facts.region)
+    accepted = region_text(facts.region)
     if facts.interval is None:
         few = "it has no interval" if reason is Reason.NO_INTERVAL else _too_few(facts.launches)
         return f"{number(facts.ours)} against {accepted}: {few}"
-    found = f"{number(facts.ours)} in [{number(facts.interval.low)}, {number(facts.interval.high)}]"
+    value = f"{number(facts.ours)} in [{number(facts.interval.low)}, {number(facts.interval.high)}]"
     if reason is Reason.STRADDLES:
-        return f"{found}: part of it {accepted}, part not"
-    position = f"{found}: {'all' if facts.position == 'inside' else 'none'} of it {accepted}"
+        return f"{value}: part of it {accepted}, part not"
+    position = f"{value}: {'all' if facts.position == 'inside' else 'none'} of it {accepted}"
     if reason is Reason.WITHIN_FLOOR:
         return f"{position}, but it is closer to the bound than the noise floor of {100 * (facts.floor or 0.0):.3g} %"
     if reason is Reason.NOT_SIGNIFICANT and facts.test is not None:
-        return f"{position}, but the {words_of_test(facts.test, facts.test_counts or ())} gives p = {facts.p_value:.2g}"
+        return (
+            f"{position}, but the {test_description(facts.test, facts.test_counts or ())} gives p = {facts.p_value:.2g}"
+        )
     if reason is Reason.SAME_DIRECTION:
         side = "above" if facts.published_above_neutral else "below"
         return f"{position}, all of it {side} {number(facts.neutral or 0.0)} as published"
@@ -180,14 +181,14 @@ def _step(facts: StepsFacts, index: int) -> str:
 def _correlation(facts: StepsFacts) -> str:
     if facts.correlation is None:
         return ""
-    found = facts.correlation
-    return f", Kendall's tau {found.tau:.2f} over all launches (p = {found.p_value:.2g})"
+    trend = facts.correlation
+    return f", Kendall's tau {trend.tau:.2f} over all launches (p = {trend.p_value:.2g})"
 
 
 def _over_range(reason: Reason, facts: RangeFacts) -> str:
     count = len(facts.points)
     if reason is Reason.RANGE_INCOMPLETE:
-        first = fields_words(facts.missing[0].at)
+        first = fields_text(facts.missing[0].at)
         return f"{len(facts.missing)} of {count} points of the range have no value ({first})"
     if reason is Reason.RANGE_DISAGREES:
         return f"the verdict does not hold over the whole range of {count} points"
@@ -195,7 +196,7 @@ def _over_range(reason: Reason, facts: RangeFacts) -> str:
 
 
 def _points(facts: RangeFacts) -> list[str]:
-    """Each point's rule; once where all rest on equal facts."""
+    """The sentence of each point; one sentence where the facts of all points are equal."""
     decided = [(point, point.outcome) for point in facts.decided if point.outcome is not None]
     first = decided[0][1]
     if all(outcome == first for _, outcome in decided):
@@ -204,7 +205,7 @@ def _points(facts: RangeFacts) -> list[str]:
 
 
 def _point(point: PointFacts, outcome: Outcome) -> str:
-    return f"{fields_words(point.at)}: {rule_sentence(outcome)}"
+    return f"{fields_text(point.at)}: {rule_sentence(outcome)}"
 
 
 def _too_few(launches: int) -> str:

@@ -1,5 +1,5 @@
-"""Had the machine settled? A processor that is still cool, or files that are not yet in memory, make the first block of
-an experiment another machine's."""
+"""Whether the machine had settled before an experiment. While the processor is still cool, or files are not yet in
+memory, the first block of launches differs from the later ones."""
 
 from __future__ import annotations
 
@@ -12,55 +12,58 @@ from scaleproof.claims.finished_launch import Launch, wall_s
 
 ALPHA = 0.05
 FEWEST = 6
-"""Blocks and cases below which the first block is compared with nothing."""
+"""The first block is compared only with so many blocks and cases."""
 BEYOND = 2.0
-"""So many times as far from the usual as any later block: a machine that drifts has blocks that are apart, too."""
+"""How many times the largest shift of a later block the shift of the first block must be: on a machine that drifts,
+later blocks are shifted too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """The first block against the later ones of its experiment. A block's shift: by how much the timed regions of its
-    launches were longer than the median of the same case's later ones, over cases in the median; negative: shorter."""
+    """The first block of an experiment against the later ones. The shift of a block: by what share the timed regions of
+    its launches were longer than the median of the same case in later blocks, the median over cases; negative:
+    shorter."""
 
     cases: int
     shift: float
     strays: float
-    """The largest shift of a later block, without its sign."""
+    """The largest absolute shift of a later block."""
     p: float
-    """Two-sided sign test over cases: is the first block longer (or shorter) than usual as often as not?"""
+    """p-value of the two-sided sign test over cases; its null hypothesis: the first block is longer as often as
+    shorter."""
 
     @property
     def settled(self) -> bool:
-        """Whether the first block may be one like the others."""
+        """Whether the first block may be like the others."""
         return self.p > ALPHA or abs(self.shift) <= BEYOND * self.strays
 
 
 def timed_regions(launches: Iterable[Launch]) -> dict[str, dict[int, float]]:
     """Common wall time of the timed region in s, by case and block; launches without both marks are left out."""
-    found: dict[str, dict[int, float]] = {}
+    regions: dict[str, dict[int, float]] = {}
     for launch in launches:
         seconds = wall_s(launch.record, launch.samples)
         if seconds and launch.record.evidence != "simulated":
-            found.setdefault(launch.record.case_id, {})[launch.record.plan_index] = seconds
-    return found
+            regions.setdefault(launch.record.case_id, {})[launch.record.plan_index] = seconds
+    return regions
 
 
 def settling(regions: Mapping[str, Mapping[int, float]]) -> Settling | None:
     """From timed regions in s by case and block; cases that lack a block that the others have are left out. None with
     too few cases or blocks.
 
-    All launches of a block share one moment of the machine, so the sign test alone would accuse every machine that
-    drifts. Simulated with 6 blocks of 12 cases and 3 % noise, a first block like the others is accused in 2 % of
-    experiments without drift and in 8 % with blocks that are 3 % apart."""
+    All launches of a block see the machine in the same state, so the sign test alone would reject every machine that
+    drifts. In simulations with 6 blocks of 12 cases and 3 % noise, a first block like the others is rejected in 2 % of
+    experiments without drift, and in 8 % with blocks that differ by 3 %."""
     from scipy.stats import binomtest
 
-    blocks = max((set(found) for found in regions.values()), key=len, default=set())
-    whole = [found for found in regions.values() if set(found) == blocks]
-    if 0 not in blocks or len(blocks) < FEWEST or len(whole) < FEWEST:
+    blocks = max((set(of_case) for of_case in regions.values()), key=len, default=set())
+    complete = [of_case for of_case in regions.values() if set(of_case) == blocks]
+    if 0 not in blocks or len(blocks) < FEWEST or len(complete) < FEWEST:
         return None
-    times = np.log([[found[block] for block in sorted(blocks)] for found in whole])
+    times = np.log([[of_case[block] for block in sorted(blocks)] for of_case in complete])
     apart = times - np.median(times[:, 1:], axis=1, keepdims=True)
     shifts = np.expm1(np.median(apart, axis=0))
     unequal = apart[:, 0][apart[:, 0] != 0]
     p = float(binomtest(int((unequal > 0).sum()), len(unequal)).pvalue) if len(unequal) else 1.0
-    return Settling(len(whole), float(shifts[0]), float(np.abs(shifts[1:]).max()), p)
+    return Settling(len(complete), float(shifts[0]), float(np.abs(shifts[1:]).max()), p)

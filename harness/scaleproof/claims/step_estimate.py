@@ -1,4 +1,4 @@
-"""Several arms, each against the one before: how far a claimed order, or a claimed trend along x, is shown."""
+"""Several arms, each compared with the one before it, for a claimed order or a claimed trend along x."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scaleproof.stats.summary import Trend, trend
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: the fields of the case that tell it from the others, and the values of its launches."""
+    """One arm: the fields in which its case differs from the others, and the values of its launches."""
 
     fields: dict[str, Any]
     values: Values
@@ -35,14 +35,14 @@ def estimate_steps(
     if len(arms) < 2 or len(arms) < len(question.arms):
         return None
     first, last = arms[0], arms[-1]
-    whole = arm_difference(last.values, first.values, question.floor)
-    if whole.ratio is None:
+    difference = arm_difference(last.values, first.values, question.floor)
+    if difference.ratio is None:
         return None
     estimate = Estimate(
-        whole.ratio,
-        whole.interval,
+        difference.ratio,
+        difference.interval,
         min(len(arm.values) for arm in arms),
-        difference=whole,
+        difference=difference,
         floor=question.floor,
         timing=question.metric.timing,
         steps=_steps(arms, question.floor),

@@ -1,6 +1,6 @@
-"""Is one rank slower than the others? A rank's own time in a step is the step without waiting and exchanging: all ranks
-of a synchronous step take equally long, and only their own time tells who holds the others up (docs/decomposition.md).
-"""
+"""Whether one rank is slower than the others. A rank's own time in a step is the step without waiting and exchanging:
+all ranks of a synchronous step take equally long, and only their own times show which rank the others wait for
+(docs/decomposition.md)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from scaleproof.spec.case import TrainCase
 
 ALPHA = 0.05
 SHARE = 0.05
-"""How much longer than the median of the other ranks the slowest must take, to be called a straggler."""
+"""A straggler's own time is longer than the median of the other ranks by more than this share."""
 PERMUTATIONS, BATCH = 9999, 1000
-"""Random orders, and how many are drawn at a time so that memory stays small."""
+"""Number of random permutations, and how many are drawn at a time to bound the memory."""
 SEED = 20160222
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """`rank` is the slowest; it is a straggler when that is significant over launches and more than SHARE. `p` None:
-    too few launches to tell."""
+class SlowestRank:
+    """The slowest rank; a straggler when the difference is significant over launches and larger than SHARE. `p` None:
+    too few launches for a test."""
 
     rank: int
     share: float
@@ -36,7 +36,7 @@ class Finding:
 
     @property
     def straggler(self) -> bool:
-        """Whether the slowest rank is to be named."""
+        """Whether the slowest rank is a straggler."""
         return self.p is not None and self.p <= ALPHA and self.share > SHARE
 
 
@@ -45,22 +45,22 @@ def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
     nothing was trained, or traced."""
     if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
-    found = _own_times(record, samples)
-    return pd.DataFrame(found[1], index=pd.Index(found[0], name="rank")) if len(found[0]) else None
+    ranks, times = _own_times(record, samples)
+    return pd.DataFrame(times, index=pd.Index(ranks, name="rank")) if len(ranks) else None
 
 
 def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Ranks that trained, and what `rank_times` has of each."""
+    """Ranks that trained, and the columns of `rank_times`."""
     parts = part_arrays(record, samples)
     counts = np.bincount(parts["rank"])
     ranks = np.flatnonzero(counts)
-    wanted = {
+    totals = {
         "step": parts["step"],
         "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"],
         "imbalance": parts["imbalance"],
     }
     return ranks, {
-        name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in wanted.items()
+        name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in totals.items()
     }
 
 
@@ -80,12 +80,13 @@ def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
     return float(own.max() / own.min() - 1) if len(own) > 1 and own.min() > 0 else None
 
 
-def find(own: Sequence[Sequence[float]]) -> Finding | None:
-    """`own`: a row per launch, a column per rank. None with fewer than two ranks or without launches.
+def find(own: Sequence[Sequence[float]]) -> SlowestRank | None:
+    """The slowest rank. `own`: own times, a row per launch, a column per rank. None with fewer than two ranks or
+    without launches.
 
     The launch is the unit. Under the null hypothesis ranks are exchangeable within a launch, so their values are
-    permuted there; the statistic is the largest sum of within-launch ranks, which also pays for having looked at all of
-    them. At 2 ranks 6 launches are the fewest that can reach 5 %.
+    permuted there; the statistic is the largest sum of within-launch ranks, which accounts for the choice of the
+    slowest among all of them. With 2 ranks at least 6 launches are needed to reach 5 %.
     """
     from scipy.stats import rankdata  # half a second, which a table of metrics does not need
 
@@ -96,14 +97,14 @@ def find(own: Sequence[Sequence[float]]) -> Finding | None:
     slowest = int(ranked.sum(axis=0).argmax())
     others = np.median(np.delete(values, slowest, axis=1), axis=1)
     share = float(np.median(values[:, slowest] / others) - 1)
-    return Finding(slowest, share, _p(ranked) if len(values) > 1 else None, len(values))
+    return SlowestRank(slowest, share, _p(ranked) if len(values) > 1 else None, len(values))
 
 
 def _p(ranked: np.ndarray) -> float:
-    """Exact where there are no more orders than PERMUTATIONS."""
+    """The p-value, exact where there are no more permutations than PERMUTATIONS."""
     from scipy.stats import permutation_test
 
-    found = permutation_test(
+    test = permutation_test(
         tuple(ranked.T),
         lambda *ranks, axis: np.max([rank.sum(axis=axis) for rank in ranks], axis=0),
         permutation_type="samples",
@@ -113,4 +114,4 @@ def _p(ranked: np.ndarray) -> float:
         vectorized=True,
         rng=SEED,
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

@@ -1,5 +1,5 @@
-"""Rules that turn an estimate into a verdict. Pure functions: an interval decides, and one that straddles a bound
-decides nothing."""
+"""Rules that turn an estimate into a verdict, as pure functions. An interval decides, and one that straddles a bound is
+inconclusive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BY_POSITION: dict[Position, tuple[Verdict, Reason]] = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the launches gave. `values`: one per launch where the metric is per launch; n is None for arithmetic, which
+    """A number from launches. `values`: one per launch where the metric is per launch; n is None for arithmetic, which
     needs no interval.
 
     `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio:
@@ -71,19 +71,19 @@ def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Di
 def accepted(rule: Rule, published: float | None, direction: Direction | None) -> Region:
     """The values that a rule accepts."""
     if rule.name == "at_least":
-        return Region(bound=Bound.AT_LEAST, low=_known(rule.value, rule), high=math.inf)
+        return Region(bound=Bound.AT_LEAST, low=_needed(rule.value, rule), high=math.inf)
     if rule.name == "at_most":
-        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_known(rule.value, rule))
+        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_needed(rule.value, rule))
     if rule.name == "ratio":
         return _between(rule)
     if rule.name == "ordering":
         return _ordered(direction)
-    return _around(rule, _known(published if rule.value is None else rule.value, rule), direction)
+    return _around(rule, _needed(published if rule.value is None else rule.value, rule), direction)
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
-    """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict
-    rests on."""
+    """The verdict after the negative control: a control that shows the effect too makes a positive verdict
+    inconclusive."""
     overrules = control is not None and control.holds and outcome.verdict in ("reproduced", "direction only")
     verdict = "inconclusive" if overrules else outcome.verdict
     facts = ControlFacts(outcome=control, overrules=overrules)
@@ -93,44 +93,45 @@ def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
 def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
     """Ordering of several arms, or a trend along x: every step must be shown, and one step the other way refutes it.
 
-    A step is shown at 95 %; to refute, its p-value times the number of steps must do, since any of them can.
+    A step is shown at 95 %. To refute, its p-value times the number of steps must be significant (Bonferroni), since
+    any of the steps can refute.
     """
-    wanted = _wanted(rule, direction)
-    unwanted = "lower" if wanted == "higher" else "higher"
+    expected = _expected_direction(rule, direction)
+    opposite = "lower" if expected == "higher" else "higher"
     differences = [step.difference for step in estimate.steps]
     against = [
         index
         for index, difference in enumerate(differences)
-        if difference.finding == unwanted and _chance(difference, len(differences)) <= 1 - CONFIDENCE
+        if difference.finding == opposite and _corrected_p_value(difference, len(differences)) <= 1 - CONFIDENCE
     ]
     findings = [difference.finding for difference in differences]
-    good = {wanted} if rule.strict else {wanted, "no difference"}
+    accepted_findings = {expected} if rule.strict else {expected, "no difference"}
     facts = StepsFacts(
         along=rule.along if rule.name == "monotone" else None,
         trend=rule.trend if rule.name == "monotone" else None,
         strict=rule.strict,
         direction=direction,
-        wanted=wanted,
+        wanted=expected,
         steps=estimate.steps,
         against=against[0] if against else None,
-        open_steps=sum(finding != wanted for finding in findings),
+        open_steps=sum(finding != expected for finding in findings),
         launches=estimate.n,
         correlation=estimate.trend,
     )
     if against:
         return Outcome(verdict="not reproduced", reason=Reason.STEP_AGAINST, facts=facts)
-    if wanted in findings and good.issuperset(findings):
+    if expected in findings and accepted_findings.issuperset(findings):
         return Outcome(verdict="reproduced", reason=Reason.EVERY_STEP, facts=facts)
     return Outcome(verdict="inconclusive", reason=Reason.STEPS_OPEN, facts=facts)
 
 
-def _chance(difference: Difference, steps: int) -> float:
-    """The p-value of a step among several. Predictions are not sampled: they have none, and what their spread says
+def _corrected_p_value(difference: Difference, steps: int) -> float:
+    """The p-value of one of several steps. Predictions are not sampled and have none: the finding from their spread
     stands."""
     return 0.0 if difference.test is DifferenceTest.DRAWS else (difference.p_value or 1.0) * steps
 
 
-def _wanted(rule: Rule, direction: Direction | None) -> Literal["higher", "lower"]:
+def _expected_direction(rule: Rule, direction: Direction | None) -> Literal["higher", "lower"]:
     """How each arm must differ from the one before it."""
     if rule.name == "monotone":
         return "higher" if rule.trend == "rising" else "lower"
@@ -179,7 +180,7 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
 
 
 def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
-    """Why a ratio must not decide although its interval does."""
+    """Why a ratio is inconclusive although its interval lies on one side; None where it decides."""
     difference, floor = estimate.difference, estimate.floor
     if difference is None:
         return None
@@ -200,8 +201,8 @@ def _same_side(facts: IntervalFacts) -> bool:
 
 
 def _every_launch(region: Region, estimate: Estimate) -> Outcome:
-    """An identity holds in every launch or it does not hold: the extremes decide, not the median, and one launch is
-    enough to refute it."""
+    """An identity must hold in every launch: the extremes decide, not the median, and one launch is enough to refute
+    it."""
     values = estimate.values
     outside = sum(region.position(value, value) != "inside" for value in values)
     facts = LaunchesFacts(region=region, launches=len(values), low=min(values), high=max(values), outside=outside)
@@ -214,10 +215,10 @@ def _every_launch(region: Region, estimate: Estimate) -> Outcome:
 
 def _between(rule: Rule) -> Region:
     if rule.one_sided and rule.high is None:
-        return Region(bound=Bound.AT_LEAST, low=_known(rule.low, rule), high=math.inf, times_base=True)
+        return Region(bound=Bound.AT_LEAST, low=_needed(rule.low, rule), high=math.inf, times_base=True)
     if rule.one_sided and rule.low is None:
-        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_known(rule.high, rule), times_base=True)
-    low, high = _known(rule.low, rule), _known(rule.high, rule)
+        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_needed(rule.high, rule), times_base=True)
+    low, high = _needed(rule.low, rule), _needed(rule.high, rule)
     return Region(bound=Bound.BETWEEN, low=low, high=high, times_base=True)
 
 
@@ -230,7 +231,7 @@ def _ordered(direction: Direction | None) -> Region:
 
 
 def _around(rule: Rule, target: float, direction: Direction | None) -> Region:
-    tolerance = _known(rule.tolerance, rule)
+    tolerance = _needed(rule.tolerance, rule)
     share = tolerance if rule.name == "within" or rule.relative else None
     reach = tolerance if share is None else share * abs(target)
     low, high = target - reach, target + reach
@@ -243,7 +244,7 @@ def _around(rule: Rule, target: float, direction: Direction | None) -> Region:
     return Region(bound=bound, low=low, high=high, target=target, reach=reach, share=share)
 
 
-def _known(value: float | None, rule: Rule) -> float:
+def _needed(value: float | None, rule: Rule) -> float:
     if value is None:
         raise SpecError(f"rule {rule.name!r} has nothing to compare with: no published value and no 'value'")
     return float(value)

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Write the table, print its path."""
-    from scaleproof.claims.metrics import suite_metrics, suite_metrics_version
+    from scaleproof.claims.suite_metrics import suite_metrics, suite_metrics_version
     from scaleproof.record.stops import decided_plan, read_stops
     from scaleproof.record.table import collect, write_table
     from scaleproof.spec.suite import load_suite

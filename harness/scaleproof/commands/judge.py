@@ -63,7 +63,7 @@ def _row(result: ClaimResult) -> list[str]:
         interval,
         number,
         result.unit,
-        result.evidence_words(),
+        result.evidence_text(),
         verdict,
     ]
 

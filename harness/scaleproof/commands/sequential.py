@@ -29,7 +29,7 @@ def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
 
 
 def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
-    from scaleproof.claims.metrics import suite_metrics
+    from scaleproof.claims.suite_metrics import suite_metrics
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.locate import shown
     from scaleproof.spec.registry import nearest

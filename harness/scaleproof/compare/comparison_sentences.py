@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scaleproof.claims.difference_sentences import difference_sentence, words_of_test
+from scaleproof.claims.difference_sentences import difference_sentence, test_description
 from scaleproof.claims.metrics import METRICS
 from scaleproof.compare.comparison_schema import Differing, NotPaired, OutcomeReason, UnpairedReason
 from scaleproof.stats.arm_difference import Difference
@@ -58,7 +58,7 @@ def row_sentence(result: Difference, p_adjusted: float | None, adjusted_away: bo
 
 def row_test_sentence(result: Difference) -> str:
     """The test behind a row."""
-    return words_of_test(result.test, result.n)
+    return test_description(result.test, result.n)
 
 
 def unpaired_sentence(

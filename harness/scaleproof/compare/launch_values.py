@@ -6,8 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from scaleproof.claims.metrics import METRICS, Metric, by_size, suite_metrics
+from scaleproof.claims.metrics import METRICS, Metric, by_size
 from scaleproof.claims.metrics_sizes import PER_SIZE
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError

@@ -304,8 +304,8 @@ def _soft_roce(fabric: str, transport: str | None) -> bool:
         return False
 
 
-def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
-    """See Record.evidence_words."""
+def evidence_text(evidence: str, fabric: str, transport: str | None) -> str:
+    """See Record.evidence_text."""
     return f"{evidence}, soft-RoCE" if _soft_roce(fabric, transport) else evidence
 
 
@@ -347,7 +347,7 @@ class Record(_Part):
     artifacts: dict[str, str] = Field(default_factory=dict, description="file name to SHA-256")
 
     @property
-    def evidence_words(self) -> str:
+    def evidence_text(self) -> str:
         """The evidence and its details, for a reader."""
         return ", ".join([self.evidence, *self.evidence_details])
 

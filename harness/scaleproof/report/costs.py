@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.core.record_schema import evidence_words
+from scaleproof.core.record_schema import evidence_text
 from scaleproof.report.figures.fits import FitPoint, fits
 from scaleproof.report.figures.style import Look, looks
 from scaleproof.report.numbers import NARROW, bracket, nbytes, percent, significant
@@ -82,7 +82,7 @@ def series_title(cost: TransportCost) -> str:
     return ", ".join(
         [
             *parts,
-            *([evidence_words(cost.evidence, cost.fabric, cost.transport)] if cost.evidence != "measured" else []),
+            *([evidence_text(cost.evidence, cost.fabric, cost.transport)] if cost.evidence != "measured" else []),
         ]
     )
 

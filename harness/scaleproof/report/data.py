@@ -105,7 +105,7 @@ class SuiteData:
             for record in records
             if record is not None and record.evidence == claim.evidence and record.evidence_details
         }
-        return claim.evidence_words(" / ".join(sorted(details))) or None
+        return claim.evidence_text(" / ".join(sorted(details))) or None
 
     def label(self, runs: Iterable[Run]) -> Label | None:
         """The label of evidence from these launches; None in suite validation itself, which decides it, and if all are
@@ -120,7 +120,7 @@ class SuiteData:
         """A launch's level of evidence as shown, with its label."""
         assert run.record is not None
         label = self.label([run])
-        return run.record.evidence_words + (f" ({label.words})" if label else "")
+        return run.record.evidence_text + (f" ({label.words})" if label else "")
 
     def counts(self) -> dict[str, int]:
         """Number of launches by status, and in total as `planned`."""

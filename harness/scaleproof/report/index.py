@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaleproof.claims.claims_file import ClaimResult
-from scaleproof.core.record_schema import Code, Record, evidence_words
+from scaleproof.core.record_schema import Code, Record, evidence_text
 from scaleproof.report import tags, verdicts
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes
@@ -98,7 +98,7 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     if records:
         days = sorted({record.started_at[:10] for record in records})
         facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
-    levels = Counter(evidence_words(record.evidence, record.case.fabric, record.case.transport) for record in records)
+    levels = Counter(evidence_text(record.evidence, record.case.fabric, record.case.transport) for record in records)
     evidence = ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
     facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
     crowded = sum(record.oversubscribed for record in records)

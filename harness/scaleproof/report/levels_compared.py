@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from scaleproof.claims.level_difference import asked
+from scaleproof.claims.level_difference import level_independent_key
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
 from scaleproof.report.estimates import Estimate, of_launches, of_predictions
@@ -75,7 +75,7 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
     """All pairs of levels at which an experiment has the same case. A single rank is compared only with measurements,
     since emulation and simulation take its time from the same profile."""
     pairs = []
-    for same in grouped(runs, lambda run: (training(run).experiment, asked(training(run)))).values():
+    for same in grouped(runs, lambda run: (training(run).experiment, level_independent_key(training(run)))).values():
         alone = training(same[0]).transport is None
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
         sides = [Side(arm(group[0]), level(group[0]), rate(group)) for group in by_level.values()]

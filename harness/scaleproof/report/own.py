@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
+from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.data import Run, SuiteData
 from scaleproof.report.figures.sizes import sizes
 from scaleproof.report.figures.style import Look

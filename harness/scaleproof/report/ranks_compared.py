@@ -44,7 +44,7 @@ def ranks_compared(groups: Groups) -> Table:
     return Table(caption, ["arm", "ranks", "own time by rank (ms) ↓", "spread ↓", "straggler", "launches"], rows)
 
 
-def straggler_text(finding: stragglers.Finding) -> str:
+def straggler_text(finding: stragglers.SlowestRank) -> str:
     """The cell of the table about stragglers."""
     if finding.straggler:
         return f"rank {finding.rank}: {percent(finding.share)} more (p = {finding.p:.2g})"

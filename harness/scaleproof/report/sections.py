@@ -135,7 +135,7 @@ def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
 def dot(run: Run, x: float, y: float, unit: str) -> Dot:
     """The dot of a launch in a panel."""
     assert run.record is not None
-    mark = f", {run.record.evidence_words}" if run.record.evidence != "measured" else ""
+    mark = f", {run.record.evidence_text}" if run.record.evidence != "measured" else ""
     mark += ", oversubscribed" if run.record.oversubscribed else ""
     return Dot(
         x,

@@ -12,7 +12,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
-from scaleproof.claims.metrics import by_size, suite_metrics
+from scaleproof.claims.metrics import by_size
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id

@@ -11,7 +11,7 @@ import pytest
 
 from scaleproof.claims.estimate import answer
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.level_difference import apart, asked, largest, summary
+from scaleproof.claims.level_difference import case_differences, largest, level_independent_key, summary
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.note_sentences import note_sentence
 from scaleproof.claims.question import Measurement, Question
@@ -36,13 +36,17 @@ def launches(*cases: tuple[dict[str, Any], float]) -> list[tuple[Launch, float]]
 
 def test_cases_that_differ_in_how_they_were_run_are_one_case() -> None:
     (measured, _), (emulated, _), (other, _) = launches(({}, 1), (EMULATED, 1), ({**EMULATED, "link_mbit": 100}, 1))
-    assert asked(measured.record.case) == asked(emulated.record.case) != asked(other.record.case)
+    assert (
+        level_independent_key(measured.record.case)
+        == level_independent_key(emulated.record.case)
+        != level_independent_key(other.record.case)
+    )
 
 
 def test_each_case_counts_once_with_the_median_of_its_launches() -> None:
     below = launches(({}, 100), ({}, 90), ({}, 110), ({"minibatch": 16}, 200), ({"minibatch": 32}, 1))
     above = launches((EMULATED, 95), ({**EMULATED, "minibatch": 16}, 230))
-    differences = apart(above, below)
+    differences = case_differences(above, below)
     assert [difference.share for difference in differences] == [pytest.approx(-0.05), pytest.approx(0.15)]
     assert note_sentence(largest(differences)) == "furthest apart: +15.0% (gloo, cd_dnn, 2 ranks)"
     assert summary(differences, median) == (pytest.approx(0.1), None)

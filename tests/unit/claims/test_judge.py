@@ -505,6 +505,16 @@ def test_an_order_with_an_arm_missing_is_inconclusive(tmp_path: Path) -> None:
     assert (missing.verdict, missing.reason) == ("inconclusive", "no launch gave step_s in enough arms")
 
 
+@pytest.mark.parametrize("key", ["against", "control"])
+def test_a_ratio_has_no_value_per_launch_for_an_equality(tmp_path: Path, key: str) -> None:
+    claim = {**SPEEDUP, "metric": "step_s", "rule": {"name": "equal_to_tolerance", "value": 1, "tolerance": 0.5}}
+    if key == "control":
+        against = claim.pop("against")
+        claim["control"] = {"statement": "s", "select": claim["select"], "against": against}
+    with pytest.raises(SpecError, match=rf"claims.yaml:\d+: .*{key}: .*rule 'equal_to_tolerance' judges every launch"):
+        judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
+
+
 def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
     claim = {**ORDER}
     del claim["against"]

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metrics
+from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size
 from scaleproof.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
 from scaleproof.claims.metrics_sizes import bytes_per_rank_ratio
 from scaleproof.claims.metrics_split import step_split
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scaleproof.claims.stragglers import Finding, find, rank_spread, rank_times
+from scaleproof.claims.stragglers import SlowestRank, find, rank_spread, rank_times
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
 
@@ -65,7 +65,7 @@ def test_few_launches_name_nobody() -> None:
 
 
 def test_equal_values_are_no_evidence() -> None:
-    assert find([[1.0, 1.0]] * 6) == Finding(0, 0.0, 1.0, 6)
+    assert find([[1.0, 1.0]] * 6) == SlowestRank(0, 0.0, 1.0, 6)
 
 
 def test_own_time_leaves_out_what_a_rank_spends_on_others() -> None:

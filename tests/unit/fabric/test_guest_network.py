@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.core import location
 from scaleproof.core.atomic_write import read_json, write_json
-from scaleproof.core.record_schema import evidence_words
+from scaleproof.core.record_schema import evidence_text
 from scaleproof.fabric import capture
 from scaleproof.fabric.guests import bridge, qemu, uml
 from scaleproof.fabric.guests.guest_node import shaping
@@ -223,7 +223,7 @@ def test_a_link_that_misses_its_set_rate_or_delay_is_a_warning(link, message):
 
 
 def test_figures_of_soft_roce_are_labelled():
-    assert evidence_words("emulated", "guests", "rdma") == "emulated, soft-RoCE"
-    assert evidence_words("emulated", "guests", "grpc+rdma") == "emulated, soft-RoCE"
-    assert evidence_words("emulated", "guests", "tcp") == "emulated"
-    assert evidence_words("measured", "host", "rdma") == "measured"
+    assert evidence_text("emulated", "guests", "rdma") == "emulated, soft-RoCE"
+    assert evidence_text("emulated", "guests", "grpc+rdma") == "emulated, soft-RoCE"
+    assert evidence_text("emulated", "guests", "tcp") == "emulated"
+    assert evidence_text("measured", "host", "rdma") == "measured"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaleproof.claims.metrics import PER_LAUNCH
-from scaleproof.claims.stragglers import Finding
+from scaleproof.claims.stragglers import SlowestRank
 from scaleproof.report import training
 from scaleproof.report.control_arms import controls
 from scaleproof.report.data import Run, SuiteData
@@ -140,8 +140,8 @@ def test_a_slow_rank_is_named_on_the_page() -> None:
     (cells,) = texts(ranks_compared(by_network(runs)))
     assert cells[2] == "80.0 / 95.0"
     assert cells[4].startswith("rank 1: 19")
-    assert straggler_text(Finding(1, 0.2, None, 1)) == "no straggler named: fewer than 6 launches"
-    assert straggler_text(Finding(0, 0.001, 0.9, 6)) == "no straggler"
+    assert straggler_text(SlowestRank(1, 0.2, None, 1)) == "no straggler named: fewer than 6 launches"
+    assert straggler_text(SlowestRank(0, 0.001, 0.9, 6)) == "no straggler"
 
 
 def test_more_than_5_percent_unexplained_is_flagged() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.metrics import suite_metrics
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.context import RankContext
 from scaleproof.programs.own import load_entry
 from scaleproof.rank.unsupervised_ranks import run_ranks

@@ -12,7 +12,8 @@ from scaleproof.claims.claims_file import read_claims, write_claims
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.metrics import METRICS, suite_metrics
+from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite

@@ -17,7 +17,8 @@ import yaml
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.tags import AXES, NONE

@@ -13,7 +13,8 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite

@@ -9,7 +9,8 @@ import pytest
 
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.suite import Suite, load_suite

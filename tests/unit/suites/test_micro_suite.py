@@ -11,7 +11,8 @@ import pytest
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
+from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.suite import SIZES, Suite, load_suite

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from scaleproof.claims.claims_yaml import load_published
-from scaleproof.claims.metrics import suite_metrics
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import InputCheck, RankStatus
 from scaleproof.programs.own import load_entry
 from tests.unit.records import record

@@ -341,19 +341,17 @@ def test_a_launch_that_saturated_the_cores_counts_in_no_metric_and_says_so() -> 
     crowded = record(CASE, warnings=saturation(Crowding(idle=0.0)))
     assert throughput(good, rows) == pytest.approx(80) and times_count(good) and not good.excluded
     assert throughput(crowded, rows) is None and step_s(crowded, rows) is None
-    assert crowded.evidence_words.endswith("excluded: saturated")
+    assert crowded.evidence_text.endswith("excluded: saturated")
 
 
 def test_dilation_and_shrink_stand_beside_the_evidence() -> None:
     slow = record({**CASE, "fabric": "netns", "dilation": 8, "shrink": 64}, evidence="emulated")
-    assert slow.evidence_words == "emulated, dilation 8, shrink 64"
+    assert slow.evidence_text == "emulated, dilation 8, shrink 64"
     missed = link_warnings({"found": [{"set_mbit": 100.0, "mbit": 60.0}]})
-    assert (
-        slow.model_copy(update={"warnings": missed}).evidence_words == "emulated, dilation 8, shrink 64, links missed"
-    )
+    assert slow.model_copy(update={"warnings": missed}).evidence_text == "emulated, dilation 8, shrink 64, links missed"
     held = link_warnings({"found": [{"set_mbit": 100.0, "mbit": 95.6}]})
-    assert held == [] and "missed" not in slow.model_copy(update={"warnings": held}).evidence_words
-    assert record({**CASE, "fabric": "simulated", "dilation": 8}, evidence="simulated").evidence_words == "simulated"
+    assert held == [] and "missed" not in slow.model_copy(update={"warnings": held}).evidence_text
+    assert record({**CASE, "fabric": "simulated", "dilation": 8}, evidence="simulated").evidence_text == "simulated"
     assert np.isnan(asleep()[0].accuracy(NoData.test))
 
 

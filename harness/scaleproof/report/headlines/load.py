@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
-from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.spec.case_layers import every_key
