@@ -1,5 +1,5 @@
-"""Measures noise floors and bounds of this machine, or floors of nodes together, with identical arms in interleaved
-launches. Leave them alone meanwhile."""
+"""Measures noise floors and bounds of this machine, or noise floors of several nodes together, by interleaved launches
+of identical arms. Leave the machines alone meanwhile."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ EXAMPLE = "scaleproof calibrate --minutes 3"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
     effort = parser.add_mutually_exclusive_group()
-    effort.add_argument("--minutes", type=float, metavar="M", help="take about so long (default: about 3)")
+    effort.add_argument(
+        "--minutes", type=float, metavar="M", help="duration of the calibration, about (default: about 3)"
+    )
     effort.add_argument(
         "--comparisons", type=int, metavar="N", help="launches for N comparisons of 6 launches an arm (default: 5)"
     )
     parser.add_argument("--dry-run", action="store_true", help="list the launches and an estimate; write nothing")
-    parser.add_argument("--show", action="store_true", help="print what is known of this machine; measure nothing")
+    parser.add_argument("--show", action="store_true", help="print the results for this machine; measure nothing")
     results_argument(parser)
     allocation_arguments(parser)
 
@@ -46,7 +48,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace, comparisons: int) -> int:
-    """0 when every launch has a good record, else 1."""
+    """Measure; 0 if every launch has a good record, else 1."""
     from scaleproof.calibrate.calibration_run import calibrate
     from scaleproof.launch.progress import progress_on_terminal
 
@@ -69,7 +71,7 @@ def _dry_run(options: argparse.Namespace, comparisons: int) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    """1 when this machine was never calibrated."""
+    """Print the stored profile; 1 if this machine was never calibrated."""
     from scaleproof.record.digest import code_digest, machine_id
 
     allocated = nodes_of_run(options)
@@ -85,7 +87,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def print_profile(profile: MachineProfile) -> None:
-    """Two tables: noise floors with what comparisons find, and bounds."""
+    """Print two tables: noise floors with the differences that comparisons can detect, and bounds."""
     title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
     columns = [
         "metric",

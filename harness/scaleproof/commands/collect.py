@@ -1,4 +1,4 @@
-"""Makes one table of an experiment's records: a row per planned launch, also for those that failed or never ran."""
+"""Makes one table of an experiment's records: a row per planned launch, including those that failed or never ran."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Write the table, print its path."""
+    """Write the table and print its path."""
     from scaleproof.claims.suite_metrics import suite_metrics, suite_metrics_version
     from scaleproof.record.stops import decided_plan, read_stops
     from scaleproof.record.table import collect, write_table

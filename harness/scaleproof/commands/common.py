@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def suites_argument(parser: argparse.ArgumentParser) -> None:
-    """--suites, for suites outside the tree."""
+    """Add --suites, for suites of the user."""
     parser.add_argument(
         "--suites",
         type=Path,
@@ -29,12 +29,12 @@ def suites_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def size_argument(parser: argparse.ArgumentParser) -> None:
-    """--size, checked by `size_of`."""
+    """Add --size, which `size_of` checks."""
     parser.add_argument("--size", default="smoke", metavar="SIZE", help="ci, smoke, small or full (default: smoke)")
 
 
 def planned_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which launches of a plan: SUITE, EXPERIMENT or all, --size, --results, --suites."""
+    """Add the arguments that choose launches: SUITE, EXPERIMENT, --size, --results, --suites."""
     parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
     parser.add_argument(
         "experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)"
@@ -45,13 +45,13 @@ def planned_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def allocation_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which nodes cases of fabric `host` stand on; without any of these the Slurm job around this process, else this
-    machine."""
+    """Add the options that name the nodes for cases of fabric `host`. Without them these are the nodes of the Slurm job
+    around this process, else this machine."""
     parser.add_argument(
         "--hosts",
         default="",
         metavar="A:4,B:4",
-        help="nodes and how many ranks each takes, or a file with one a line ($SCALEPROOF_HOSTS)",
+        help="nodes with their numbers of ranks, or a file with one node per line ($SCALEPROOF_HOSTS)",
     )
     parser.add_argument(
         "--launcher", default="", metavar="NAME", help="local, srun, ssh, mpirun or torchrun ($SCALEPROOF_LAUNCHER)"
@@ -60,15 +60,18 @@ def allocation_arguments(parser: argparse.ArgumentParser) -> None:
         "--interface",
         default="",
         metavar="NAME",
-        help="of every node, over which ranks talk where a case says lo ($SCALEPROOF_INTERFACE)",
+        help="network interface of every node, for cases with interface lo ($SCALEPROOF_INTERFACE)",
     )
     parser.add_argument(
-        "--rendezvous", default="", metavar="KIND", help="of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)"
+        "--rendezvous",
+        default="",
+        metavar="KIND",
+        help="rendezvous of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)",
     )
 
 
 def nodes_of_run(options: argparse.Namespace) -> AllocatedNodes | None:
-    """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
+    """The requested nodes, after each has answered; None: this machine alone. SpecError for an impossible request."""
     import os
 
     from scaleproof.launch.nodes.allocated_nodes import discover_nodes
@@ -85,14 +88,14 @@ def nodes_of_run(options: argparse.Namespace) -> AllocatedNodes | None:
 
 
 def results_argument(parser: argparse.ArgumentParser) -> None:
-    """--results."""
+    """Add --results."""
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)"
     )
 
 
 def size_of(options: argparse.Namespace) -> str:
-    """The requested size; SpecError with the nearest one if it is unknown."""
+    """The requested size; SpecError with the nearest name if it is unknown."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
     from scaleproof.spec.suite import SIZES
@@ -104,7 +107,7 @@ def size_of(options: argparse.Namespace) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str = "") -> None:
-    """A table on stdout: in colour and as wide as the terminal, or plain and as wide as needed in a file or pipe."""
+    """Print a table: in colour and as wide as the terminal, or as plain text of any width in a file or pipe."""
     draw = _drawn if sys.stdout.isatty() else _plain
     print("\n".join(line.rstrip() for line in draw(columns, rows, title).rstrip().splitlines()) + "\n")
 
@@ -121,13 +124,13 @@ def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     console = Console(highlight=False)
-    with console.capture() as rendered:  # rich's own writing turns a closed pipe into exit code 1
+    with console.capture() as rendered:  # rich exits with code 1 if it writes to a closed pipe
         console.print(table)
     return rendered.get()
 
 
 def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str) -> str:
-    """As rich would draw it on an endless line, but faster: rich takes 0.3 s for a thousand rows."""
+    """Draw the table as rich would with unlimited width. Rich takes 0.3 s for a thousand rows; this is faster."""
     from rich.cells import cell_len
 
     def width(text: str) -> int:
@@ -140,7 +143,8 @@ def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
     for number, row in enumerate(cells):
         for parts in zip_longest(*row, fillvalue=""):
             lines.append(
-                " " + "   ".join(part + " " * (wide - width(part)) for part, wide in zip(parts, widths, strict=True))
+                " "
+                + "   ".join(part + " " * (column - width(part)) for part, column in zip(parts, widths, strict=True))
             )
         if number == 0:
             lines.append(" " + "─" * (sum(widths) + 3 * len(widths) - 3))
@@ -148,8 +152,8 @@ def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
 
 
 def open_store(results: Path, many: bool = False) -> Store:
-    """The records of a folder, with a warning on stderr for each folder that is no record. `many`: use the index, for
-    commands that read all records."""
+    """The records of a results folder. Folders in it that are no records are named on stderr. `many`: use the index,
+    for commands that read all records."""
     from scaleproof.record.index import Index
     from scaleproof.record.store import Store
 
@@ -159,7 +163,7 @@ def open_store(results: Path, many: bool = False) -> Store:
 
 
 def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
-    """One suite by name or folder; all suites without a name."""
+    """The suite with this name or folder, or all suites."""
     from scaleproof.spec.suite import list_suites, load_suite
 
     return (
@@ -170,14 +174,14 @@ def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
 
 
 def profile_of_this_machine(results: Path) -> MachineProfile | None:
-    """See profile_of."""
+    """The profile of the machine on which this process runs, see profile_of."""
     from scaleproof.record.digest import machine_id
 
     return profile_of(machine_id(), results)
 
 
 def profile_of(machine: str, results: Path) -> MachineProfile | None:
-    """What calibration measured; None if it never ran on this machine, SpecError for a file of another version."""
+    """The result of calibration; None if the machine was never calibrated, SpecError for a file of another version."""
     from pydantic import ValidationError
 
     from scaleproof.record.machine import FILE, read_profile

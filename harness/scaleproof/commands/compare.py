@@ -2,7 +2,7 @@
 environment.
 
 A side is SOURCE, or SOURCE@KEY:VALUE,KEY:VALUE: a results folder, the id of a case or of a launch (or its beginning),
-or nothing for ./results; keys are commit, machine, arm, experiment, size, since, until and every field of a case. A is
+or empty for ./results; keys are commit, machine, arm, experiment, size, since, until and every field of a case. A is
 the base: changes are those of B relative to A."""
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this metric; may be given several times (default: all)",
     )
-    parser.add_argument("--across-machines", action="store_true", help="let differences between two machines count")
+    parser.add_argument(
+        "--across-machines", action="store_true", help="treat differences between two machines as changes"
+    )
     parser.add_argument(
         "--fail-on",
         choices=["regression"],
@@ -64,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print the comparison; 1 when --fail-on finds what it looks for."""
+    """Print the comparison; 1 if --fail-on finds a regression."""
     from scaleproof.compare.comparison import Question, build
     from scaleproof.compare.side_selection import select
 
@@ -194,5 +196,5 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 
 def _change(ratio: float | None) -> str:
-    """A ratio as a person says it: 1.05 is +5 %."""
+    """A ratio as a change: 1.05 is +5 %."""
     return "" if ratio is None else f"{100 * (ratio - 1):+.1f} %"

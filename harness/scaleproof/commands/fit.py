@@ -1,5 +1,5 @@
-"""Fits alpha (s a message), beta (s a byte sent) and gamma (s a byte reduced) of every transport to a suite's launches,
-and how unevenly ranks compute to those that train, for simulation; starts nothing."""
+"""Fits alpha (s per message), beta (s per byte sent) and gamma (s per byte reduced) of every transport to a suite's
+launches, for simulation. From launches that train it fits how unevenly ranks compute. It starts no launch."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EXPERIMENT",
         nargs="?",
         default=EXPERIMENT,
-        help=f"with its ping-pongs and all-reduces (default: {EXPERIMENT})",
+        help=f"experiment with ping-pongs and all-reduces (default: {EXPERIMENT})",
     )
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
-    parser.add_argument("--show", action="store_true", help="print what is known of this machine; fit nothing")
+    parser.add_argument("--show", action="store_true", help="print the fitted values of this machine; fit nothing")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Fit, store, print; with --show 1 when nothing was fitted here."""
+    """Fit, store and print; with --show, print, and 1 if nothing was fitted on this machine."""
     if options.show:
         return _show(options)
     from scaleproof.calibrate.measured_costs import fit_costs
@@ -73,7 +73,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _store(results: Path, costs: Costs) -> None:
-    """And print; costs of a larger size stay."""
+    """Store and print the costs, unless stored ones come from a larger size."""
     from scaleproof.simulate.cost_file import write_costs
 
     if (larger := _larger(results, costs)) is not None:
@@ -89,7 +89,7 @@ def _store(results: Path, costs: Costs) -> None:
 
 
 def _larger(results: Path, costs: Costs) -> Costs | None:
-    """What is known of these costs' machine from a larger size, of whatever suite, measured by the same code."""
+    """The stored costs of this machine if the same code measured them at a larger size, in any suite."""
     from scaleproof.simulate.cost_file import read_costs
     from scaleproof.spec.suite import SIZES
 
@@ -120,7 +120,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def jitter_line(jitter: FittedJitter) -> str:
-    """How unevenly ranks compute."""
+    """A line on how unevenly ranks compute."""
     between = "no launch of two ranks" if jitter.rank_sigma is None else f"{jitter.rank_sigma:.2%} between ranks"
     late = (
         f"{jitter.straggler_share:.2%} of steps {jitter.straggler_factor:.3g} times as long"
@@ -135,7 +135,7 @@ def jitter_line(jitter: FittedJitter) -> str:
 
 
 def print_costs(costs: Costs) -> None:
-    """A line for each segment of a transport's messages and of its all-reduce as a whole."""
+    """Print a row for each segment of the lines fitted to messages and to all-reduces."""
     title = f"machine {costs.machine}: {costs.suite} {costs.experiment} {costs.size}, fitted {costs.fitted_at}"
     columns = [
         "arm",
@@ -180,13 +180,8 @@ def _segments(line: LineCost) -> list[list[str]]:
 
     rows = []
     for segment in line.segments:
-        upto = (
-            "any"
-            if len(line.segments) == 1
-            else "larger"
-            if segment.upto_nbytes is None
-            else f"to {format_bytes(segment.upto_nbytes)}"
-        )
+        upto = "larger" if segment.upto_nbytes is None else f"to {format_bytes(segment.upto_nbytes)}"
+        upto = "any" if len(line.segments) == 1 else upto
         beta = segment.beta_s_per_byte
         rate = f"{1e-9 / beta.value:.4g}" if beta.value else "none"
         rows.append(

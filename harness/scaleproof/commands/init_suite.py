@@ -1,4 +1,4 @@
-"""Makes a suite of your own, commented, that runs as it is: suite.yaml, claims.yaml, README.md."""
+"""Creates a new suite with comments that runs at once: suite.yaml, claims.yaml, README.md."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="suite", choices=["suite"], help="the word 'suite'")
     parser.add_argument("name", metavar="NAME", help="small letters, digits and _; also the folder's name")
     parser.add_argument(
-        "--path", type=Path, default=Path("suites"), metavar="DIR", help="where the folder is made (default: ./suites)"
+        "--path", type=Path, default=Path("suites"), metavar="DIR", help="parent of the new folder (default: ./suites)"
     )
 
 
 def main(options: argparse.Namespace) -> int:
-    """Copy the template under the new name; nothing that exists is touched."""
+    """Copy the template under the new name; SpecError if the folder exists."""
     from scaleproof.spec.errors import SpecError
 
     if not _NAME.fullmatch(options.name):

@@ -1,4 +1,4 @@
-"""Judges claims from the records that are there, without running anything."""
+"""Judges claims from the existing records, without running anything."""
 
 from __future__ import annotations
 

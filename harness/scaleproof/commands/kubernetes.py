@@ -24,20 +24,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind", required=True, metavar="KIND", help="mpijob (mpi-operator) or pytorchjob (training-operator)"
     )
-    parser.add_argument("--image", required=True, metavar="NAME", help="made from containers/Dockerfile")
+    parser.add_argument("--image", required=True, metavar="NAME", help="image built from containers/Dockerfile")
     parser.add_argument(
         "--nodes", type=int, metavar="N", help="pods with ranks (default: what the experiment asks for)"
     )
-    parser.add_argument("--gpus", type=int, metavar="N", help="of each of them (default: what the experiment asks for)")
-    parser.add_argument("--namespace", default="default", metavar="NAME", help="(default: default)")
     parser.add_argument(
-        "--name", default="", metavar="NAME", help="of the object (default: scaleproof-SUITE-EXPERIMENT)"
+        "--gpus", type=int, metavar="N", help="GPUs of each of these pods (default: what the experiment asks for)"
+    )
+    parser.add_argument(
+        "--namespace", default="default", metavar="NAME", help="namespace of the object (default: default)"
+    )
+    parser.add_argument(
+        "--name", default="", metavar="NAME", help="name of the object (default: scaleproof-SUITE-EXPERIMENT)"
     )
     parser.add_argument(
         "--claim",
         default="scaleproof",
         metavar="NAME",
-        help="the volume claim that keeps the records (default: scaleproof)",
+        help="the volume claim for the records (default: scaleproof)",
     )
     parser.add_argument(
         "--secret",
@@ -48,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the object."""
     from scaleproof.launch.manifests import KINDS, ManifestOptions, render
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest

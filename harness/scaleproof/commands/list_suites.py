@@ -1,4 +1,4 @@
-"""Lists suites with their experiments and sizes: what `run` can be asked for."""
+"""Lists suites with their experiments and sizes, which `run` can run."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """A row per experiment. A suite with a mistake is named on stderr and the others are still listed."""
+    """Print a row per experiment. Errors in a suite go to stderr, and the other suites are still listed."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite import list_suites, load_suite
 
-    rows, mistakes = [], 0
+    rows, errors = [], 0
     for name in [options.suite] if options.suite else list_suites(options.suites):
         try:
             suite = load_suite(name if isinstance(name, str) else name.absolute(), options.suites)
-        except SpecError as mistake:
-            print(mistake, file=sys.stderr)
-            mistakes += 1
+        except SpecError as error:
+            print(error, file=sys.stderr)
+            errors += 1
             continue
         for experiment in suite.experiments.values():
             sizes = ", ".join(
@@ -37,4 +37,4 @@ def main(options: argparse.Namespace) -> int:
             rows.append([suite.name, experiment.name, sizes, experiment.summary])
     if rows:
         print_table(["suite", "experiment", "sizes (cases x launches)", "summary"], rows)
-    return 2 if mistakes else 0
+    return 2 if errors else 0

@@ -1,5 +1,5 @@
-"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed.
-Measures and records nothing."""
+"""Checks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed.
+It starts no launch and records nothing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HELP = "checks before an experiment: names, pairs of ranks, ports, memory, clocks, speed"
 EXAMPLE = "scaleproof preflight das2016 throughput"
+_OUTCOMES = ("passed", "not readable", "warning", "FAILED")
+"""From the best to the worst."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """0 when nothing forbids to measure, else 1."""
+    """0 if no check failed, else 1."""
     from scaleproof.commands.run import plan_experiments
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.suite import load_suite
@@ -61,12 +63,11 @@ def main(options: argparse.Namespace) -> int:
 def _experiment(
     cases: list[AnyCase], results: Path, allocated: AllocatedNodes | None
 ) -> dict[str, list[PreflightCheck]]:
-    """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
+    """Checks by group of launches. Checks that are made per case are represented by the worst one."""
     from scaleproof.launch.preflight.experiment_preflight import Preflight
 
     worst: dict[str, dict[str, PreflightCheck]] = {}
-    # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in
-    # /tmp.
+    # Nodes of an allocation can see the results folder; for this machine alone, /tmp is enough.
     with tempfile.TemporaryDirectory(
         prefix=".scaleproof-preflight-", dir=results.resolve() if allocated is not None else None
     ) as staging:
@@ -80,7 +81,12 @@ def _experiment(
 
 
 def _severity(check: PreflightCheck) -> int:
-    return 3 if check.passed is False else 2 if check.advice else 1 if check.passed is None else 0
+    """Index in _OUTCOMES."""
+    if check.passed is False:
+        return 3
+    if check.advice:
+        return 2
+    return 1 if check.passed is None else 0
 
 
 def _rows(groups: dict[str, list[PreflightCheck]]) -> list[list[str]]:
@@ -92,5 +98,5 @@ def _rows(groups: dict[str, list[PreflightCheck]]) -> list[list[str]]:
 
 
 def outcome(check: PreflightCheck) -> str:
-    """In a word."""
-    return ("passed", "not readable", "warning", "FAILED")[_severity(check)]
+    """The outcome as the table shows it."""
+    return _OUTCOMES[_severity(check)]

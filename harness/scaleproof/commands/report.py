@@ -1,4 +1,4 @@
-"""Builds the pages and the machine copies from records and verdicts; starts nothing."""
+"""Builds pages, and their data as CSV and JSON, from records and verdicts. It starts no launch."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that
-    nobody has begun in one line."""
+    """Write the pages and print the path of the index. Missing tables and verdicts are named on stderr; suites without
+    any of them are named in one line."""
     size = size_of(options)
     suites = suites_of(options.suite, options.suites)
 
     from scaleproof.report.build import build
 
-    unbegun = []
+    not_begun = []
     for suite in suites:
         needed = list(_needed(suite, size, options.results))
         missing = [(command, path) for command, path in needed if not path.exists()]
         if len(missing) == len(needed) and not options.suite:
-            unbegun.append(suite.name)
+            not_begun.append(suite.name)
             continue
         for command, path in missing:
             print(f"warning: {path} is missing; `scaleproof {command} --size {size}` makes it", file=sys.stderr)
-    if unbegun:
+    if not_begun:
         print(
-            f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one",
+            f"nothing of size {size} yet: {', '.join(not_begun)}; `snakemake NAME --config size={size}` runs one",
             file=sys.stderr,
         )
     print(build(options.results, options.output, size, suites))
@@ -60,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _needed(suite: Suite, size: str, results: Path) -> Iterator[tuple[str, Path]]:
-    """What the pages of a suite are made of, each with the command that makes it."""
+    """The files that the pages of a suite are made from, each with the command that writes it."""
     for name, experiment in suite.experiments.items():
         if size in experiment.sizes:
             yield f"collect {suite.name} {name}", results / "tables" / f"{suite.name}.{name}.{size}.parquet"

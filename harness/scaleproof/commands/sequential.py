@@ -1,5 +1,5 @@
-"""What `run` hands to the supervisor for a size with `stop`: the value that decides, and which cases are compared with
-which."""
+"""The stopping rule of a size with `stop`, for the supervisor: the value that decides, and the cases that are compared
+with each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
 
 
 def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]:
-    """Of each case those that claims take it against: they go on with it, so that both ran in the same blocks."""
+    """For each case, the cases to which claims compare it. They are launched as often as it is, in the same blocks."""
     from scaleproof.claims.claims_yaml import load_claims
     from scaleproof.claims.launch_pool import matches
 

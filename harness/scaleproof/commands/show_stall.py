@@ -1,5 +1,5 @@
-"""The flight recorder of a failed launch in lines: who was silent first, what each rank did and whom it waited for, and
-where the first silent one stood."""
+"""The flight record of a failed launch as lines: the rank that was silent first, what each rank did and for which one
+it waited, and the stack of the first silent rank."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from scaleproof.core.record_schema import RankDoing, Record
 
 FRAMES = 12
-"""Lines of the first silent rank's stack that are shown; the record and the log have all."""
+"""Lines of the first silent rank's stack; the record and the log have all."""
 
 WIDTH = 90
 """Characters of a cell."""
 
 
 def stall_lines(record: Record) -> list[str]:
-    """Nothing for a launch that has no flight record."""
+    """The lines of a launch; none without a flight record."""
     stall = record.stall
     if stall is None:
         return []
@@ -36,8 +36,8 @@ def stall_lines(record: Record) -> list[str]:
 
 
 def main_thread(stack: list[str]) -> list[str]:
-    """The thread that took the order, which is the main one; the first one that is listed where none says so; a
-    traceback as it is."""
+    """The frames of the current thread, which is the main one; of the first thread if none is marked as current. A
+    traceback is returned unchanged."""
     starts = [number for number, line in enumerate(stack) if "Thread " in line or line.startswith("Current thread ")]
     if not starts:
         return stack
@@ -53,7 +53,7 @@ def _row(doing: RankDoing) -> tuple[str, ...]:
 
 
 def _innermost(stack: list[str]) -> str:
-    """Of a thread's frames the first, of a traceback the last line, without what is too long for a table."""
+    """The first frame of a thread, or the last line of a traceback, shortened for a table."""
     if len(stack) < 2:  # in older records one line that says why there is no stack
         return "".join(stack)
     if stack[0].startswith("Traceback"):

@@ -1,4 +1,4 @@
-"""Writes one launch as a trace for ui.perfetto.dev or chrome://tracing: what every rank did when, all on one clock."""
+"""Writes one launch as a trace for ui.perfetto.dev or chrome://tracing: the events of all ranks on one clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Any launch, traced or not; a failed one up to where it came."""
+    """Write the trace of any launch, traced or not; a failed one until its failure."""
     from scaleproof.record.trace import chrome_trace
 
     store = open_store(options.results)

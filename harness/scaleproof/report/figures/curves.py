@@ -48,7 +48,7 @@ def curves(
     drawable = {
         name: numeric
         for name, launches in series.items()
-        if (numeric := [curve for curve in launches if _has(curve.values)])
+        if (numeric := [curve for curve in launches if _has_number(curve.values)])
     }
     _thin_lines(axes, drawable, looks, "seconds" if over_time else "steps")
     thin = iter(list(axes.lines))
@@ -58,8 +58,12 @@ def curves(
             titles[f"curve{index}x{number}"] = (
                 f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
             )
-    medians = {name: curve for name, launches in drawable.items() if _has((curve := median_curve(launches)).values)}
-    drawn = {name: Line(curve.seconds if over_time else curve.steps, curve.values) for name, curve in medians.items()}
+    medians = {name: median_curve(launches) for name, launches in drawable.items()}
+    drawn = {
+        name: Line(median.seconds if over_time else median.steps, median.values)
+        for name, median in medians.items()
+        if _has_number(median.values)
+    }
     lines(axes, drawn, looks, 2)
     for index, (name, thick) in enumerate(zip(drawn, axes.lines[len(axes.lines) - len(drawn) :], strict=True)):
         look, every = looks[name], max(len(medians[name].steps) // 6, 1)
@@ -75,7 +79,7 @@ def curves(
     return svg(figure, label, titles)
 
 
-def _has(values: np.ndarray) -> bool:
+def _has_number(values: np.ndarray) -> bool:
     """Whether any value is a number."""
     return bool((~np.isnan(values)).any())
 
