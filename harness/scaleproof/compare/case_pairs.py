@@ -1,4 +1,4 @@
-"""Which case of A may stand beside which case of B, and which launches of the two belong together."""
+"""Pairs of cases of A and B that may be compared, and pairs of their launches."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ARM = (
     "strategy.bucket_mib",
     "entry",
 )
-"""Fields that arms are there to vary. What measures something else (data, network, ranks, minibatch, dtype, handicap,
-...) may differ only when named."""
+"""Fields in which arms differ. Fields that change what is measured (data, network, ranks, minibatch, dtype, handicap,
+...) may differ only when both sides name them."""
 _FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "arm")}
-"""What may differ with a field that both sides name; of other fields their label, the arm."""
+"""Fields that may differ together with a field that both sides name; with any other field only the arm may differ."""
 _NAMES = ("suite", "experiment")
 _ALWAYS = ("source",)
-"""Digest of a suite's own programs: it changes with the code, which is compared apart."""
+"""May always differ: the digest of a suite's own programs, which changes with the code; code is compared separately."""
 _ABSENT = object()
 SideName = Literal["A", "B"]
 
@@ -38,7 +38,7 @@ SideName = Literal["A", "B"]
 @dataclass(frozen=True, slots=True)
 class Group:
     """The launches of one case on one side: those to compare, those that failed or could not run here, and how many
-    good ones are left out."""
+    finished ones are left out."""
 
     case: AnyCase
     launches: tuple[Record, ...]
@@ -52,7 +52,7 @@ class Group:
 
     @property
     def machines(self) -> set[str]:
-        """Where its good launches ran, or the failed ones when there are no good ones."""
+        """The machines of its launches; of the failed ones where no launch finished."""
         return {record.machine for record in self.launches or self.failed}
 
 
@@ -66,19 +66,19 @@ class Pair:
 
 
 def groups(records: Sequence[Record]) -> list[Group]:
-    """By case and evidence. Of several machines or versions of the code a case's last one counts, and of a repetition
-    its last launch, as in claims."""
+    """Groups by case and evidence. Of several machines or versions of the code the last one of a case counts, and of a
+    repetition its last launch, as in claims."""
     by_case: dict[tuple[str, str], list[Record]] = {}
     for record in records:  # the case's own id: a record of older code may lack fields that now have defaults
         by_case.setdefault((record.case.case_id, record.evidence), []).append(record)
-    return sorted((_group(found) for found in by_case.values()), key=_order)
+    return sorted(map(_group, by_case.values()), key=_order)
 
 
 def pair_cases(
     a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side]
 ) -> tuple[list[Pair], list[UnpairedOut]]:
-    """Equal cases first; then those that differ only in fields by which the sides are defined, where there is one on
-    each side."""
+    """Pairs of equal cases, then of cases that differ only in fields by which the sides are defined, where there is one
+    such case on each side; and the cases without a pair."""
     pairs, left_a, left_b = _equal_cases(a, b)
     stages = may_differ(*sides)
     for allowed in stages:
@@ -96,14 +96,14 @@ def pair_cases(
 
 
 def _equal_cases(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[Pair], list[Group], list[Group]]:
-    """Pairs of equal cases, and what is left on each side."""
+    """Pairs of equal cases, and the cases without a pair on each side."""
     others = {_identity(group): group for group in b}
     pairs = [Pair(group, others[_identity(group)], ()) for group in a if _identity(group) in others]
     return pairs, _without(a, [pair.a for pair in pairs]), _without(b, [pair.b for pair in pairs])
 
 
 def _alike_but_for(allowed: frozenset[str], a: Sequence[Group], b: Sequence[Group]) -> list[Pair]:
-    """Pairs that differ in these fields alone, where there is one case on each side."""
+    """Pairs that differ only in these fields, where there is one such case on each side."""
     keyed_a, keyed_b = _keyed(a, allowed), _keyed(b, allowed)
     both = [(keyed_a[key], keyed_b[key]) for key in keyed_a if key in keyed_b]
     return [
@@ -114,19 +114,20 @@ def _alike_but_for(allowed: frozenset[str], a: Sequence[Group], b: Sequence[Grou
 
 
 def _without(groups_of: Sequence[Group], removed: Sequence[Group]) -> list[Group]:
-    gone = {_identity(group) for group in removed}
-    return [group for group in groups_of if _identity(group) not in gone]
+    removed_cases = {_identity(group) for group in removed}
+    return [group for group in groups_of if _identity(group) not in removed_cases]
 
 
 def _is_traced(pair: Pair) -> bool:
-    """Whether a side is: recording every message takes time of its own."""
+    """Whether a case of the pair is traced: recording every message takes time."""
     return pair.a.case.tracing != "none" or pair.b.case.tracing != "none"
 
 
 def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
-    """Fields by which the two sides are defined: first those that are named, then also those that follow from them."""
+    """Fields by which the two sides are defined: those that both name, and these with the fields that follow from
+    them."""
     keys = {key for key, _ in a.filters} & {key for key, _ in b.filters}
-    chosen = {key for key in keys if set(a.wanted(key)) != set(b.wanted(key))}
+    chosen = {key for key in keys if set(a.requested(key)) != set(b.requested(key))}
     named = {*_ALWAYS, *chosen}
     follow = {also for key in chosen for also in _following(key)}
     if (a.source in ("case", "launch") and b.source in ("case", "launch")) or keys & {"case", "launch"}:
@@ -136,14 +137,15 @@ def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _following(key: str) -> tuple[str, ...]:
-    """Fields that may differ with one that both sides name."""
+    """Fields that may differ together with one that both sides name."""
     if key in _NAMES:
         return _NAMES
     return _FOLLOWS.get(key, ("arm",))
 
 
 def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], NotPaired | None]:
-    """Launches of the same repetition and seed when both groups come from one interleaved run; else none, and why."""
+    """Pairs of launches of the same repetition and seed where both groups come from one interleaved run; else none, and
+    the reason."""
     if not a or not b:
         return [], NotPaired.NO_GOOD_LAUNCH
     if {record.machine for record in a} != {record.machine for record in b}:
@@ -158,30 +160,27 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
 
 
 def title(case: AnyCase, other: AnyCase | None = None) -> str:
-    """A case in a few words, or two that are compared: `x against y` where they differ."""
-    first, second = _words(case), _words(other or case)
-    words = [
-        one if one == two else f"{one or 'none'} against {two or 'none'}"
-        for one, two in zip(first, second, strict=True)
+    """A short title of a case, or of two that are compared, with `x against y` where they differ."""
+    parts = [
+        first if first == second else f"{first or 'none'} against {second or 'none'}"
+        for first, second in zip(_title_parts(case), _title_parts(other or case), strict=True)
     ]
-    return f"{words[0]}: " + ", ".join(filter(None, words[1:]))
+    return f"{parts[0]}: " + ", ".join(filter(None, parts[1:]))
 
 
-def _words(case: AnyCase) -> list[str]:
-    what = getattr(case, "operation", None) or case.value("workload") or getattr(case, "entry", None)
-    carried = (
-        f"{case.transport}" + (f" {case.collective}" if case.collective != NATIVE else "")
-        if case.transport
-        else "no transport"
-    )
+def _title_parts(case: AnyCase) -> list[str]:
+    subject = getattr(case, "operation", None) or case.value("workload") or getattr(case, "entry", None)
+    transport = case.transport or "no transport"
+    if case.transport and case.collective != NATIVE:
+        transport += f" {case.collective}"
     data = f"{kind} data" if (kind := case.value("workload.data")) else ""
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
     return [
         f"{case.suite} {case.experiment}",
         case.arm,
-        " ".join(filter(None, (case.program, what))),
+        " ".join(filter(None, (case.program, subject))),
         data,
-        carried,
+        transport,
         ranks,
     ]
 
@@ -192,8 +191,8 @@ def _group(records: Sequence[Record]) -> Group:
     failed = tuple(record for record in ordered if record.status != "ok")
     if not finished:
         return Group(failed[-1].case, (), failed, 0)
-    kept = tuple(latest(of_last_version(finished), _repetition))
-    return Group(kept[0].case, kept, failed, len(finished) - len(kept))
+    launches = tuple(latest(of_last_version(finished), _repetition))
+    return Group(launches[0].case, launches, failed, len(finished) - len(launches))
 
 
 def _repetition(record: Record) -> tuple[int, int]:
@@ -222,35 +221,35 @@ def _fields(group: Group) -> dict[str, str]:
     return {**fields(group.case), "evidence": group.any.evidence}
 
 
-def _keyed(found: Iterable[Group], allowed: frozenset[str]) -> dict[tuple[tuple[str, str], ...], list[Group]]:
+def _keyed(groups_of: Iterable[Group], allowed: frozenset[str]) -> dict[tuple[tuple[str, str], ...], list[Group]]:
+    """Groups by their fields without the allowed ones."""
     keyed: dict[tuple[tuple[str, str], ...], list[Group]] = {}
-    for group in found:
-        keyed.setdefault(
-            tuple((name, value) for name, value in _fields(group).items() if name not in allowed), []
-        ).append(group)
+    for group in groups_of:
+        key = tuple((name, value) for name, value in _fields(group).items() if name not in allowed)
+        keyed.setdefault(key, []).append(group)
     return keyed
 
 
-def _differing(one: Group, other: Group) -> list[Differing]:
-    first, second = _fields(one), _fields(other)
+def _differing(a: Group, b: Group) -> list[Differing]:
+    first, second = _fields(a), _fields(b)
     names = [*first, *(name for name in second if name not in first)]
     return [
-        Differing(name=name, a=_shown(one, first, name), b=_shown(other, second, name))
+        Differing(name=name, a=_field_text(a, first, name), b=_field_text(b, second, name))
         for name in names
         if first.get(name) != second.get(name)
     ]
 
 
-def _shown(group: Group, known: Mapping[str, str], name: str) -> str:
-    """A field's value, also that of an option at its default; a dash where the case has no such thing."""
-    if name in known:
-        return known[name]
+def _field_text(group: Group, field_texts: Mapping[str, str], name: str) -> str:
+    """A field's value, also that of an option at its default; a dash where the case has no such field."""
+    if name in field_texts:
+        return field_texts[name]
     value = group.case.complete().get(name, _ABSENT)
     return "–" if value is _ABSENT else spelled(value)
 
 
 def _unpaired(side: SideName, group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:
-    """Says what stands between a case and the nearest one of the other side."""
+    """A case without a pair, with the fields in which it differs from the nearest case of the other side."""
     same_program = [other for other in others if other.case.program == group.case.program]
     if not same_program:
         return _unpaired_out(side, group, UnpairedReason.NO_SUCH_PROGRAM)

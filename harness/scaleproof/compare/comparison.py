@@ -1,4 +1,5 @@
-"""From two sides to their comparison."""
+"""Compares two sides: every metric of every pair of cases, with adjusted p-values, and what follows for continuous
+integration."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from scaleproof.compare import comparison_sentences
 from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
 from scaleproof.compare.comparison_outcome import decide, too_many_rows
 from scaleproof.compare.comparison_schema import Change, Comparison, PairOut, Row, SideOut
-from scaleproof.compare.comparison_warnings import Around, warnings
+from scaleproof.compare.comparison_warnings import WarningSources, warnings
 from scaleproof.compare.environment_differences import differences
 from scaleproof.compare.launch_values import Catalogue, launch_values, ordered
 from scaleproof.compare.pair_floors import Floors
@@ -26,14 +27,14 @@ from scaleproof.stats.intervals import CONFIDENCE, median
 
 CHANGES: tuple[Change, ...] = ("worse", "better", "changed", "no difference", "inconclusive", "different machines")
 _FLOAT_DIGITS = 12
-"""Numbers are shown to this many significant digits, so that libraries that round their last bits differently give
+"""Numbers are rounded to so many significant digits, so that libraries that round their last bits differently give
 equal bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of two sides: which metrics (none named: all), whether a finding between two machines counts, and
-    where suites are (None: as usual)."""
+    """Options of a comparison: metrics (empty: all), whether a finding between two machines counts, and the folder of
+    suites (None: the default)."""
 
     metrics: tuple[str, ...] = ()
     across_machines: bool = False
@@ -43,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One metric of a pair before its p-value is adjusted."""
+    """One metric of a pair before its p-value is adjusted: values of both sides, and their difference."""
 
     metric: Metric
     nbytes: int | None
@@ -55,25 +56,17 @@ class _Measured:
 def build(a: Side, b: Side, question: Question) -> Comparison:
     """Compare two sides. SpecError when one of them has no launch that ended well, or a metric's name is wrong."""
     catalogue = Catalogue((record.case.suite for record in (*a.records, *b.records)), question.metrics, question.suites)
-    sides, grouped = (a, b), (groups(a.records), groups(b.records))
-    for side, groups_of in zip(sides, grouped, strict=True):
-        if not any(group.launches for group in groups_of):
-            none = f"none of its {len(side.records)} launches ended well"
-            raise SpecError(f"{side.text!r}: {none}; `scaleproof show {side.records[0].launch}` says why")
+    sides, grouped = (a, b), (_groups_of(a), _groups_of(b))
     pairs, unpaired = pair_cases(*grouped, sides)
-    floors = Floors(sides)
-    measured = [_measure(pair, sides, catalogue, floors, question) for pair in pairs]
-    adjusted = iter(_adjust([found for rows in measured for found in rows]))
-    outs = [
-        _pair(pair, rows, [next(adjusted) for _ in rows], question) for pair, rows in zip(pairs, measured, strict=True)
-    ]
+    outs = _compared_pairs(pairs, sides, catalogue, question)
     used = (
         [record for pair in pairs for record in pair.a.launches],
         [record for pair in pairs for record in pair.b.launches],
     )
-    around = differences(*used, sides=sides, same_cases=all(not pair.differs for pair in pairs)) if all(used) else []
-    said = [
-        *warnings(Around(outs, around, used, sides, grouped, catalogue.missing)),
+    same_cases = all(not pair.differs for pair in pairs)
+    environment = differences(*used, sides=sides, same_cases=same_cases) if all(used) else []
+    all_warnings = [
+        *warnings(WarningSources(outs, environment, used, sides, grouped, catalogue.missing)),
         *too_many_rows(outs, question.confidence),
     ]
     rows = [row for pair in outs for row in pair.rows]
@@ -94,21 +87,43 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
         regressions=regressions,
         pairs=tuple(outs),
         unpaired=tuple(unpaired),
-        environment=tuple(around),
-        warnings=tuple(said),
+        environment=tuple(environment),
+        warnings=tuple(all_warnings),
     )
+
+
+def _groups_of(side: Side) -> list[Group]:
+    """The cases of a side; SpecError when none of its launches ended well."""
+    side_groups = groups(side.records)
+    if not any(group.launches for group in side_groups):
+        none = f"none of its {len(side.records)} launches ended well"
+        raise SpecError(f"{side.text!r}: {none}; `scaleproof show {side.records[0].launch}` says why")
+    return side_groups
+
+
+def _compared_pairs(
+    pairs: Sequence[Pair], sides: tuple[Side, Side], catalogue: Catalogue, question: Question
+) -> list[PairOut]:
+    """Every metric of every pair; p-values are adjusted over all of them."""
+    floors = Floors(sides)
+    measured = [_measure(pair, sides, catalogue, floors, question) for pair in pairs]
+    adjusted = iter(_adjust([metric for of_pair in measured for metric in of_pair]))
+    return [
+        _pair(pair, of_pair, [next(adjusted) for _ in of_pair], question)
+        for pair, of_pair in zip(pairs, measured, strict=True)
+    ]
 
 
 def _measure(
     pair: Pair, sides: tuple[Side, Side], catalogue: Catalogue, floors: Floors, question: Question
 ) -> list[_Measured]:
     """Every metric of a pair, B against A."""
-    one, other = pair.a.case.suite, pair.b.case.suite
-    metrics, theirs = catalogue.of(one, other), catalogue.of(other, one)
+    suite_a, suite_b = pair.a.case.suite, pair.b.case.suite
+    metrics, metrics_b = catalogue.of(suite_a, suite_b), catalogue.of(suite_b, suite_a)
     first = {record.launch: launch_values(record, sides[0].store, metrics) for record in pair.a.launches}
-    second = {record.launch: launch_values(record, sides[1].store, theirs) for record in pair.b.launches}
+    second = {record.launch: launch_values(record, sides[1].store, metrics_b) for record in pair.b.launches}
     blocks, _ = pair_launches(pair.a.launches, pair.b.launches)
-    found = []
+    measured = []
     for key in ordered({key for values in (*first.values(), *second.values()) for key in values}, metrics):
         if blocks:
             both = [
@@ -120,27 +135,21 @@ def _measure(
         else:
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
         floor = floors.share(pair, metrics[key[0]], key[1])
-        found.append(
-            _Measured(
-                metrics[key[0]],
-                key[1],
-                a,
-                b,
-                difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence),
-            )
-        )
-    return found
+        result = difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)
+        measured.append(_Measured(metrics[key[0]], key[1], a, b, result))
+    return measured
 
 
-def _adjust(found: Sequence[_Measured]) -> list[float | None]:
-    """p-values after Benjamini and Hochberg, in the order given; they control the share of false discoveries among all
+def _adjust(measured: Sequence[_Measured]) -> list[float | None]:
+    """p-values after Benjamini and Hochberg, in the same order; they control the share of false discoveries among all
     findings."""
-    tested = [one.result.p_value for one in found if one.result.p_value is not None]
+    p_values = [metric.result.p_value for metric in measured]
+    tested = [p_value for p_value in p_values if p_value is not None]
     adjusted = iter(false_discovery_control(tested, method="bh").tolist() if tested else [])
-    return [None if one.result.p_value is None else next(adjusted) for one in found]
+    return [None if p_value is None else next(adjusted) for p_value in p_values]
 
 
-def _pair(pair: Pair, found: Sequence[_Measured], adjusted: Sequence[float | None], question: Question) -> PairOut:
+def _pair(pair: Pair, measured: Sequence[_Measured], adjusted: Sequence[float | None], question: Question) -> PairOut:
     blocks, not_paired = pair_launches(pair.a.launches, pair.b.launches)
     first, second = pair.a.launches, pair.b.launches
     same = pair.a.machines == pair.b.machines
@@ -159,30 +168,30 @@ def _pair(pair: Pair, found: Sequence[_Measured], adjusted: Sequence[float | Non
         runs_a=tuple(record.launch for record in first),
         runs_b=tuple(record.launch for record in second),
         rows=tuple(
-            _row(one, p, same or question.across_machines, question.confidence)
-            for one, p in zip(found, adjusted, strict=True)
+            _row(metric, p_adjusted, same or question.across_machines, question.confidence)
+            for metric, p_adjusted in zip(measured, adjusted, strict=True)
         ),
     )
 
 
-def _row(found: _Measured, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
-    """`counts`: a finding here says something about A and B."""
-    metric, result, interval = found.metric, found.result, found.result.interval
+def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
+    """`counts`: whether a finding is about A and B, not about their machines."""
+    metric, result, interval = measured.metric, measured.result, measured.result.interval
     significant = result.finding in ("higher", "lower")
     adjusted_away = significant and p_adjusted is not None and p_adjusted > 1 - confidence
     finding: Finding = "inconclusive" if adjusted_away else result.finding
     change = _change(finding, metric.direction) if counts else "different machines"
     bounds = (interval.low, interval.high, interval.coverage) if interval else (None, None, None)
     low, high, coverage = (_rounded(bound) for bound in bounds)
-    a, b = (_rounded(median(values)) if values else None for values in (found.a, found.b))
+    a, b = (_rounded(median(values)) if values else None for values in (measured.a, measured.b))
     return Row(
         metric=metric.name,
-        nbytes=found.nbytes,
+        nbytes=measured.nbytes,
         unit=metric.unit,
         direction=metric.direction,
         a=a,
         b=b,
-        n=(len(found.a), len(found.b)),
+        n=(len(measured.a), len(measured.b)),
         ratio=_rounded(result.ratio),
         shift=_rounded(result.shift),
         low=low,
@@ -204,7 +213,7 @@ def _row(found: _Measured, p_adjusted: float | None, counts: bool, confidence: f
 
 
 def _change(finding: Finding, direction: Direction) -> Change:
-    """A finding read by which way is better."""
+    """A finding interpreted by the direction of the metric."""
     if finding == "no difference" or finding == "inconclusive":
         return finding
     if direction is None:

@@ -1,4 +1,5 @@
-"""What a comparison means for continuous integration: one word, why, and what its launches could have found at all."""
+"""The outcome of a comparison for continuous integration, the reason, and a warning where the launches are too few to
+find a change."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from scaleproof.compare.comparison_schema import Outcome, OutcomeReason, PairOut
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome, why where the numbers do not say it, and the metrics that the reason is about."""
+    """The outcome, the reason where the numbers do not show it, and the metrics that the reason is about."""
 
     outcome: Outcome
     reason: OutcomeReason | None = None
@@ -19,7 +20,7 @@ class Decision:
 
 
 def decide(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -> Decision:
-    """What all pairs together mean."""
+    """The outcome of all pairs together."""
     if regressions:
         return Decision("regression")
     if not pairs:
@@ -49,6 +50,6 @@ def too_many_rows(pairs: Sequence[PairOut], confidence: float) -> list[WarningOu
 
 
 def _smallest_p(pair: PairOut, row: Row) -> float:
-    """What an exact two-sided rank test of that many launches gives at least."""
+    """The smallest p-value of an exact two-sided rank test with that many launches."""
     first, second = row.n
     return 2.0 / 2**first if pair.paired else 2.0 / math.comb(first + second, first)

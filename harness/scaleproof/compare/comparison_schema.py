@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from scaleproof.stats.arm_difference import DifferenceReason, DifferenceTest, Finding
 
 Change = Literal["worse", "better", "changed", "no difference", "inconclusive", "different machines"]
-"""A finding read by the metric's direction; `changed` where none is better; `different machines` where a finding says
-more about these than about A and B."""
+"""A finding interpreted by the metric's direction; `changed` where neither direction is better; `different machines`
+where a finding says more about the machines than about A and B."""
 
 
 Outcome = Literal["regression", "no regression", "other machine", "undecided"]
-"""What it means for continuous integration."""
+"""The outcome for continuous integration."""
 
 
 class OutcomeReason(StrEnum):
-    """Why a comparison has its outcome, where the numbers do not say it."""
+    """Why a comparison has its outcome, where the numbers do not show it."""
 
     NOTHING_COMPARED = "nothing compared"
     OTHER_MACHINES = "other machines"
@@ -36,7 +36,7 @@ class NotPaired(StrEnum):
 
 
 class UnpairedReason(StrEnum):
-    """Why a case is compared with nothing."""
+    """Why a case is not compared."""
 
     TRACED = "traced"
     NO_SUCH_PROGRAM = "no such program"
@@ -49,7 +49,7 @@ class _Part(BaseModel):
 
 
 class SideOut(_Part):
-    """One side: what was written, how many of its launches ended how, and where they ran."""
+    """One side: its text, counts of its launches by how they ended, and where they ran."""
 
     given: str
     results: str = Field(description="the folder of records")
@@ -141,7 +141,7 @@ class PairOut(_Part):
 
 
 class UnpairedOut(_Part):
-    """A case that is compared with nothing, and why."""
+    """A case that is not compared, and why."""
 
     side: Literal["A", "B"]
     case: str
@@ -153,7 +153,8 @@ class UnpairedOut(_Part):
 
 
 class EnvironmentOut(_Part):
-    """A fact of the environment that is not equal; several values: it was not the same in all launches of that side."""
+    """A fact of the environment that differs between the sides; several values: it also differed between launches of
+    one side."""
 
     part: str
     name: str
@@ -164,14 +165,14 @@ class EnvironmentOut(_Part):
 
 
 class WarningOut(_Part):
-    """What a reader must know before believing a row."""
+    """A warning about what limits the conclusions."""
 
     code: str
     message: str
 
 
 class Comparison(_Part):
-    """All of it. Equal records give equal bytes: there is no date and no random number in it."""
+    """A whole comparison. Equal records give equal bytes: there is no date and no random number in it."""
 
     schema_version: Literal[3] = 3
     outcome: Outcome

@@ -1,5 +1,4 @@
-"""What a comparison says in words, for its table, its page and its JSON. The one place where these sentences are made;
-nothing reads them."""
+"""The sentences of a comparison, for its table, its page and its JSON. They are made here alone; no code reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ NOT_PAIRED = {
 
 
 def outcome_sentence(reason: OutcomeReason | None, metrics: Iterable[str] = ()) -> str:
-    """Why a comparison has its outcome; empty where the numbers say it. `metrics`: those it is about."""
+    """Why a comparison has its outcome; empty where the numbers show it. `metrics`: those that the reason is about."""
     if reason is OutcomeReason.NOTHING_COMPARED:
         return "nothing was compared, so nothing can be said about a regression; see the unpaired cases"
     if reason is OutcomeReason.OTHER_MACHINES:
@@ -64,8 +63,8 @@ def row_test_sentence(result: Difference) -> str:
 def unpaired_sentence(
     reason: UnpairedReason, other_side: str, *, program: str, arm: str, nearest: str, unequal: tuple[Differing, ...]
 ) -> str:
-    """Why a case is compared with nothing. `nearest`: the nearest case of the other side, `unequal` what keeps the two
-    apart."""
+    """Why a case is not compared. `nearest`: the nearest case of the other side; `unequal`: fields in which the two
+    differ."""
     if reason is UnpairedReason.TRACED:
         return "its launches are traced; their numbers are never compared"
     if reason is UnpairedReason.NO_SUCH_PROGRAM:
@@ -73,7 +72,7 @@ def unpaired_sentence(
     if reason is UnpairedReason.SEVERAL_FIT:
         choose = f"choose one on each side, as in '@arm:{arm}'"
         return f"several cases would fit, such as {nearest} of {other_side}; {choose}"
-    words = ", ".join(f"{field.name} ({field.a} here, {field.b} there)" for field in unequal[:_SHOWN])
+    fields = ", ".join(f"{field.name} ({field.a} here, {field.b} there)" for field in unequal[:_SHOWN])
     more = f" and {len(unequal) - _SHOWN} more" if len(unequal) > _SHOWN else ""
     name = f"compared only when both sides name it, as in '@{unequal[0].name}:{unequal[0].a}'"
-    return f"the nearest case of {other_side}, {nearest}, differs in {words}{more}; {name}"
+    return f"the nearest case of {other_side}, {nearest}, differs in {fields}{more}; {name}"

@@ -1,4 +1,4 @@
-"""What a reader must know before believing a comparison."""
+"""Warnings about what limits the conclusions from a comparison."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from scaleproof.stats.intervals import smallest_count
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """Everything that a warning can come from; `used` are the launches compared on each side, `missing` the suites that
-    are not here."""
+class WarningSources:
+    """Everything that a warning can come from. `used`: the launches compared on each side; `missing`: suites that are
+    not installed here."""
 
     pairs: Sequence[PairOut]
     environment: Sequence[EnvironmentOut]
@@ -29,14 +29,20 @@ class Around:
     missing: Sequence[str] = ()
 
 
-def warnings(around: Around) -> list[WarningOut]:
-    """In the order in which they matter."""
-    found = [*_pairs(around), *_nodes(around), *_launches(around), *_environment(around), *_marks(around)]
-    return [WarningOut(code=code, message=message) for code, message in found]
+def warnings(sources: WarningSources) -> list[WarningOut]:
+    """All warnings, the most important first."""
+    codes_and_messages = [
+        *_pairs(sources),
+        *_nodes(sources),
+        *_launches(sources),
+        *_environment(sources),
+        *_launch_warnings(sources),
+    ]
+    return [WarningOut(code=code, message=message) for code, message in codes_and_messages]
 
 
-def _pairs(around: Around) -> Iterator[tuple[str, str]]:
-    pairs = around.pairs
+def _pairs(sources: WarningSources) -> Iterator[tuple[str, str]]:
+    pairs = sources.pairs
     if not pairs:
         yield "nothing_compared", "no case of A may be compared with one of B; the list of unpaired cases says why"
     if failed := [pair for pair in pairs if pair.all_failed]:
@@ -68,72 +74,69 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
             "few_launches",
             f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval",
         )
-    if differing := sorted({found.name for pair in pairs for found in pair.differs} - {"arm", "experiment", "suite"}):
+    if differing := sorted({field.name for pair in pairs for field in pair.differs} - {"arm", "experiment", "suite"}):
         yield "configuration", f"the cases differ in {listed(differing)}"
 
 
-def _nodes(around: Around) -> Iterator[tuple[str, str]]:
-    """Pairs whose two cases did not have the same nodes, or had them differently far apart; each finding once."""
-    records = {record.launch: record for side in around.used for record in side}
-    found = Counter[tuple[placement.Code, str]]()
-    for pair in around.pairs:
+def _nodes(sources: WarningSources) -> Iterator[tuple[str, str]]:
+    """Pairs whose cases ran on different nodes, or on nodes at different network distances; each difference once."""
+    records = {record.launch: record for side in sources.used for record in side}
+    counts = Counter[tuple[placement.Code, str]]()
+    for pair in sources.pairs:
         sides = [
             (name, [records[run] for run in runs if run in records])
             for name, runs in (("A", pair.runs_a), ("B", pair.runs_b))
         ]
-        found.update(placement.unlike(sides))
-    for (code, message), count in found.items():
-        of = f" ({count} of {len(around.pairs)} cases)" if len(around.pairs) > 1 else ""
+        counts.update(placement.unlike(sides))
+    for (code, message), count in counts.items():
+        of = f" ({count} of {len(sources.pairs)} cases)" if len(sources.pairs) > 1 else ""
         yield code, f"{message}{of}; {placement.ADVICE[code]}"
 
 
-def _launches(around: Around) -> Iterator[tuple[str, str]]:
-    first, second = ({record.launch for record in side} for side in around.used)
+def _launches(sources: WarningSources) -> Iterator[tuple[str, str]]:
+    first, second = ({record.launch for record in side} for side in sources.used)
     if same := first & second:
         yield "same_launches", f"{len(same)} launches are on both sides"
-    if missing := sorted({record.case.suite for side in around.used for record in side} & set(around.missing)):
+    if missing := sorted({record.case.suite for side in sources.used for record in side} & set(sources.missing)):
         yield (
             "suite_missing",
             f"no suite {listed(missing)} is found here (--suites): metrics that it adds are not compared",
         )
-    for name, side, grouped in zip("AB", around.sides, around.groups, strict=True):
-        if lost := sum(record.status != "ok" for record in side.records):
-            yield "failed_launches", f"{lost} of {len(side.records)} launches of {name} failed or could not run"
-        if left := sum(group.left_out for group in grouped):
+    for name, side, grouped in zip("AB", sources.sides, sources.groups, strict=True):
+        if failed := sum(record.status != "ok" for record in side.records):
+            yield "failed_launches", f"{failed} of {len(side.records)} launches of {name} failed or could not run"
+        if left_out := sum(group.left_out for group in grouped):
             yield (
                 "left_out",
-                f"{left} good launches of {name} are left out: run again later, or of other code or another machine "
-                "than the last of their case",
+                f"{left_out} good launches of {name} are left out: run again later, or of other code or another "
+                "machine than the last of their case",
             )
 
 
-def _environment(around: Around) -> Iterator[tuple[str, str]]:
-    for part in dict.fromkeys(found.part for found in around.environment):
-        unequal = [found for found in around.environment if found.part == part and found.matters and not found.asked]
-        if unequal:
-            words = [f"{found.name} ({_values(found.a)} in A, {_values(found.b)} in B)" for found in unequal]
-            yield f"unequal_{part}", f"{part}: {listed(words)}"
-    for name, side in zip("AB", around.used, strict=True):
+def _environment(sources: WarningSources) -> Iterator[tuple[str, str]]:
+    unexpected = [fact for fact in sources.environment if fact.matters and not fact.asked]
+    for part in dict.fromkeys(fact.part for fact in unexpected):
+        facts = [
+            f"{fact.name} ({_values(fact.a)} in A, {_values(fact.b)} in B)" for fact in unexpected if fact.part == part
+        ]
+        yield f"unequal_{part}", f"{part}: {listed(facts)}"
+    for name, side in zip("AB", sources.used, strict=True):
         if any(record.code.dirty for record in side):
             yield "local_changes", f"{name} ran code with local changes: its commit does not say what was measured"
 
 
-def _marks(around: Around) -> Iterator[tuple[str, str]]:
-    """Warnings that the launches themselves carry."""
-    found = [
-        Counter(
-            warning.code
-            for record in side
-            for warning in {warning.code: warning for warning in record.warnings}.values()
-        )
-        for side in around.used
+def _launch_warnings(sources: WarningSources) -> Iterator[tuple[str, str]]:
+    """The warnings of the launches themselves, counted."""
+    counts = [
+        Counter(code for record in side for code in dict.fromkeys(warning.code for warning in record.warnings))
+        for side in sources.used
     ]
-    for code in sorted(found[0].keys() | found[1].keys()):
-        counts = " and ".join(
-            f"{counted[code]} of {len(side)} of {name}"
-            for name, counted, side in zip("AB", found, around.used, strict=True)
+    for code in sorted(counts[0].keys() | counts[1].keys()):
+        of_sides = " and ".join(
+            f"{of_side[code]} of {len(side)} of {name}"
+            for name, of_side, side in zip("AB", counts, sources.used, strict=True)
         )
-        yield "launch_warning", f"launches that carry the warning {code!r}: {counts}"
+        yield "launch_warning", f"launches that carry the warning {code!r}: {of_sides}"
 
 
 def _values(values: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What differs around the launches of two sides: machine, libraries as loaded, threads, variables, code."""
+"""Differences between the environments of two sides: machine, libraries as loaded, threads, variables, code."""
 
 from __future__ import annotations
 
@@ -24,62 +24,65 @@ _OF_A_LAUNCH = {
     "not_readable",
     "clock",
 }
-"""Facts that every launch has anew, or that are recorded twice; fractions, being measured, are left out too."""
+"""Facts that differ between any two launches, or that are recorded twice. Fractions are measured values and left out
+too."""
 _CHANGING = re.compile(
     r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)"
 )
 _REPEATS = ("machine.platform",)
-"""Said by other facts too: shown, no reason to warn."""
+"""Facts that repeat others: they are shown, but no reason to warn."""
 _LIBRARY = re.compile(r"(?:[-_]*-[0-9a-f]{8})*\.so[.\w]*")
 """The end of a library's file name: the digest that a wheel adds, and the version."""
 _THREADS = re.compile(r"thread|affinity|pool")
 _LONG = 80
-"""Letters; of longer values only the words that differ are shown."""
+"""Characters; of longer values only the words that differ are shown."""
 Facts = dict[tuple[str, str], set[str]]
 
 
 def differences(
     a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, Side], same_cases: bool
 ) -> list[EnvironmentOut]:
-    """Facts that are not the same set of values on both sides, by part and name. `same_cases`: both sides ran equal
-    cases, so they should load the same."""
+    """Facts with different sets of values on the two sides, by part and name. `same_cases`: both sides ran equal cases,
+    so that they should load the same libraries."""
     first, second = facts(a), facts(b)
-    found = []
+    unequal = []
     for part, name in sorted(first.keys() | second.keys(), key=lambda key: (PARTS.index(key[0]), key[1])):
-        one, other = first.get((part, name), set()), second.get((part, name), set())
-        if one == other or (min(len(one), len(other)) > 1 and all(map(_number, one | other))):
+        in_a, in_b = first.get((part, name), set()), second.get((part, name), set())
+        if in_a == in_b or (min(len(in_a), len(in_b)) > 1 and all(map(_number, in_a | in_b))):
             continue
-        only_one_side = not one or not other
-        matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
-        asked = part in asked_parts(*sides)
-        found.append(
+        only_one_side = not in_a or not in_b
+        matters = in_a.isdisjoint(in_b) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
+        unequal.append(
             EnvironmentOut(
                 part=part,
                 name=name,
-                a=_shown_values(one, other),
-                b=_shown_values(other, one),
+                a=_shown_values(in_a, in_b),
+                b=_shown_values(in_b, in_a),
                 matters=matters,
-                asked=asked,
+                asked=part in requested_parts(*sides),
             )
         )
-    return found
+    return unequal
 
 
-def asked_parts(a: Side, b: Side) -> set[str]:
-    """Parts by which the two sides are defined: of two commits the code differs, of two machines the machine."""
-    by = {"commit": "code", "code": "code", "machine": "machine"}
+def requested_parts(a: Side, b: Side) -> set[str]:
+    """Parts by which the two sides are defined: the code where they name two commits, the machine where they name two
+    machines."""
+    parts = {"commit": "code", "code": "code", "machine": "machine"}
     return {
-        part for key, part in by.items() if a.wanted(key) and b.wanted(key) and set(a.wanted(key)) != set(b.wanted(key))
+        part
+        for key, part in parts.items()
+        if a.requested(key) and b.requested(key) and set(a.requested(key)) != set(b.requested(key))
     }
 
 
 def facts(records: Iterable[Record]) -> Facts:
     """All values of each fact over launches and ranks, by part and name."""
-    found: Facts = {}
+    values: Facts = {}
     for record in records:
         for key, value in _facts(record):
-            found.setdefault(key, set()).add(value)
-    return found
+            values.setdefault(key, set()).add(value)
+    return values
 
 
 def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
@@ -103,8 +106,8 @@ def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
 
 
 def _placed(part: str, name: str) -> tuple[str, str]:
-    """Variables, packages and libraries are parts of their own, wherever a record keeps them; what a rank found of its
-    host is the machine's."""
+    """The part and the name of a fact. Variables, packages and libraries are parts wherever a record keeps them; facts
+    of a rank about its host belong to the machine."""
     if name.startswith("host."):
         return _placed("machine", name.removeprefix("host."))
     for own in ("variables", "packages", "libraries"):
@@ -114,8 +117,8 @@ def _placed(part: str, name: str) -> tuple[str, str]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Nested values as dotted names. A library's version belongs to its value: two versions of one library are one
-    fact."""
+    """Nested values as dotted names. The version in a library's file name is part of the value, so that two versions of
+    one library are one fact."""
     for name, value in values.items():
         dotted = f"{prefix}{name}"
         if name in _OF_A_LAUNCH or _CHANGING.search(dotted):
@@ -129,17 +132,17 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
 
 
 def _shown_values(mine: set[str], others: set[str]) -> tuple[str, ...]:
-    """The values in order; of a long one, as the flags of a processor, only the words that the other side lacks."""
-    there = {word for value in others for word in value.split()}
-    return tuple(sorted({_only(value, there) if len(value) > _LONG and others else value for value in mine}))
+    """The values in order; of a long value (processor flags) only the words that the other side does not have."""
+    other_words = {word for value in others for word in value.split()}
+    return tuple(sorted({_only(value, other_words) if len(value) > _LONG and others else value for value in mine}))
 
 
-def _only(value: str, there: set[str]) -> str:
-    return " ".join(dict.fromkeys(word for word in value.split() if word not in there)) or "nothing else"
+def _only(value: str, other_words: set[str]) -> str:
+    return " ".join(dict.fromkeys(word for word in value.split() if word not in other_words)) or "nothing else"
 
 
 def _number(word: str) -> bool:
-    """A fact that is several numbers on either side was measured, not set."""
+    """Whether a value is a whole number. A fact with several numbers on both sides was measured, not set."""
     return word.removeprefix("-").isdigit()
 
 

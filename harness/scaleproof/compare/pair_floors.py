@@ -1,4 +1,4 @@
-"""The noise floor that a difference must exceed: from the profiles of the machines that the two sides ran on."""
+"""The noise floor that a difference must exceed, from the profiles of the machines of both sides."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.spec.errors import SpecError
 
 SEEDED = ("final_loss", "test_accuracy")
-"""Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is
-to say."""
+"""Metrics that do not depend on the machine's noise: they vary with the seed, and only the test over launches
+decides."""
 
 
 class Floors:
@@ -29,20 +29,20 @@ class Floors:
         }
 
     def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
-        """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when
-        a machine has none."""
+        """The largest floor of the machines of a pair, as a share; 0 for metrics without a machine's noise, None when a
+        machine has no floor."""
         if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
             return 0.0
         shares = []
         for machine in pair.a.machines | pair.b.machines:
-            known = [
+            machine_floors = [
                 floor.share
                 for profile in self._profiles[machine]
                 if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None
             ]
-            if not known:
+            if not machine_floors:
                 return None
-            shares.append(max(known))
+            shares.append(max(machine_floors))
         return max(shares, default=None)
 
 

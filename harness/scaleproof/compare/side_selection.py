@@ -1,5 +1,5 @@
-"""What a person writes to name one side of a comparison, `SOURCE[@KEY:VALUE[,KEY:VALUE...]]`, and the launches it
-stands for."""
+"""One side of a comparison: parses `SOURCE[@KEY:VALUE[,KEY:VALUE...]]` and selects the launches that meet all its
+conditions."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ from scaleproof.spec.registry import nearest
 
 _ID = re.compile(r"[0-9a-f]+")
 _SHORT = 12
-"""So many names at most are listed in a message."""
-_BEGINNINGS: dict[str, Callable[[Record], str]] = {
+"""At most so many names are listed in a message."""
+_PREFIX_VALUES: dict[str, Callable[[Record], str]] = {
     "case": lambda record: record.case_id,
     "code": lambda record: record.code.digest,
     "commit": lambda record: record.code.commit or "none",
     "launch": lambda record: record.launch,
     "machine": lambda record: record.machine,
 }
-"""Keys whose value may be the beginning of a name."""
-_WHOLE: dict[str, Callable[[Record], str]] = {
+"""Keys for which the beginning of a value is enough, and the value of a record."""
+_EXACT_VALUES: dict[str, Callable[[Record], str]] = {
     "evidence": lambda record: record.evidence,
     "size": lambda record: record.size,
 }
-_TIMES = ("since", "until")
+TIME_KEYS = ("since", "until")
 _MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?")
 _LISTS = ("sizes", "options")
 FIELDS = tuple(sorted(every_key() - set(_LISTS)))
-"""Fields of a case that a side can be chosen by."""
-KEYS = (*_BEGINNINGS, *_WHOLE, *_TIMES, *FIELDS)
-CALIBRATION, _NAMED = "calibration", ("suite", "case", "launch")
-"""Launches of identical arms that a noise floor comes from: compared only when named."""
+"""Fields of a case that may be keys of conditions."""
+KEYS = (*_PREFIX_VALUES, *_EXACT_VALUES, *TIME_KEYS, *FIELDS)
+CALIBRATION = "calibration"
+"""The suite of the identical arms from which noise floors come."""
+_NAMING_KEYS = ("suite", "case", "launch")
+"""Launches of CALIBRATION are compared only where a condition has one of these keys."""
 Filters = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side as written: the folder of results, what `source` names in it (`all`, a `case`, a `launch`), and the
-    conditions on its launches."""
+    """One side: its text, the folder of results, whether the source names `all` of it, a `case` or a `launch`, the
+    selected records, and the conditions."""
 
     text: str
     store: Store
@@ -53,21 +55,21 @@ class Side:
     records: tuple[Record, ...]
     filters: Filters
 
-    def wanted(self, key: str) -> tuple[str, ...]:
-        """Values that the side asks for under a key, in the order of writing."""
+    def requested(self, key: str) -> tuple[str, ...]:
+        """Values of the side's conditions with this key, in their order."""
         return tuple(value for name, value in self.filters if name == key)
 
 
 def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) -> Side:
-    """Every record that a side names, also failed ones; `results` is the folder where none is written. SpecError when
-    the text or a name in it is wrong."""
+    """The side with every record that it selects, also failed ones. `results`: the folder where the text names none.
+    SpecError when the text or a name in it is wrong."""
     source, filters = parse(text)
     folder = _folder(source, results)
     store = opened(folder if folder is not None else results)
     if folder is None:
         kind, records = _by_id(source, store)
     else:
-        named = any(key in _NAMED for key, _ in filters)
+        named = any(key in _NAMING_KEYS for key, _ in filters)
         kind, records = "all", [record for record in store.records() if named or record.case.suite != CALIBRATION]
     if not records:
         raise SpecError(f"{text!r}: {store.results} holds no record of this version")
@@ -75,7 +77,7 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
 
 
 def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
-    """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller knows."""
+    """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller handles."""
     source, rest = _divided(text)
     if rest is None:
         return source, ()
@@ -86,20 +88,21 @@ def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
             raise SpecError(f"{text!r}: {part!r} is no condition; write KEY:VALUE, as in '@arm:tcp,size:smoke'")
         if key not in (*KEYS, *also):
             raise SpecError(f"{text!r}: unknown key {key!r}; {_advice(key, (*KEYS, *also))}")
-        if key in _TIMES and not _MOMENT.fullmatch(value):
+        if key in TIME_KEYS and not _MOMENT.fullmatch(value):
             raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
         filters.append((key, value))
     return source, tuple(filters)
 
 
-def _advice(key: str, known: Sequence[str]) -> str:
-    """What to write in place of an unknown key: an option that was written without its field, or the nearest key."""
-    options = [name for name in known if name.rpartition(".")[2] == key]
-    return f"did you mean {options[0]!r}?" if len(options) == 1 else near(key, known)
+def _advice(key: str, keys: Sequence[str]) -> str:
+    """Advice for an unknown key: the option of a plugin where the key is its name without the plugin's field, else the
+    nearest key."""
+    options = [name for name in keys if name.rpartition(".")[2] == key]
+    return f"did you mean {options[0]!r}?" if len(options) == 1 else near(key, keys)
 
 
 def _divided(text: str) -> tuple[str, str | None]:
-    """Source and the text of the conditions, None where there is none; a folder's name may hold an @."""
+    """Source, and the text of the conditions (None: there are none). A folder's name may contain an @."""
     if text.startswith("@"):
         return "", text[1:]
     if Path(text).is_dir():
@@ -109,13 +112,13 @@ def _divided(text: str) -> tuple[str, str | None]:
 
 
 def near(name: str, candidates: Iterable[str]) -> str:
-    """Advice for a name that is not there: the nearest one, or all where they are few."""
-    found = sorted(set(candidates))
-    if not found:
+    """Advice for an unknown name: the nearest candidate, or the list of candidates."""
+    names = sorted(set(candidates))
+    if not names:
         return "there is none"
-    if len(found) <= _SHORT or difflib.get_close_matches(name, found, n=1, cutoff=0.5):
-        return nearest(name, found)
-    return f"known: {', '.join(found[:_SHORT])} and {len(found) - _SHORT} more"
+    if len(names) <= _SHORT or difflib.get_close_matches(name, names, n=1, cutoff=0.5):
+        return nearest(name, names)
+    return f"known: {', '.join(names[:_SHORT])} and {len(names) - _SHORT} more"
 
 
 def spelled(value: object) -> str:
@@ -128,7 +131,7 @@ def spelled(value: object) -> str:
 
 
 def _folder(source: str, results: Path) -> Path | None:
-    """The results folder that a source names; None when it is the id of something."""
+    """The results folder that a source names; None when the source is the id of a case or launch."""
     if not source:
         return results
     path = Path(source)
@@ -155,76 +158,79 @@ def _by_id(source: str, store: Store) -> tuple[str, list[Record]]:
     if source in launches or (len(launches) == 1 and not cases):
         return "launch", [store.load(source if source in launches else launches[0])[0]]
     if cases or launches:
-        found = f"the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}"
-        raise SpecError(f"{source!r} is {found}; write more of it")
-    known = [path.name for pattern in ("*", "*/*") for path in store.runs.glob(pattern)]
-    close = difflib.get_close_matches(source, known, n=1, cutoff=0.5)
-    advice = f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids"
+        ambiguous = f"the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}"
+        raise SpecError(f"{source!r} is {ambiguous}; write more of it")
+    ids = [path.name for pattern in ("*", "*/*") for path in store.runs.glob(pattern)]
+    close = difflib.get_close_matches(source, ids, n=1, cutoff=0.5)
+    advice = f"did you mean {close[0]!r}?" if close else f"it has {len(ids)} ids"
     raise SpecError(f"no folder, case or launch {source!r} (looked in {store.runs}); {advice}")
 
 
 def _filtered(records: Sequence[Record], filters: Filters, results: Path) -> list[Record]:
-    """Those that meet every condition; several values under one key mean any of them."""
-    kept = list(records)
+    """The records that meet the conditions of every key; several values of one key mean any of them."""
+    selected = list(records)
     for key in dict.fromkeys(key for key, _ in filters):
-        wanted = [value for name, value in filters if name == key]
-        for value in wanted:
+        requested = [value for name, value in filters if name == key]
+        for value in requested:
             _check(key, value, records, results)
-        kept = [record for record in kept if any(_meets(record, key, value) for value in wanted)]
-    if not kept:
+        selected = [
+            record for record in selected if any(meets(key, _values(record, key), value) for value in requested)
+        ]
+    if not selected:
         raise SpecError(f"no launch in {results} meets all of " + ", ".join(f"{key}:{value}" for key, value in filters))
-    return kept
+    return selected
 
 
 def _check(key: str, value: str, records: Sequence[Record], results: Path) -> None:
-    """A condition that no launch meets has its value misspelt; a beginning must be that of one thing."""
-    if not any(_meets(record, key, value) for record in records):
-        raise _unmet(key, value, records, results)
-    if key not in _BEGINNINGS:
+    """SpecError for a condition that no launch meets, and for the beginning of several values."""
+    recorded = [name for record in records for name in _values(record, key)]
+    if not any(meets(key, _values(record, key), value) for record in records):
+        raise unmet(key, value, recorded, results)
+    if key not in _PREFIX_VALUES:
         return
-    meant = sorted({name for record in records for name in _values(record, key) if name.startswith(value)})
-    if len(meant) > 1:
-        listed = ", ".join(meant[:_SHORT])
-        raise SpecError(f"{key} {value!r} is the beginning of {len(meant)} in {results}: {listed}")
+    matches = sorted({name for name in recorded if name.startswith(value)})
+    if len(matches) > 1:
+        listed = ", ".join(matches[:_SHORT])
+        raise SpecError(f"{key} {value!r} is the beginning of {len(matches)} in {results}: {listed}")
 
 
-def _unmet(key: str, value: str, records: Sequence[Record], results: Path) -> SpecError:
-    """What is wrong with a condition that no launch meets."""
-    if key in _TIMES:
-        times = [record.started_at for record in records]
-        range_of = f"the first one did at {min(times)}, the last one at {max(times)}"
-        return SpecError(f"no launch in {results} started {key} {value}; {range_of}")
-    known = [name for record in records for name in _values(record, key)]
-    return SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
+def unmet(key: str, value: str, recorded: Sequence[str], folder: Path | str) -> SpecError:
+    """The error for a condition that no launch meets. `recorded`: the values of all launches under this key."""
+    if key in TIME_KEYS:
+        first_and_last = f"the first one did at {min(recorded)}, the last one at {max(recorded)}"
+        return SpecError(f"no launch in {folder} started {key} {value}; {first_and_last}")
+    return SpecError(f"no launch in {folder} has {key} {value!r}; {near(value, recorded)}")
 
 
 _ABSENT = object()
 
 
 def _values(record: Record, key: str) -> list[str]:
-    if key in _BEGINNINGS or key in _WHOLE:
-        return [(_BEGINNINGS | _WHOLE)[key](record)]
+    """The values of a record under a key, as text: none where its case has no such field."""
+    if key in TIME_KEYS:
+        return [record.started_at]
+    if key in _PREFIX_VALUES or key in _EXACT_VALUES:
+        return [(_PREFIX_VALUES | _EXACT_VALUES)[key](record)]
     return [spelled(value)] if (value := record.case.value(key, _ABSENT)) is not _ABSENT else []
 
 
-def _meets(record: Record, key: str, value: str) -> bool:
-    if key == "since":
-        return record.started_at >= value
-    if key == "until":
-        return record.started_at < value
-    if key in _BEGINNINGS:
-        return any(name.startswith(value) for name in _values(record, key))
-    return any(same(name, value) for name in _values(record, key))
+def meets(key: str, values: Sequence[str], requested: str) -> bool:
+    """Whether a launch with these values under a key meets the condition `key:requested`."""
+    if key in TIME_KEYS:
+        return values[0] >= requested if key == "since" else values[0] < requested
+    if key in _PREFIX_VALUES:
+        return any(value.startswith(requested) for value in values)
+    return any(_same(value, requested) for value in values)
 
 
-def same(found: str, wanted: str) -> bool:
-    """Equal as words, or as numbers: 0.50 is 0.5."""
+def _same(value: str, requested: str) -> bool:
+    """Equal as text, or as numbers: 0.50 is 0.5."""
     try:
-        return found == wanted or float(found) == float(wanted)
+        return value == requested or float(value) == float(requested)
     except ValueError:
         return False
 
 
 def fields(case: AnyCase) -> dict[str, str]:
-    """Every field of a case and every option that is not at its default, spelled."""
+    """Every field of a case and every option that is not at its default, as text."""
     return {name: spelled(value) for name, value in case.flat().items()}

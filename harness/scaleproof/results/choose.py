@@ -7,13 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from scaleproof.compare.side_selection import Filters, near, parse, same, spelled
+from scaleproof.compare.side_selection import TIME_KEYS, Filters, meets, parse, spelled, unmet
 from scaleproof.record.rows import TAG
-from scaleproof.spec.errors import SpecError
 
-PREFIX_KEYS = ("case", "code", "commit", "launch", "machine")
-"""Keys for which the beginning of a value is enough."""
-TIME_KEYS = ("since", "until")
 MORE_KEYS = ("status", "failure", "excluded", "program", "plan_index", "seed", "tag", "warning")
 """Keys that `compare` does not have. `tag`: a value on any axis of docs/tags.md; `warning`: a code of a warning."""
 
@@ -30,10 +26,10 @@ def choose(launches: pa.Table, filters: Filters, folder: str) -> pa.Table:
     for key in dict.fromkeys(key for key, _ in filters):
         values = _values(launches, key)
         requested = [value for name, value in filters if name == key]
-        matches = [[_meets(key, launch_values, value) for launch_values in values] for value in requested]
+        matches = [[meets(key, launch_values, value) for launch_values in values] for value in requested]
         for value, matched in zip(requested, matches, strict=True):
             if values and not any(matched):
-                raise _no_launch(key, value, values, folder)
+                raise unmet(key, value, [each for launch_values in values for each in launch_values], folder)
         launches = launches.filter(pa.array([any(matched) for matched in zip(*matches, strict=True)], pa.bool_()))
     return launches
 
@@ -52,18 +48,3 @@ def _values(launches: pa.Table, key: str) -> list[list[str]]:
         [spelled(fields[key])] if key in fields else [] for fields in map(json.loads, launches["fields"].to_pylist())
     ]
 
-
-def _meets(key: str, values: Sequence[str], requested: str) -> bool:
-    if key in TIME_KEYS:
-        return values[0] >= requested if key == "since" else values[0] < requested
-    return any(value.startswith(requested) if key in PREFIX_KEYS else same(value, requested) for value in values)
-
-
-def _no_launch(key: str, value: str, values: Sequence[Sequence[str]], folder: str) -> SpecError:
-    recorded = sorted({recorded_value for launch_values in values for recorded_value in launch_values})
-    if key in TIME_KEYS:
-        return SpecError(
-            f"no launch in {folder} started {key} {value}; the first one did at {recorded[0]}, "
-            f"the last one at {recorded[-1]}"
-        )
-    return SpecError(f"no launch in {folder} has {key} {value!r}; {near(value, recorded)}")
