@@ -191,7 +191,7 @@ def test_processor_time_of_nodes_is_limited(recorded: dict[str, tuple[Record, Pa
     ran = run_in_namespaces([PYTHON, "-c", code], PAIR, cores=0.2)
     assert ran.code == 0, ran.log
     assert all(0.02 < float(used) < 0.3 for used in ran.output), ran.output
-    assert core_quota.left("scaleproof-") == []
+    assert core_quota.leftovers("scaleproof-") == []
 
 
 OWN = """
@@ -275,7 +275,7 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     assert set(left) <= {"control group", "shared memory"} and "shared memory" in left
     told = remove_leftovers(tmp_path)
     assert any(launch in line for line in told)
-    assert not core_quota.left(f"scaleproof-{launch}") and not shared_memory(launch)
+    assert not core_quota.leftovers(f"scaleproof-{launch}") and not shared_memory(launch)
     clean(launch)
 
 

@@ -63,7 +63,7 @@ def test_a_node_with_less_processor_time_is_named(tmp_path: Path, monkeypatch: p
     assert {found.who for found in named if found.kind.name in ("copied", "multiplied")} == {"n2"}, check(sniff).message
     # Links without a rate are as fast as both their nodes' cores.
     assert {found.who for found in named} <= {"n1", "n2"}, check(sniff).message
-    assert core_quota.left("scaleproof-") == []
+    assert core_quota.leftovers("scaleproof-") == []
 
 
 def test_a_node_on_a_slower_link_is_named(tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def _block_cuts(world_size: int, nodes: int, count: int) -> tuple[Cut, Cut]:
 def check(case: CommonCase) -> None:
     """Raises FieldError where there are not several nodes with as many ranks on each."""
     if case.nodes in (1, case.ranks) or case.ranks % case.nodes:
-        wanted = "is for several nodes with as many ranks on each, at least two"
-        message = f"'hierarchical' {wanted}, not for {case.ranks} ranks on {case.nodes}; set nodes, or use 'ring'"
+        requirement = "is for several nodes with as many ranks on each, at least two"
+        message = f"'hierarchical' {requirement}, not for {case.ranks} ranks on {case.nodes}; set nodes, or use 'ring'"
         raise FieldError("collective", message)
 
 

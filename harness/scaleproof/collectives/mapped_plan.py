@@ -137,16 +137,16 @@ def compile_plan(
         accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)
     ]
     # Per rank: (segment + depth, segment, index of the access in the segment).
-    orders: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
+    schedules: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
     for k, part in enumerate(parts):
         for index, access in enumerate(part):
-            orders[access.rank].append((k + access.depth, k, index))
+            schedules[access.rank].append((k + access.depth, k, index))
     numbers: dict[tuple[int, int], int] = {}
-    for order in orders:
+    for order in schedules:
         order.sort()
         numbers.update({(k, index): number for number, (_, k, index) in enumerate(order, 1)})
     depth = max(access.depth for part in parts for access in part)
-    keyed = [(key, _ACCESS, k, index) for key, k, index in orders[rank]]
+    keyed = [(key, _ACCESS, k, index) for key, k, index in schedules[rank]]
     if staged:
         keyed += [(k - AHEAD, _STAGE_IN, k, 0) for k in range(shape.segments)]
         keyed += [(k + depth, _STAGE_OUT, k, 0) for k in range(shape.segments)]
@@ -154,7 +154,9 @@ def compile_plan(
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
     touched = tuple(sorted({access.peer for part in parts for access in part if access.rank == rank}))
-    return Plan(shape, shape.segments, steps, last, tuple(len(order) for order in orders), touched, depth + AHEAD + 1)
+    return Plan(
+        shape, shape.segments, steps, last, tuple(len(order) for order in schedules), touched, depth + AHEAD + 1
+    )
 
 
 class _Compiler:

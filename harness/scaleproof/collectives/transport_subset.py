@@ -14,9 +14,9 @@ from scaleproof.transports.contract import Array, Handle, Mapped, PointToPoint, 
 class _SubsetTraffic(Traffic):
     """What went through the subset."""
 
-    def __init__(self, whole: Traffic) -> None:
+    def __init__(self, total: Traffic) -> None:
         super().__init__()
-        self._whole = whole
+        self._whole = total
 
     def count(self, nbytes: int) -> None:
         """Count one message, here and in the transport that moves it."""

@@ -43,7 +43,7 @@ def leftovers(results: Path) -> list[dict[str, str]]:
     alive = {process.launch for process in processes}
     scratch = {
         "shared memory": sorted(Path("/dev/shm").glob(f"{SCRATCH}*")),
-        "control group": core_quota.left(SCRATCH),
+        "control group": core_quota.leftovers(SCRATCH),
     }
     remains = [_Remain("folder", str(staging / launch), launch) for launch in sorted(staged)]
     remains += [

@@ -1,8 +1,8 @@
-"""What nodes send: the headers of all frames as a pcap file, and counts by kind; RoCEv2 by operation, messages and
-payload.
+"""Captures what nodes send: the headers of all frames as a pcap file, and counts by kind; for RoCEv2 counts by
+operation, messages and payload.
 
-A frame counts where it leaves its node, once, with its Ethernet header and without what only the line adds (preamble,
-checksum, gap: 24 bytes)."""
+A frame counts once, where it leaves its node, with its Ethernet header but without the 24 bytes of preamble, checksum
+and gap."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from scaleproof.fabric.probe import ECHO_PORT, STREAM_PORT
 
 FILE = "wire.pcap"
 KEPT = 96
-"""Bytes of each frame: more than all headers of RoCEv2 together."""
+"""Recorded bytes of each frame: more than all headers of RoCEv2 together."""
 ROCE_PORT = 4791
 QUEUE = 64 << 20
-"""Bytes of headers that may wait for this process; the kernel counts the frames for which there was no room."""
+"""Bytes of headers that the kernel buffers for this process; it counts the frames that it drops."""
 _MAGIC_NS, _ETHERNET = 0xA1B23C4D, 1
 _HEAD, _RECORD = struct.Struct("<IHHiIII"), struct.Struct("<IIII")
 _SOL_PACKET, _STATISTICS, _AUXDATA, _OUTGOING, _ANY = 263, 6, 8, 4, 3
@@ -61,7 +61,7 @@ _MESSAGE_ENDS = ("_LAST", "_ONLY", "_WITH_IMM", "READ_REQUEST", "COMPARE_SWAP", 
 
 
 class Capture:
-    """Records from the taps named, in a thread, until `stop`."""
+    """Records frames from taps, in a thread, until `stop`."""
 
     def __init__(self, path: Path, taps: list[str]) -> None:
         self.path, self.lost = path, 0
@@ -71,7 +71,7 @@ class Capture:
         self._thread.start()
 
     def stop(self) -> dict[str, Any]:
-        """What was on the wire: `count` of the file, and `lost`, the frames that were not recorded."""
+        """Stop, and return `count` of the file and `lost`, the number of frames that were not recorded."""
         self._ending.set()
         self._thread.join()
         for opened in self._sockets:
@@ -123,26 +123,26 @@ def _listen(tap: str) -> socket.socket:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, int]]:
-    """The kept bytes of every frame of a pcap file, and its length on the wire."""
+    """The recorded bytes of every frame of a pcap file, and its length on the wire."""
     data = path.read_bytes()
     if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] not in (_MAGIC_NS, 0xA1B2C3D4):
         raise ValueError(f"{path} is no pcap file of this byte order")
     at = _HEAD.size
     while at + _RECORD.size <= len(data):
-        kept, length = _RECORD.unpack_from(data, at)[2:]
+        size, length = _RECORD.unpack_from(data, at)[2:]
         at += _RECORD.size
-        yield data[at : at + kept], length
-        at += kept
+        yield data[at : at + size], length
+        at += size
 
 
 def count(path: Path) -> dict[str, Any]:
-    """Frames and bytes by kind, `roce` by operation with messages, payload bytes and retransmissions. `probe`: the
-    fabric's own measurement of its links."""
+    """Frames and bytes by kind; `roce`: counts by operation, messages, payload bytes and retransmissions. Kind `probe`
+    is the fabric's own measurement of its links."""
     kinds: Counter[str] = Counter()
     nbytes: Counter[str] = Counter()
     operations: Counter[str] = Counter()
     payload = again = 0
-    seen: set[bytes] = set()
+    counted: set[bytes] = set()
     for frame, length in frames(path):
         kind, body = _kind(frame)
         kinds[kind] += 1
@@ -153,9 +153,9 @@ def count(path: Path) -> dict[str, Any]:
             mark = (
                 frame[26:30] + body[8:9] + body[13:16] + body[17:20]
             )  # sender, opcode, queue pair, packet sequence number
-            again += name != "ACKNOWLEDGE" and mark in seen
-            payload += carried if mark not in seen else 0
-            seen.add(mark)
+            again += name != "ACKNOWLEDGE" and mark in counted
+            payload += carried if mark not in counted else 0
+            counted.add(mark)
     messages = sum(
         number
         for name, number in operations.items()
@@ -181,7 +181,7 @@ def operation(datagram: bytes) -> tuple[str, int]:
 
 
 def _kind(frame: bytes) -> tuple[str, bytes]:
-    """What a frame is, and for datagrams of RoCEv2 what follows the IPv4 header."""
+    """The kind of a frame, and for RoCEv2 the bytes after the IPv4 header."""
     protocol = struct.unpack_from(">H", frame, 12)[0]
     if protocol != 0x0800:
         return {0x0806: "arp", 0x86DD: "ipv6"}.get(protocol, "other"), b""

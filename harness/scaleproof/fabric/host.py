@@ -14,7 +14,7 @@ from scaleproof.spec.registry import nearest
 
 
 class Host:
-    """Ranks are processes of this machine and bind an address of one of its interfaces."""
+    """Ranks are processes of this machine and bind to the address of one of its interfaces."""
 
     evidence = "measured"
 
@@ -22,7 +22,7 @@ class Host:
         self.interface = interface
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
-        """Why ranks cannot run here, and what to do; None when no reason is known."""
+        """Reason why ranks cannot run here, and what to do; None if no reason is known."""
         try:
             self.address()
         except SpecError as error:
@@ -37,8 +37,8 @@ class Host:
         """The interface's IPv4 address; SpecError names the nearest interface or verbs port, or all that exist."""
         interfaces, name = psutil.net_if_addrs(), netdev(self.interface)
         if name not in interfaces:
-            known = [*sorted(interfaces), *(port.name for port in ports())]
-            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, known)}")
+            names = [*sorted(interfaces), *(port.name for port in ports())]
+            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, names)}")
         addresses = [entry.address for entry in interfaces[name] if entry.family == socket.AF_INET]
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")
@@ -46,13 +46,13 @@ class Host:
 
 
 def loopback_problem() -> str:
-    """Why the loopback interface does not do, or nothing."""
+    """Reason why the loopback interface cannot be used; empty if it can."""
     state = psutil.net_if_stats().get("lo")
     return "" if state and state.isup else "interface lo is down"
 
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError for nodes, which this machine alone does not have."""
+    """Raises FieldError for several nodes, since this machine is one node."""
     if case.nodes != 1:
         message = "fabric 'host' is this machine with the network it has; use 'netns', 'guests' or 'simulated'"
         raise FieldError("nodes", message)

@@ -1,4 +1,4 @@
-"""Options that fabrics with links of their own share."""
+"""Options of fabrics that build their own links."""
 
 from __future__ import annotations
 

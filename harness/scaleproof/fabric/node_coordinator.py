@@ -1,5 +1,5 @@
-"""Coordinators of nodes on this machine, whatever the nodes are made of. A coordinator builds the network, starts the
-nodes, unplugs their cables on request and ends them; for a launch it also reports how nodes and their ranks ended."""
+"""Coordinators of emulated nodes on this machine. A coordinator builds the network, starts the nodes, unplugs their
+cables on request and ends them. For a launch it also reports how nodes and their ranks ended."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its number here."""
+        """The process id in the coordinator's namespace."""
 
     def poll(self) -> int | None:
-        """Its exit code, the signal's number with a minus where one ended it; None while it runs."""
+        """Exit code, or the negative number of the signal that ended it; None while it runs."""
 
     def wait(self) -> int:
-        """The same once it has ended."""
+        """Wait until it has ended, and return its exit code."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Node:
     code: int | None = None
 
     def end(self) -> None:
-        """Kill all of its processes."""
+        """Kill all processes of the node."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -60,14 +60,14 @@ class NodeCoordinator(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Network and nodes."""
+        """Build the network and start the nodes."""
 
     @abstractmethod
     def set_link(self, number: int, up: bool) -> None:
-        """Unplug a node's cables, or plug them in again."""
+        """Plug in or unplug a node's cables."""
 
     def update_links(self, plugged: Mapping[int, bool]) -> None:
-        """Unplug and plug the cables whose state differs from what is requested."""
+        """Plug in or unplug the cables whose state differs from the requested one."""
         for number, up in plugged.items():
             if up == (number in self.unplugged):
                 self.set_link(number, up)
@@ -95,14 +95,14 @@ class LaunchCoordinator(NodeCoordinator):
         return None
 
     def ends_by_itself(self, node: Node) -> bool:
-        """Whether the node's command does; else the node ends with the others."""
+        """Whether the node's command ends by itself; if not, the node is ended with the others."""
         return True
 
     def clean_up(self) -> None:
-        """What the kernel does not remove with the coordinator."""
+        """Remove what the kernel does not remove when the coordinator ends."""
 
     def run(self) -> int:
-        """From the first node's start to the last one's end; the worst exit code of their commands."""
+        """Build, wait until all nodes have ended, and clean up. Returns the highest exit code of their commands."""
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
         self.build()
         code = self._wait()
@@ -114,11 +114,11 @@ class LaunchCoordinator(NodeCoordinator):
         return code
 
     def node_reports(self) -> list[dict[str, Any] | None]:
-        """What each node wrote when it was up."""
+        """The report that each node wrote when it was up; None if it did not come up."""
         return [read_json(self.folder / f"node-{node.number}.json") for node in self.nodes]
 
     def check_network(self) -> None:
-        """Unplug cables or plug them in, as links.json says."""
+        """Plug in or unplug cables as requested in links.json."""
         requested = read_json(self.folder / LINKS) or {}
         self.update_links({node.number: bool(requested.get(str(node.number), True)) for node in self.nodes})
 
@@ -149,14 +149,14 @@ class LaunchCoordinator(NodeCoordinator):
 
     def _command_ended(self, node: Node, end: dict[str, Any]) -> None:
         node.code = int(end["code"])
-        node.end()  # everything that it wrote is there; its own powering off would only take time
+        node.end()  # all its output is written; waiting for a regular shutdown would only take time
         why = end.get("why") or f"the parent ended with code {node.code} and did not report how its ranks ended"
         if "why" in end:
             print(f"node {node.number}: {why}", flush=True)
         self._write_exits(node, "start_failed", f"node {node.number}: {why}")
 
     def _node_died(self, node: Node, code: str, how: str) -> None:
-        """Its ranks cannot report how they ended."""
+        """Report the end of the node's ranks, which cannot do so themselves."""
         node.code = 255
         last = self._last_console_line(node)
         message = f"node {node.number} {how}" + (f"; its console ends with: {last}" if last else "")
@@ -175,7 +175,7 @@ class LaunchCoordinator(NodeCoordinator):
 
 
 def describe_end(exit_code: int) -> str:
-    """How a node's first process ended, in words."""
+    """Describes how a node's first process ended."""
     if exit_code < 0:
         return f"was killed by {signal.Signals(-exit_code).name}"
     return f"powered off before its command had ended (code {exit_code})"

@@ -17,15 +17,15 @@ from scaleproof.fabric.guests.guest_plan import address
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
 STREAM_S, LEAD_S = 0.3, 0.1
-"""Seconds over which a rate is measured, and seconds before them in which TCP reaches it: with a delay it starts
-slowly."""
+"""Seconds over which a rate is measured, and seconds before that in which TCP reaches the rate: it starts slowly on a
+link with a delay."""
 LEAD_FRAMES, FRAMES = 3, 12
-"""Full frames of either at the least: two are sent at once, from the bucket, however slow a link is."""
+"""Fewest full frames in each of these periods. On a slow link the token bucket lets two frames through immediately."""
 LONGEST_S = 1.5
-"""How long a stream may last where the machine does not carry the rate."""
+"""How long a stream may last if the machine does not reach the rate."""
 MEET_S = 90.0
 ANSWER_S, ANSWERS_S = 1.0, 20.0
-"""Time limit of one reply, three times the set round trip at the least; and of all of them together."""
+"""Time limit of one reply (at least three times the configured round trip), and of all replies together."""
 PAYLOAD = 1448
 """Bytes of a full segment of TCP in an Ethernet frame."""
 _CHUNK = 1 << 16
@@ -34,8 +34,8 @@ _CHUNK = 1 << 16
 def probe(
     folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, rate: bool = True
 ) -> dict[str, Any]:
-    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and `rate` asks for it;
-    empty for a single node. `rtt_ms`: as set. All nodes do so at the same time."""
+    """Measures round trips to the next node in ms, and the rate in Mbit/s if one is configured (`mbit`) and `rate` is
+    True. `rtt_ms`: the configured round trip. All nodes measure at the same time. Empty for a single node."""
     if nodes == 1:
         return {}
     with _Answers(address(number)):
@@ -60,8 +60,8 @@ def _meet(folder: Path, name: str, number: int, *others: int) -> None:
 
 
 class _Answers:
-    """Echoes datagrams, and receives one stream. Its sender gets the seconds and bytes of what arrived after the
-    lead."""
+    """Echoes datagrams, and receives one stream. The stream's sender gets the duration and the bytes that arrived after
+    the lead."""
 
     def __init__(self, own: str) -> None:
         self.echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -91,7 +91,7 @@ class _Answers:
                     int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little"),
                     0,
                 )
-                while lead > 0:  # also what waited in the bucket
+                while lead > 0:  # includes the bytes in the token bucket
                     lead -= connection.recv_into(memory) or lead
                 started = last = time.monotonic()
                 while received := connection.recv_into(memory):
@@ -121,18 +121,18 @@ def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
 
 
 def _rate(peer: str, mbit: float) -> float | None:
-    """Mbit/s of payload that arrived: what STREAM_S gives at the set rate, over TCP."""
+    """Measured rate of TCP payload in Mbit/s; the stream is as long as STREAM_S at the configured rate."""
     lead, more = (
         max(int(mbit * 1e6 / 8 * seconds), frames * PAYLOAD)
         for seconds, frames in ((LEAD_S, LEAD_FRAMES), (STREAM_S, FRAMES))
     )
-    left = lead + more
+    unsent = lead + more
     block = memoryview(bytes(_CHUNK))
     with suppress(OSError), socket.create_connection((peer, STREAM_PORT), ANSWERS_S) as connection:
         connection.sendall(lead.to_bytes(8, "little"))
         until = time.monotonic() + LONGEST_S
-        while left > 0 and time.monotonic() < until:
-            left -= connection.send(block[: min(left, _CHUNK)])
+        while unsent > 0 and time.monotonic() < until:
+            unsent -= connection.send(block[: min(unsent, _CHUNK)])
         connection.shutdown(socket.SHUT_WR)
         seconds, count = struct.unpack("<dq", connection.recv(16, socket.MSG_WAITALL))
         return round(count * 8 / 1e6 / seconds, 2) if count else None

@@ -11,7 +11,7 @@ from scaleproof.spec.cluster import Link
 if TYPE_CHECKING:
     import networkx
 
-# A path through another node counts as so many links: it is chosen only where no path leads over switches alone.
+# A path through another node counts as this many links, so that it is chosen only if no path uses switches only.
 TRANSIT_COST = 1000
 
 
@@ -26,9 +26,9 @@ def link_graph(links: Sequence[Link]) -> networkx.MultiGraph:
 
 
 def paths_to(goal: str, graph: networkx.MultiGraph, nodes: Collection[str]) -> dict[str, tuple[int, str]]:
-    """For each vertex that reaches the goal its next link and next vertex. Paths have the fewest links, and lead
-    through other nodes only where no other path exists. Of equal paths the one over the vertex with the least name is
-    chosen, so that it is always the same."""
+    """The next link and the next vertex of each vertex from which there is a path to the goal. Paths have the fewest
+    links, and pass through other nodes only if no other path exists. Of equal paths the one over the vertex with the
+    smallest name is chosen, so that the result is always the same."""
     import networkx
 
     if goal not in graph:
@@ -47,7 +47,7 @@ def paths_to(goal: str, graph: networkx.MultiGraph, nodes: Collection[str]) -> d
 
 
 def is_tree_of_switches(switches: Collection[str], links: Sequence[Link]) -> bool:
-    """Whether the links between switches form no circle."""
+    """Whether the links between switches form no cycle."""
     import networkx
 
     between = link_graph([link for link in links if set(link.ends) <= set(switches)])

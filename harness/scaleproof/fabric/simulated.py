@@ -1,4 +1,4 @@
-"""No processes at all: the simulator predicts what a launch on the case's cluster would record."""
+"""Starts no processes: the simulator predicts the record of a launch on the case's cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Simulated:
         return ""
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
-        """None: what a case lacks (a profile, a cluster) the simulator says itself."""
+        """None: the simulator reports missing inputs (a profile, a cluster)."""
         return None
 
 
@@ -40,7 +40,7 @@ class SimulatedOptions(ClusterOptions):
 
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError where a slowed case meets costs of hardware at full speed."""
+    """Raises FieldError for a dilated or shrunk case with costs of hardware at full speed."""
     slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     costs = case.options_of(SimulatedOptions).costs
     stated = costs == "stated" or (costs is None and case.value("compute.profile") is not None)

@@ -1,5 +1,5 @@
-"""Folders of small clusters (tools/small_cluster): which clusters run, and what dead ones left. The kernel ends all
-processes and links of a cluster with its coordinator, so that a folder is all that can be left."""
+"""Folders of small clusters (tools/small_cluster): running clusters, and leftovers of dead ones. The kernel ends all
+processes and links of a cluster with its coordinator, so that only a folder can be left."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from scaleproof.core.atomic_write import write_json
 HOME = Path("/run/scaleproof/clusters")
 FILE, LOCK = "cluster.json", ".lock"
 SAFE = 0o755
-"""Of folders above munge's key and socket, whatever the user's umask: munge refuses those into which a group may write.
-"""
+"""Mode of folders above munge's key and socket, whatever the user's umask: munge refuses folders that a group may
+write."""
 HEAD = "head"
-"""Where slurmctld runs."""
+"""Name of the node on which slurmctld runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallCluster:
-    """A cluster that was started. Its coordinator is known by process number and start time, since numbers are
+    """A cluster that was started. Its coordinator is identified by process id and start time, since process ids are
     reused."""
 
     name: str
@@ -46,21 +46,21 @@ class SmallCluster:
 
     @property
     def configuration(self) -> Path:
-        """What SLURM_CONF names."""
+        """Path for SLURM_CONF."""
         return self.folder / "etc" / "slurm.conf"
 
     @property
     def names(self) -> list[str]:
-        """Of its nodes: node1, node2, ..."""
+        """Names of the nodes: node1, node2, ..."""
         return [f"node{number}" for number in range(1, self.nodes + 1)]
 
     def address(self, name: str) -> str:
-        """Of a node, of `head`, or of this machine as nodes see it (`host`)."""
+        """Address of a node, of `head`, or of this machine as seen from nodes (`host`)."""
         last = {HEAD: 253, "host": 254}.get(name) or self.names.index(name) + 1
         return f"10.78.{self.network}.{last}"
 
     def write(self) -> None:
-        """Into the cluster's folder."""
+        """Writes the description into the cluster's folder."""
         write_json(self.folder / FILE, asdict(self))
 
     def alive(self) -> bool:
@@ -73,7 +73,7 @@ class SmallCluster:
 
 
 def read_cluster(folder: Path) -> SmallCluster | None:
-    """What `write` left; None for a folder without it, or with another form."""
+    """Reads the description; None if the folder has none, or one of another version."""
     try:
         return SmallCluster(**json.loads((folder / FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -81,14 +81,14 @@ def read_cluster(folder: Path) -> SmallCluster | None:
 
 
 def clusters() -> list[SmallCluster]:
-    """All that run."""
-    known = [read_cluster(folder) for folder in sorted(HOME.glob("*/"))]
-    return [cluster for cluster in known if cluster and cluster.alive()]
+    """All running clusters."""
+    written = [read_cluster(folder) for folder in sorted(HOME.glob("*/"))]
+    return [cluster for cluster in written if cluster and cluster.alive()]
 
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """One cluster is made at a time, so that each finds a free network."""
+    """A lock: one cluster is started at a time, so that each finds a free network."""
     for folder in (HOME.parent, HOME):
         folder.mkdir(mode=SAFE, exist_ok=True)
     with (HOME / LOCK).open("a") as lock:
@@ -97,7 +97,7 @@ def alone() -> Iterator[None]:
 
 
 def leftovers() -> list[Path]:
-    """Folders of clusters whose coordinator is gone; none while a cluster is being made."""
+    """Folders of clusters whose coordinator has ended; empty while a cluster is being started."""
     try:
         with (HOME / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -111,5 +111,5 @@ def leftovers() -> list[Path]:
 
 
 def remove(folder: Path) -> None:
-    """A dead cluster's folder."""
+    """Removes a dead cluster's folder."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,8 @@
-"""From a cluster's description to interfaces, addresses and routes: what has to be set so that every node reaches every
-other over the links it has.
+"""Interfaces, addresses and routes of a described cluster, so that every node reaches every other node.
 
-Where every node has one link and the switches form a tree, bridges learn by themselves and all nodes share one subnet
-(`bridged`). For any other graph every route is written out: routes and neighbours in nodes, forwarding entries at
-switches, so that no broadcast runs in circles and the same route is used every time."""
+If every node has one link and the switches form a tree, bridges learn by themselves and all nodes share one subnet
+(`bridged`). For any other graph all routes are configured: routes and neighbours in nodes, forwarding entries at
+switches, so that no broadcast circulates and the same route is used every time."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from scaleproof.fabric.shortest_paths import is_tree_of_switches, link_graph, pa
 from scaleproof.spec.cluster import Cluster, Link, node_name
 from scaleproof.spec.errors import SpecError
 
-# A frame takes more than a second below it.
+# At lower rates a frame takes more than a second.
 LEAST_MBIT = 0.01
-# Of a bridge: the kernel numbers them in 10 bits, from 1.
+# Ports of a bridge: the kernel numbers them in 10 bits, from 1.
 PORTS = 1023
 
 
@@ -98,7 +97,7 @@ class EmulatedNetwork:
         return directed
 
     def forwarding_nodes(self) -> set[int]:
-        """Nodes that forward what is not for them."""
+        """Nodes that forward packets of other nodes."""
         return {route.via for routes in self.routes for route in routes if route.via != route.to}
 
     def add_route(self, paths: Mapping[str, tuple[int, str]], source: str, to: int) -> Route:
@@ -126,7 +125,7 @@ class EmulatedNetwork:
         )
 
     def _step(self, link: int, vertex: str) -> Step:
-        """A link as it is entered at a vertex."""
+        """The step over a link that begins at a vertex."""
         first, second = self.ends[link]
         return Step(link, first, second) if first.vertex == vertex else Step(link, second, first)
 
@@ -135,8 +134,8 @@ class EmulatedNetwork:
 
 
 def emulated_network(cluster: Cluster) -> EmulatedNetwork:
-    """For the nodes that the cluster has; SpecError when they do not reach each other without nodes that it does not
-    have."""
+    """The network of a cluster's nodes. Raises SpecError when they cannot reach each other without nodes that are not
+    in use."""
     nodes = {node_name(number): number for number in range(cluster.nodes)}
     vertices = nodes.keys() | set(cluster.switches)
     links = [link for link in cluster.links if set(link.ends) <= vertices]

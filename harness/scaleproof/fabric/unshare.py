@@ -1,5 +1,5 @@
-"""Commands in process and network namespaces of their own. Their first process is the coordinator of a network: when it
-is gone, however it went, the kernel ends every process and removes every link in there."""
+"""Runs commands in new process and network namespaces. Their first process is the coordinator of a network: when it has
+ended, however it ended, the kernel kills every process and removes every link in the namespaces."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ OWN_MOUNTS = "--mount"
 
 
 def unshared(mounts: str, command: list[str]) -> list[str]:
-    """The command line that runs a command in there; `mounts`: OWN_PROC or OWN_MOUNTS."""
+    """The command line that runs a command in new namespaces. `mounts`: OWN_PROC or OWN_MOUNTS."""
     return ["unshare", "--net", "--pid", "--fork", "--kill-child", mounts, *_as_root(), *command]
 
 
 def _as_root() -> list[str]:
-    """For a user who is not root: a user namespace in which they are."""
+    """Options for a user who is not root: a user namespace in which they are root."""
     return [] if os.geteuid() == 0 else ["--user", "--map-root-user"]

@@ -1,5 +1,5 @@
-"""Verbs devices of this machine as the kernel lists them, and the port that an `interface:` means: nothing is opened,
-no library is needed."""
+"""Verbs devices of this machine as the kernel lists them, and the port that `interface:` selects. Opens nothing and
+needs no library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLASS = Path("/sys/class")
 DEVICES = "infiniband"
 ETHERNET = "Ethernet"
 ROUTABLE = "RoCE v2"
-"""The GID type whose frames are UDP; an Ethernet port lists it beside `IB/RoCE v1`."""
+"""The GID type whose frames are UDP; an Ethernet port also lists GIDs of type `IB/RoCE v1`."""
 NOTHING = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
@@ -28,11 +28,11 @@ class Gid:
 
     @property
     def ipv4(self) -> str:
-        """The IPv4 address that it maps; empty where it maps none."""
-        words = self.value.split(":")
-        if words[:6] != ["0000"] * 5 + ["ffff"]:
+        """The IPv4 address mapped in the GID; empty if there is none."""
+        groups = self.value.split(":")
+        if groups[:6] != ["0000"] * 5 + ["ffff"]:
             return ""
-        return ".".join(str(byte) for byte in bytes.fromhex("".join(words[6:])))
+        return ".".join(str(byte) for byte in bytes.fromhex("".join(groups[6:])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Port:
     gids: tuple[Gid, ...]
     netdevs: tuple[str, ...]
     software: bool
-    """No hardware below: soft-RoCE or soft-iWARP over a network interface."""
+    """Whether the device is emulated: soft-RoCE or soft-iWARP over a network interface."""
 
     @property
     def name(self) -> str:
-        """How a case names it."""
+        """Name of the port in a case."""
         return f"{self.device}:{self.number}"
 
     @property
@@ -98,42 +98,43 @@ def ports(root: Path = CLASS) -> list[Port]:
 
 
 def choose(interface: str, address: str = "", root: Path = CLASS) -> VerbsAddress:
-    """The port and GID for `interface`: a network interface (`eth0`), or a device with port and GID index where wanted
+    """The port and GID for `interface`: a network interface (`eth0`), or a device, optionally with port and GID index
     (`mlx5_0`, `mlx5_0:1`, `mlx5_0:1:3`).
 
-    `address`: the IPv4 address that the GID should stand for. Raises SpecError that names what exists.
+    `address`: the IPv4 address that the GID should map. Raises SpecError that lists the existing ports.
     """
-    known = ports(root)
+    all_ports = ports(root)
     device, _, rest = interface.partition(":")
     number, _, index = rest.partition(":")
-    if any(port.device == device for port in known):
-        matching = [port for port in known if port.device == device and number in ("", str(port.number))]
+    if any(port.device == device for port in all_ports):
+        matching = [port for port in all_ports if port.device == device and number in ("", str(port.number))]
     else:
-        matching = [port for port in known if interface in port.netdevs]
+        matching = [port for port in all_ports if interface in port.netdevs]
         index = ""
     if not matching:
-        raise SpecError(f"no verbs device on interface {interface!r}; {listed(known)}")
+        raise SpecError(f"no verbs device on interface {interface!r}; {listed(all_ports)}")
     active = [port for port in matching if port.active]
     if not active:
         raise SpecError(
             f"port {matching[0].name} on interface {interface!r} is {matching[0].state or 'in an unknown state'}, "
-            f"not ACTIVE; {listed(known)}"
+            f"not ACTIVE; {listed(all_ports)}"
         )
-    return _place(active[0], interface, index, address)
+    return _address_on(active[0], interface, index, address)
 
 
-def listed(known: list[Port]) -> str:
-    """One line of all ports, for errors."""
-    if not known:
+def listed(all_ports: list[Port]) -> str:
+    """All ports on one line, for error messages."""
+    if not all_ports:
         return "this machine has no verbs device"
     return "ports here: " + ", ".join(
-        f"{port.name} ({port.link_layer}, {port.state}, {'/'.join(port.netdevs) or 'no interface'})" for port in known
+        f"{port.name} ({port.link_layer}, {port.state}, {'/'.join(port.netdevs) or 'no interface'})"
+        for port in all_ports
     )
 
 
 def netdev(interface: str, root: Path = CLASS) -> str:
-    """The network interface of a device or port that `interface` names (`lo` for an InfiniBand port without one);
-    `interface` itself where it names none."""
+    """The network interface of the device or port `interface` (`lo` for an InfiniBand port without one); `interface`
+    itself if it is no device or port."""
     matching = [
         port for port in ports(root) if interface in (port.device, port.name) or interface.startswith(f"{port.name}:")
     ]
@@ -143,7 +144,7 @@ def netdev(interface: str, root: Path = CLASS) -> str:
     return "lo" if matching else interface
 
 
-def _place(port: Port, interface: str, index: str, address: str) -> VerbsAddress:
+def _address_on(port: Port, interface: str, index: str, address: str) -> VerbsAddress:
     gids = [gid for gid in port.gids if gid.netdev == interface or interface not in port.netdevs]
     table = ", ".join(f"{gid.index} {gid.value} ({gid.kind})" for gid in port.gids) or "none"
     if index:
@@ -179,7 +180,7 @@ def _gids(folder: Path) -> tuple[Gid, ...]:
 
 
 def _netdevs_above(root: Path, device: str, port: int) -> list[str]:
-    """Interfaces on top of an InfiniBand port, whose GIDs name none."""
+    """Network interfaces of an InfiniBand port, whose GIDs name no interface."""
     names = []
     for interface in sorted((root / "net").glob("*")):
         number = _read(interface / "dev_port")
@@ -189,7 +190,7 @@ def _netdevs_above(root: Path, device: str, port: int) -> list[str]:
 
 
 def _read(path: Path) -> str:
-    """A word of the kernel; empty where it has none (an unused GID entry cannot be read)."""
+    """Content of a kernel file; empty if it cannot be read (like an unused GID entry)."""
     try:
         return path.read_text().strip()
     except OSError:

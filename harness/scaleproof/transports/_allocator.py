@@ -22,7 +22,7 @@ class RegionExhausted(TransportError):
 
 
 class Allocator:
-    """Allocates arrays inside a mapping or a view of one. `name`: of the memory, for error messages."""
+    """Allocates arrays inside a mapping or a view of one. `name`: name of the memory in error messages."""
 
     def __init__(self, area: mmap.mmap | memoryview, name: str) -> None:
         self.nbytes = len(area)
@@ -48,7 +48,7 @@ class Allocator:
         )
 
     def offset(self, array: Array) -> int | None:
-        """Offset of an array in the memory, in bytes; None when it lies elsewhere."""
+        """Offset of an array in the memory, in bytes; None if it is elsewhere."""
         offset = int(array.__array_interface__["data"][0]) - self.address
         return offset if offset >= 0 and offset + array.nbytes <= self.nbytes else None
 

@@ -1,4 +1,4 @@
-"""Both ends of a stream of chunks over gRPC: messages that wait to be sent, and receives that wait for chunks."""
+"""Both ends of a stream of chunks over gRPC: queued messages at the sender, and receives that wait for chunks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 Metadata = tuple[tuple[str, str], ...]
 CONSENT = ("consent", "yes")
-"""First metadata of a peer that accepts our stream."""
+"""Initial metadata of a peer that accepts our stream."""
 CHUNK = 1 << 20
-"""Bytes per gRPC message: the fastest of 64 KiB to 4 MiB for 64 MiB, none was clearly faster for less."""
+"""Bytes per gRPC message: of 64 KiB to 4 MiB the fastest for messages of 64 MiB; for smaller messages no size was
+clearly faster."""
 CHECK_S = 0.1
-"""How often a waiting caller checks whether the peer is still there."""
+"""How often a waiting caller checks whether the peer is still alive."""
 
 
 class Outbox:
@@ -62,7 +63,7 @@ class Outbox:
             self._call.result(timeout=max(deadline - time.monotonic(), 0))
 
     def close(self) -> None:
-        """Cancel what is still under way."""
+        """Cancel pending messages."""
         self._call.cancel()
         self._channel.close()
 
@@ -83,7 +84,7 @@ class Outbox:
 
 
 class Send:
-    """Handle of one message on its way out."""
+    """Handle of a message that is being sent."""
 
     def __init__(self, outbox: Outbox, data: Array) -> None:
         self.data = data
@@ -103,7 +104,7 @@ class Send:
 
 
 class Inbox:
-    """The stream from one peer: receives wait here for chunks, and chunks for receives."""
+    """The stream from one peer, which matches receives and chunks."""
 
     def __init__(self, peer: int, post: Post) -> None:
         self.peer, self.post = peer, post
@@ -121,7 +122,7 @@ class Inbox:
         return receive
 
     def deliver(self, chunk: bytes) -> bool:
-        """Deliver a chunk to the oldest receive, once there is one; False when the inbox was closed instead."""
+        """Wait for a receive and deliver a chunk to the oldest one; False if the inbox was closed instead."""
         with self._changed:
             while not self._receives:
                 if self.closed:
@@ -142,7 +143,7 @@ class Inbox:
 
 
 class Receive:
-    """Handle of one message on its way in."""
+    """Handle of a message that is being received."""
 
     def __init__(self, inbox: Inbox, buffer: Array, ufunc: np.ufunc | None) -> None:
         self.finished = threading.Event()
@@ -170,7 +171,7 @@ class Receive:
     def test(self) -> bool:
         if self.finished.is_set():
             return True
-        # A message that is complete may have been followed at once by the end of the stream.
+        # The stream may end immediately after a complete message.
         if self._inbox.closed and not self.finished.is_set():
             raise self._inbox.closed
         return False

@@ -1,5 +1,4 @@
-"""Base of the transports over torch.distributed: its collectives, and its sends and receives. Each back end has its own
-file."""
+"""Base of the transports over torch.distributed: collectives, sends and receives. Each back end has its own file."""
 
 from __future__ import annotations
 
@@ -19,16 +18,17 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 TIMEOUT = timedelta(seconds=120)
-"""How long one call may take inside the back end; the supervisor's deadline is the one that matters."""
+"""How long one call may take in the back end. The supervisor's deadline is shorter."""
 PEER_IS_GONE = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused")
 
 
 class TorchDistributed(ABC):
-    """Joins over a file store in the launch's folder: no rendezvous port is opened. One process group of all ranks."""
+    """One process group of all ranks. On one machine it joins over a file store in the launch's folder, without a
+    rendezvous port."""
 
     BACKEND: str
     DTYPES: frozenset[str]
-    """What it reduces of NumPy's types."""
+    """NumPy's types that the back end reduces."""
     PATH: Literal["shared memory", "socket", "library's choice"]
     PROGRESS: Literal["caller", "background"] = "background"
 
@@ -60,7 +60,7 @@ class TorchDistributed(ABC):
 
     @abstractmethod
     def prepare(self, context: RankContext) -> None:
-        """What must be set before the process group is made."""
+        """Settings that must be made before the process group."""
 
     def version(self) -> str:
         """Name and version of the back end."""
@@ -74,8 +74,8 @@ class TorchDistributed(ABC):
         )
 
     def _store(self, context: RankContext) -> Any:
-        """Where ranks publish their addresses: a file in the launch's folder; between nodes, which need not share a
-        folder, a port of rank 0."""
+        """The store in which ranks publish their addresses: a file in the launch's folder, or between real nodes, which
+        need not share a folder, a port of rank 0."""
         if context.case.plugin("fabric").evidence != "measured" or context.case.nodes == 1:
             return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
         key, workers = f"{self.BACKEND}.store", context.world_size
@@ -98,17 +98,17 @@ class TorchDistributed(ABC):
         )
 
     def lend(self, tensor: Any) -> Any:
-        """The tensor that the back end works on: this one, over the array's own memory, unless the back end needs
-        another memory."""
+        """The tensor that the back end works on: the tensor itself, in the array's memory, unless the back end needs
+        other memory."""
         return tensor
 
     def copy_back(self, lent: Any, tensor: Any) -> None:
-        """Copy a result into the array's memory, unless that memory itself was lent."""
+        """Copy a result into the array's memory, unless the back end worked on that memory."""
         if lent is not tensor:
             tensor.copy_(lent)
 
     def allocate(self, nbytes: int) -> Array:
-        """Plain memory: torch.distributed registers none."""
+        """Plain memory: torch.distributed needs no registered memory."""
         return np.empty(nbytes, np.uint8)
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
@@ -163,7 +163,7 @@ class TorchDistributed(ABC):
         return _Work(self, self._call(lambda: self._distributed.irecv(lent, src=peer)), peer, (lent, tensor))
 
     def close(self) -> None:
-        """See Transport.close; without it the back end's threads abort the process at exit."""
+        """See Transport.close. Without it the back end's threads would abort the process at exit."""
         if not self._closed:
             self._closed = True
             self._distributed.destroy_process_group()
@@ -179,7 +179,7 @@ class TorchDistributed(ABC):
         return self._torch.from_numpy(buffer)
 
     def _start(self, name: str, nbytes: int, call: Callable[..., Any], target: Array, *inputs: Array) -> Handle:
-        """`call` gets the tensors of the target, where its result goes, and of the inputs."""
+        """`call` gets the tensor of the target, which receives the result, and the tensors of the inputs."""
         self.traffic.count(nbytes)
         if target.size == 0:
             return Done()
@@ -202,7 +202,7 @@ class TorchDistributed(ABC):
 
 
 class _Work:
-    """Handle over torch's Work: of a message when it has a peer, else of a collective call."""
+    """Handle over torch's Work, of a message if it has a peer, otherwise of a collective call."""
 
     def __init__(
         self, transport: TorchDistributed, work: Any, peer: int = -1, result: tuple[Any, Any] | None = None
@@ -234,7 +234,7 @@ def _translated(error: RuntimeError) -> TransportError:
 
 
 def lacking(backend: str) -> bool:
-    """Whether this torch was built without a back end, or without torch.distributed at all."""
+    """Whether this torch was built without the back end or without torch.distributed."""
     import torch.distributed
 
     return not (torch.distributed.is_available() and torch.distributed.is_backend_available(backend))

@@ -1,5 +1,5 @@
-"""How a rank waits until memory changes: spin briefly, then yield the core, then sleep and say so on the board. The
-rank notices when its peer dies."""
+"""Waits until memory changes: spins briefly, then yields the core, then sleeps and reports that on the board. Notices
+when the peer dies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _sched_yield = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""
 
 SPINS, CROWDED_SPINS = 100, 5
-"""Polls before the core is yielded; fewer where the peer may need this core."""
+"""Polls before the core is yielded; fewer if the peer may need this core."""
 YIELD_NS = 1_000_000
-"""How long the core is only yielded before the rank sleeps."""
+"""How long the rank only yields its core before it sleeps."""
 CHECK_NS = 2_000_000
 """Time between two checks of the peer."""
 SLEEP_MIN_S, SLEEP_MAX_S = 20e-6, 500e-6
@@ -35,11 +35,11 @@ def wait_until(
 ) -> None:
     """Call `ready` until it returns True.
 
-    `check` is called every few milliseconds and raises when waiting is in vain (PeerLost). Before `yield_ns` have
-    passed the core is only yielded to other processes. A rank that sleeps reports on its board line that it waits for
+    `check` is called every few milliseconds and raises when waiting is pointless (PeerLost). For the first `yield_ns`
+    the rank only yields its core to other processes; then it sleeps, and reports on its board line that it waits for
     `peer`. `sleep` may return early when something has happened. `moved` returns a number that changes while bytes
-    move. One call may take longer than the watchdog lets a rank stand still, so the rank reports again whenever that
-    number changes.
+    move. One call may take longer than the watchdog allows a rank to stand still, so the rank reports again whenever
+    that number changes.
     """
     for _ in range(spins):
         if ready():
@@ -53,7 +53,7 @@ def wait_until(
             try:
                 check()
             except Exception:
-                # The peer may have published what we wait for after the last poll and before its end.
+                # The peer may have published its data after our last poll and before its end.
                 if not ready():
                     raise
         if now - start < yield_ns:

@@ -1,7 +1,7 @@
-"""The contract of a transport: endpoints, handles, capabilities, and the traffic that a transport counts.
+"""The interface of a transport: endpoints, handles, capabilities, and counters of its traffic.
 
-Buffers are C-contiguous NumPy arrays. Sizes are in bytes unless a docstring says elements. A call on a transport that
-cannot go on raises TransportError, or PeerLost (a TransportError) when the peer has ended.
+Buffers are C-contiguous NumPy arrays. Sizes are in bytes unless a docstring says elements. A call that cannot be
+completed raises TransportError, or PeerLost (a TransportError) when the peer has ended.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 REAL_DTYPES = frozenset(
     ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 )
-"""NumPy's real types: what a transport declares whose messages are plain bytes and whose reductions are NumPy's."""
+"""NumPy's real types, for transports whose messages are plain bytes and whose reductions are NumPy's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a transport can do. `dtypes`: names of NumPy's types. `progress`: who moves the bytes, the caller inside
-    `wait` and `test`, or a thread of the library. `library`: name and version of what moves the bytes, as loaded."""
+    """What a transport can do. `dtypes`: names of NumPy's types. `progress`: whether the bytes are moved by the caller
+    in `wait` and `test`, or by a thread of the library. `library`: name and version of the loaded library that moves
+    the bytes."""
 
     point_to_point: bool
     one_sided: bool
@@ -41,7 +42,7 @@ class Capabilities:
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes and messages that this rank asked the transport to send; a barrier counts as a message of zero bytes."""
+    """Bytes and messages that this rank has sent by the transport; a barrier counts as a message of zero bytes."""
 
     nbytes: int = 0
     messages: int = 0
@@ -53,7 +54,7 @@ class Traffic:
 
 
 class Handle(Protocol):
-    """A call under way. The buffer belongs to the transport until `wait` has returned or `test` has returned True."""
+    """A call in progress. The buffer belongs to the transport until `wait` has returned or `test` has returned True."""
 
     def test(self) -> bool:
         """Make progress without blocking; True when done. Raises PeerLost or TransportError."""
@@ -63,20 +64,20 @@ class Handle(Protocol):
 
 
 class Done:
-    """The handle of a call that finished at once."""
+    """The handle of a call that has already finished."""
 
     def test(self) -> bool:
-        """Always done."""
+        """Always True."""
         return True
 
     def wait(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
 
 @dataclass(slots=True)
 class Region:
-    """Memory of one rank that its peers may write and read. `offset`: its start, relative to what the transport
-    declares. `local`: its bytes as a flat uint8 array; None for a peer's region that is not mapped here."""
+    """Memory of one rank that its peers may write and read. `offset`: its start, relative to a base that the transport
+    defines. `local`: its bytes as a flat uint8 array; None for a peer's region that is not mapped in this process."""
 
     rank: int
     offset: int
@@ -86,7 +87,7 @@ class Region:
 
 @runtime_checkable
 class Transport(Protocol):
-    """What every transport has. It is made by `connect`."""
+    """The part of the interface that every transport has. Transports are made by `connect`."""
 
     capabilities: Capabilities
     rank: int
@@ -98,8 +99,8 @@ class Transport(Protocol):
         """Join all ranks of the launch. Raises TransportError when a peer does not join."""
 
     def allocate(self, nbytes: int) -> Array:
-        """A flat uint8 array of `nbytes`, not zeroed, in the memory that this transport moves best (registered or
-        shared); plain memory where it has none. Raises RegionExhausted when that memory is full."""
+        """A flat uint8 array of `nbytes`, not zeroed, in the memory that this transport moves fastest (registered or
+        shared), or in plain memory if it has none. Raises RegionExhausted when that memory is full."""
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Raises PeerLost."""
@@ -124,14 +125,14 @@ class OneSided(PointToPoint, Protocol):
     outside of a region raise TransportError."""
 
     def register(self, nbytes: int) -> Region:
-        """Collective call: every rank registers a region of `nbytes`, zeroed; returns the own one. Raises
+        """Collective call: every rank registers a region of `nbytes`, zeroed. Returns this rank's region. Raises
         RegionExhausted."""
 
     def deregister(self, region: Region) -> None:
-        """Release an own region. No rank may use it or its counterparts afterwards."""
+        """Release a region of this rank. No rank may use it or its counterparts afterwards."""
 
     def remote(self, region: Region, peer: int) -> Region:
-        """The peer's counterpart of an own region."""
+        """The peer's counterpart of a region of this rank."""
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """Write all bytes of `source` at `offset` of a peer's region, without the peer's help."""
@@ -140,24 +141,24 @@ class OneSided(PointToPoint, Protocol):
         """Read as many bytes as `target` has from `offset` of a peer's region, without the peer's help."""
 
     def set_flag(self, target: Region, value: int) -> None:
-        """Publish a flag behind everything that was written before it: a uint64 for each region and writing rank."""
+        """Publish a flag after everything that was written before it: a uint64 for each region and writing rank."""
 
     def poll_flag(self, region: Region, writer: int) -> int:
-        """The latest flag that `writer` set on the own region; 0 before the first."""
+        """The latest flag that `writer` set on this rank's region; 0 before the first."""
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """Write bytes and, behind them, the uint64 `value`, as one message: whoever sees the value sees all bytes.
+        """Write bytes followed by the uint64 `value`, as one message: a rank that sees the value sees all bytes.
 
         `source` has a multiple of 8 bytes, possibly none, and must not change before the handle is done. `offset` is a
         multiple of 8, relative to the region.
         """
 
     def poll_word(self, region: Region, offset: int) -> int:
-        """The current uint64 at an offset of the own region, after the progress that the library needs to make a peer's
-        write visible."""
+        """The current uint64 at an offset of this rank's region, after the progress that the library needs to make a
+        peer's write visible."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
-        """Call `ready` until it returns True. Raises PeerLost when the peer has ended before."""
+        """Call `ready` until it returns True. Raises PeerLost if the peer ends before that."""
 
 
 @runtime_checkable
@@ -166,16 +167,17 @@ class TwoSided(Protocol):
     `send` and `recv`. RPC uses them."""
 
     def post_message(self, message: bytes, peer: int) -> None:
-        """Send up to 256 bytes (a two-sided SEND), in order per peer. At most one may be under way to a peer."""
+        """Send up to 256 bytes (a two-sided SEND), in order per peer. At most one message to a peer may be in
+        progress."""
 
     def next_message(self, peer: int) -> bytes | None:
-        """The peer's oldest message that was not returned yet; None when there is none."""
+        """The peer's oldest message that has not been returned; None if there is none."""
 
 
 @runtime_checkable
 class Mapped(Protocol):
-    """Optional for a one-sided transport: peers' memory can be addressed like the own one, so collectives need no
-    copies between ranks' buffers."""
+    """Optional for a one-sided transport: peers' memory is mapped in this process, so that collectives need no copies
+    between ranks' buffers."""
 
     rank: int
     world_size: int
@@ -191,19 +193,19 @@ class Mapped(Protocol):
         """See Transport.allocate."""
 
     def locate(self, buffer: Array) -> int | None:
-        """Offset of a buffer in the own memory, in bytes; None when it lies elsewhere."""
+        """Offset of a buffer in this rank's shared memory, in bytes; None if it is elsewhere."""
 
     def memory(self, rank: int) -> Array:
-        """All bytes of a rank's memory as a flat uint8 array, mapped here."""
+        """All bytes of a rank's memory as a flat uint8 array, mapped in this process."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See OneSided.wait_for."""
 
 
 class Collectives(Protocol):
-    """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one
-    (collectives/group.py). All ranks make the same calls in the same order. Buffers are flat and of a declared dtype,
-    with equal size and dtype on all ranks; a wrong dtype raises TransportError."""
+    """The interface that strategies and programs call: a collective transport, or a Group that implements collectives
+    over a point-to-point transport (collectives/group.py). All ranks make the same calls in the same order. Buffers are
+    flat and of a declared dtype, with equal size and dtype on all ranks; a wrong dtype raises TransportError."""
 
     rank: int
     world_size: int
@@ -214,20 +216,20 @@ class Collectives(Protocol):
         """See Transport.allocate."""
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
-        """Reduce in place over all ranks; every rank ends with the result."""
+        """Reduce in place over all ranks; every rank gets the result."""
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
-        """Sum `source` (world_size * n elements) over all ranks; rank r ends with elements [r*n, (r+1)*n) in `target`
-        (n elements)."""
+        """Sum `source` (world_size * n elements) over all ranks; rank r gets elements [r*n, (r+1)*n) in `target` (n
+        elements)."""
 
     def all_gather(self, source: Array, target: Array) -> Handle:
-        """Every rank's `source` (n elements) ends in `target` (world_size * n elements), in the order of the ranks."""
+        """Gather every rank's `source` (n elements) in `target` (world_size * n elements), in the order of ranks."""
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
-        """The root's buffer ends in every rank's buffer."""
+        """Copy the root's buffer into every rank's buffer."""
 
     def barrier(self) -> None:
         """See Transport.barrier."""
 
     def close(self) -> None:
-        """Close the transport below."""
+        """Close the underlying transport."""

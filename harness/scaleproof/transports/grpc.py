@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"
 WINDOW = 4 << 20
-"""Bytes of a stream that may be under way before its receiver reads them."""
+"""Bytes of a stream that may be sent before the receiver reads them."""
 GRACE_S = 2.0
-"""How long `close` waits for peers to receive what was sent and to end their streams."""
+"""How long `close` waits for peers to receive all messages and to end their streams."""
 LIMITS = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
 """Options that limit the bytes of one message; -1: no limit. gRPC's default for received messages is 4 MiB."""
 OPTIONS = (
@@ -46,7 +46,7 @@ OPTIONS = (
 
 
 class Grpc:
-    """Every rank is a server and a client of every other. Two threads of the library per peer move the bytes."""
+    """Every rank is a server and a client of every other rank. Two threads of the library per peer move the bytes."""
 
     def __init__(self, context: RankContext) -> None:
         # Ranks are forked before this import and never fork themselves; gRPC's fork handlers would only slow them.
@@ -100,11 +100,11 @@ class Grpc:
         return cls(context)
 
     def allocate(self, nbytes: int) -> Array:
-        """Plain memory: gRPC registers none."""
+        """Plain memory: gRPC needs no registered memory."""
         return np.empty(nbytes, np.uint8)
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """See PointToPoint.send; done when gRPC has a copy of the last chunk."""
+        """See PointToPoint.send. The handle is done when gRPC has a copy of the last chunk."""
         self.traffic.count(buffer.nbytes)
         return self._outboxes[peer].send(as_bytes(buffer))
 
@@ -121,7 +121,7 @@ class Grpc:
         dissemination(self)
 
     def close(self) -> None:
-        """End the own streams, let the peers end theirs, stop the server and its threads."""
+        """End this rank's streams, let the peers end theirs, stop the server and its threads."""
         if self._closed:
             return
         self._closed = True
@@ -169,7 +169,7 @@ class Grpc:
         return b""
 
     def _inbox_of(self, call: Any) -> Inbox:
-        """The sender's inbox; aborts the call of a sender that does not know the token."""
+        """The inbox of the sender's stream. Aborts the call if the sender does not know the token."""
         metadata = dict(call.invocation_metadata())
         if not hmac.compare_digest(str(metadata.get("token", "")), self._token):
             call.abort(self._grpc.StatusCode.UNAUTHENTICATED, "wrong token")

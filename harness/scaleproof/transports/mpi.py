@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Path = Literal["shared memory", "socket", "library's choice"]
 DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})
-"""What MPI reduces of NumPy's types; the standard has no half precision."""
+"""NumPy's types that MPI reduces; the standard has no half precision."""
 SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
 """Open MPI's parameters that decide the path of the bytes; mpirun passes them on in the environment."""
 
 
 class Mpi:
-    """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking
+    """World communicator of the processes that mpirun started. Collectives are blocking calls: Open MPI's non-blocking
     ones use slower algorithms."""
 
     def __init__(self, context: RankContext) -> None:
@@ -74,7 +74,7 @@ class Mpi:
         return f"{self._mpi.Get_library_version().split(',')[0]}, mpi4py {mpi4py_version()}"
 
     def _path(self) -> Path:
-        """Where the bytes go under these settings."""
+        """The path of the bytes under these settings."""
         return path_of(settings())
 
     @classmethod
@@ -200,7 +200,7 @@ def settings() -> dict[str, str]:
 
 
 def path_of(settings: dict[str, str]) -> Path:
-    """Where Open MPI's bytes go under these parameters."""
+    """The path of Open MPI's bytes under these parameters."""
     layers = set(settings.get("btl", "").split(",")) - {"self", ""}
     if settings.get("pml") == "ob1" and layers == {"sm"}:
         return "shared memory"

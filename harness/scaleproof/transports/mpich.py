@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 HOME = "SCALEPROOF_MPICH"
-"""Variable that names another environment than the default one."""
+"""Environment variable with the path of an environment other than the default one."""
 STARTED = "PMI_RANK"
-"""Variable that mpiexec sets in each of its processes."""
+"""Environment variable that mpiexec sets in each of its processes."""
 _REPLY_BYTES = 1024
-"""More than a reply of PMI-1 has."""
+"""Upper limit on the size of a reply of PMI-1."""
 SEGMENTS = "/dev/shm/mpich_shm_"
 SETTINGS = ("UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
 ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
@@ -42,7 +42,7 @@ def home() -> Path:
 
 
 def why_not() -> str:
-    """Why MPICH cannot start ranks here; empty where it can."""
+    """Reason why MPICH cannot start ranks here; empty if it can."""
     missing = [name for name in ("mpiexec", "python") if not (home() / "bin" / name).exists()]
     return f"no environment with MPICH: {home()} has no {' and no '.join(missing)}" if missing else ""
 
@@ -62,8 +62,8 @@ class Mpich(mpi.Mpi):
 
     def __init__(self, context: RankContext) -> None:
         super().__init__(context)
-        # Once all ranks have mapped the shared segments, nobody needs their names; they would stay in /dev/shm when a
-        # rank is killed.
+        # All ranks have mapped the shared segments and no longer need their names, which would stay in /dev/shm if a
+        # rank were killed.
         self._world.Barrier()
         for segment in segments():
             segment.unlink(missing_ok=True)
@@ -88,8 +88,8 @@ class Mpich(mpi.Mpi):
         return "socket" if settings == _OVER_TCP else "library's choice"
 
     def close(self) -> None:
-        """See Mpi.close; also tells mpiexec that this process is done. MPICH does so in a C exit handler, which our
-        ranks skip: mpiexec would treat their end as a failure and kill the others."""
+        """See Mpi.close; also tells mpiexec that this process has finished. MPICH does that in a C exit handler, which
+        our ranks skip, and mpiexec would treat their end as a failure and kill the other ranks."""
         open_before = not self._mpi.Is_finalized()
         super().close()
         if open_before and self._mpi.Is_finalized():

@@ -1,4 +1,4 @@
-"""torch.distributed with the NCCL backend: a GPU a rank, NumPy's arrays staged through it."""
+"""torch.distributed with the NCCL backend: one GPU per rank, through which NumPy arrays are staged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Nccl(TorchDistributed):
-    """Every call copies its arrays to the rank's GPU and its result back: that is part of what a call takes here."""
+    """Every call copies its arrays to the rank's GPU and its result back; the copies are part of the call's time."""
 
     BACKEND = "nccl"
     DTYPES = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
@@ -25,7 +25,7 @@ class Nccl(TorchDistributed):
         return "NCCL " + ".".join(str(part) for part in self._torch.cuda.nccl.version())
 
     def prepare(self, context: RankContext) -> None:
-        """Its sockets use the case's interface; every rank of a node uses a GPU of its own, which NCCL requires."""
+        """NCCL's sockets use the case's interface; every rank of a node uses a different GPU, which NCCL requires."""
         os.environ["NCCL_SOCKET_IFNAME"] = context.case.interface
         first = next(
             rank
@@ -49,7 +49,7 @@ class Nccl(TorchDistributed):
 
 
 def why_not() -> str:
-    """Why it cannot be used here; empty where it can."""
+    """Reason why NCCL cannot be used here; empty if it can."""
     import torch
 
     if lacking("nccl"):

@@ -1,5 +1,5 @@
-"""Our own TCP: one non-blocking socket per pair of ranks, with vectored writes. The caller drives progress; arriving
-data is reduced while the rest is still under way."""
+"""Our own TCP: one non-blocking socket per pair of ranks, with vectored writes. The caller drives progress; data is
+reduced as it arrives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SILENT_SLEEP_MS = 1
 
 
 class Tcp:
-    """Ranks on any machines that reach each other's address."""
+    """Connects ranks on any machines that reach each other's address."""
 
     capabilities = Capabilities(
         point_to_point=True,
@@ -55,7 +55,7 @@ class Tcp:
         )
 
     def allocate(self, nbytes: int) -> Array:
-        """Plain memory: a socket copies from and to any."""
+        """Plain memory: sockets need no registered memory."""
         return np.empty(nbytes, np.uint8)
 
     def send(self, buffer: Array, peer: int) -> Handle:
@@ -97,7 +97,7 @@ class Tcp:
         return moved
 
     def sleep(self, peer: int) -> None:
-        """Block until a socket can move one of the messages under way; the caller waits for a message of `peer`."""
+        """Block until a socket can move one of the pending messages; the caller waits for a message of `peer`."""
         poll = select.poll()
         for connection in self._connections.values():
             interest = (select.POLLOUT if connection.outgoing else 0) | (select.POLLIN if connection.incoming else 0)
@@ -114,7 +114,7 @@ class Tcp:
 
 
 class _Handle:
-    """A message under way."""
+    """Handle of a pending message."""
 
     def __init__(self, transport: Tcp, message: Outgoing | Incoming, peer: int) -> None:
         self._transport = transport

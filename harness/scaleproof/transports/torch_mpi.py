@@ -1,5 +1,5 @@
-"""torch.distributed with the MPI backend, which only a torch built from source beside an MPI has. The ranks are those
-that mpirun started."""
+"""torch.distributed with the MPI backend, which exists only in a torch built from source with an MPI. mpirun starts the
+ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TorchMpi(TorchDistributed):
     PATH = "library's choice"
 
     def prepare(self, context: RankContext) -> None:
-        """Open MPI's parameters are those of the launcher."""
+        """Check that mpirun started this rank, and record Open MPI's parameters."""
         require_mpirun("torch-mpi")
         context.facts["mpi"] = settings()
 
@@ -37,7 +37,7 @@ class TorchMpi(TorchDistributed):
 
 
 def why_not() -> str:
-    """Why it cannot be used here; empty where it can."""
+    """Reason why the MPI backend cannot be used here; empty if it can."""
     import torch
 
     return f"torch {torch.__version__} was built without MPI, as all of its wheels are" if lacking("mpi") else ""

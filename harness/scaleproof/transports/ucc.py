@@ -25,7 +25,7 @@ class Ucc(TorchDistributed):
 
 
 def why_not() -> str:
-    """Why it cannot be used here; empty where it can."""
+    """Reason why UCC cannot be used here; empty if it can."""
     import torch
 
     return f"torch {torch.__version__} was built without UCC" if lacking("ucc") else ""

@@ -1,1 +1,1 @@
-"""guests."""
+"""Fabric `guests`: nodes with their own Linux kernel on this machine."""

@@ -7,12 +7,12 @@ from scaleproof.fabric.guests.guest_plan import GuestPlan
 
 BRIDGE = "wire"
 BURST_S = 0.004
-"""What a shaped link may send at once: so much of a second at its rate, at least one frame and a large segment."""
+"""Burst of a shaped link in seconds at its rate; at least LEAST_BURST bytes, for one frame and a large segment."""
 LEAST_BURST = 64 << 10
 QUEUE = 4 << 20
-"""Bytes that wait at a port of the switch before it drops."""
+"""Bytes that a port of the switch queues before it drops frames."""
 FRAMES = 4000
-"""Frames that wait at a tap: one of the usual length drops the bursts of soft-RoCE."""
+"""Frames that a tap queues: with the usual length the bursts of soft-RoCE are dropped."""
 
 
 def tap(node: int) -> str:
@@ -21,7 +21,7 @@ def tap(node: int) -> str:
 
 
 def mac(node: int) -> str:
-    """Of a node's eth0."""
+    """Hardware address of a node's eth0."""
     return f"52:54:00:77:{node >> 8:02x}:{node & 255:02x}"
 
 
@@ -31,8 +31,9 @@ def burst(mbit: float) -> int:
 
 
 def make(plan: GuestPlan) -> None:
-    """Bridge and taps, each towards its node with the set rate; nodes themselves shape and delay what they send."""
-    from pyroute2 import IPRoute  # nodes read this file too, and the import takes a guest a second
+    """Makes the bridge and the taps, each with the configured rate towards its node. Nodes shape and delay their own
+    sends."""
+    from pyroute2 import IPRoute  # nodes also read this file, and the import takes a second in a guest
 
     with IPRoute() as route:
         route.link("set", index=1, state="up")
@@ -50,8 +51,8 @@ def make(plan: GuestPlan) -> None:
 
 
 def set_link(node: int, up: bool) -> None:
-    """Unplug the node's cable from the switch, or plug it in again. A tap set down instead would leave the node's
-    driver in an error for good."""
+    """Plugs in or unplugs the node's cable at the switch. Setting the tap down instead would leave the node's driver in
+    a permanent error."""
     from pyroute2 import IPRoute
 
     with IPRoute() as route:

@@ -1,8 +1,8 @@
-"""`python -m scaleproof.fabric.guests.guest_coordinator FOLDER`: makes the wire, boots the nodes of guests.json, and
+"""`python -m scaleproof.fabric.guests.guest_coordinator FOLDER`: makes the network, boots the nodes of guests.json, and
 ends when they have ended.
 
-It is the first process of its own process and network namespaces: the kernel ends every node and removes the wire when
-it is gone, however it went."""
+It is the first process of its own process and network namespaces: the kernel ends every node and removes the network
+when it has ended, however it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
 
 
 class GuestCoordinator(LaunchCoordinator):
-    """Nodes that are kernels of their own, on one switch."""
+    """Nodes with their own kernels, on one switch."""
 
     # They take 2 s and 12 s on a quiet machine.
     BOOT_LIMIT_S = {"uml": 90.0, "qemu": 300.0}
@@ -79,7 +79,7 @@ class GuestCoordinator(LaunchCoordinator):
 
 
 def main() -> int:
-    """The worst exit code of the nodes' commands."""
+    """The highest exit code of the nodes' commands."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder

@@ -59,9 +59,10 @@ def run(folder: Path, number: int) -> int:
 
 
 def run_program(command: list[str], output: Path, cwd: str, variables: dict[str, str]) -> int:
-    """Exit code of a node's command, 128 and the signal's number where one ended it; orphans are reaped meanwhile."""
+    """Runs a node's command and returns its exit code, or 128 plus the number of the signal that ended it. Reaps
+    orphans meanwhile."""
     with output.open("ab") as out:
-        # Kept by name: what nobody holds reaps its process by itself.
+        # The reference is kept, because a Popen object without one reaps its process itself.
         process = subprocess.Popen(command, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     while True:
         ended, status = os.wait()
@@ -71,7 +72,7 @@ def run_program(command: list[str], output: Path, cwd: str, variables: dict[str,
 
 
 def set_up(plan: GuestPlan, number: int) -> None:
-    """Names, loopback, eth0 with its rate and delay, soft-RoCE on it and the devices by which programs reach it."""
+    """Sets up host names, loopback, eth0 with its rate and delay, soft-RoCE on it, and its device files."""
     socket.sethostname(f"node{number}")
     names = [f"{address(node)} node{node}" for node in range(plan.nodes)]
     Path("/etc/hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
@@ -91,8 +92,8 @@ def set_up(plan: GuestPlan, number: int) -> None:
 
 
 def shaping(plan: GuestPlan) -> list[str]:
-    """Queueing of what a node sends: netem for the delay, a token bucket for the rate, the bucket inside netem where
-    both are set."""
+    """Queueing disciplines of a node's sends: netem for the delay, a token bucket for the rate; with both, the bucket
+    is inside netem."""
     lines, parent = [], "root"
     if plan.link_delay_ms:
         lines.append(f"root handle 1: netem delay {plan.link_delay_ms:g}ms limit 100000")
@@ -105,7 +106,7 @@ def shaping(plan: GuestPlan) -> list[str]:
 
 
 def _devices() -> None:
-    """No udev runs here."""
+    """Makes device files, since a guest runs no udev."""
     folder = Path("/dev/infiniband")
     folder.mkdir(exist_ok=True)
     numbers = [(path.name, path / "dev") for path in Path("/sys/class/infiniband_verbs").glob("uverbs*")]
@@ -116,14 +117,14 @@ def _devices() -> None:
 
 
 def uptime_s() -> float:
-    """Since this kernel started."""
+    """Seconds since this kernel started."""
     return float(Path("/proc/uptime").read_text().split()[0])
 
 
 def _do(line: str) -> None:
-    done = subprocess.run(line.split(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"`{line}` failed: {done.stderr.strip() or done.returncode}")
+    finished = subprocess.run(line.split(), capture_output=True, text=True, check=False)
+    if finished.returncode:
+        raise RuntimeError(f"`{line}` failed: {finished.stderr.strip() or finished.returncode}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""guests.json: which nodes a coordinator boots, on which network, and what each of them runs; and what nodes of any
-kind share."""
+"""guests.json: the nodes that a coordinator boots, their network and their commands. Also constants that emulated nodes
+of any kind share."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 FILE = "guests.json"
 REPORT = "fabric.json"
-"""Written by the coordinator: the network as it was set and as it was measured, and what a capture counted."""
+"""Written by the coordinator: the network as configured and as measured, and the counts of a capture."""
 LINKS = "links.json"
-"""Written by anyone into the same folder: node to whether its cable is plugged in; the coordinator follows it."""
+"""Request to the coordinator, written into the same folder: whether each node's cable is plugged in."""
 INTERFACE = "eth0"
-"""Of every node; `rxe0` is soft-RoCE on it."""
+"""Network interface of every node; `rxe0` is soft-RoCE on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuestPlan:
-    """Node n runs `commands[n]`, whose ranks are `ranks[n]` (none: no launch). Rate in Mbit/s (None: unshaped), delay
+    """Node n runs `commands[n]`, whose ranks are `ranks[n]` (empty: no launch). Rate in Mbit/s (None: unshaped), delay
     one way in ms, memory per node in MiB."""
 
     nodes: int
@@ -28,21 +28,21 @@ class GuestPlan:
     kind: str = "uml"
     memory_mib: int = 1536
     cpus: int = 1
-    """Of a node under QEMU; a User-Mode Linux kernel has one."""
+    """Processors of a node under QEMU; a User-Mode Linux kernel has one."""
     link_mbit: float | None = None
     link_delay_ms: float = 0.0
     capture: bool = False
     mtu: int = 4500
-    """Bytes; RoCE's largest path MTU is 4096 and takes 58 more at the least."""
+    """Bytes; RoCE's largest path MTU is 4096, and its headers take at least 58 more."""
     cwd: str = field(default_factory=os.getcwd)
 
     def write(self, folder: Path) -> None:
-        """Into the folder that coordinator and nodes share."""
+        """Writes the plan into the folder that coordinator and nodes share."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
 
 def read_plan(folder: Path) -> GuestPlan:
-    """From that folder."""
+    """Reads the plan from that folder."""
     return GuestPlan(**json.loads((folder / FILE).read_text()))
 
 

@@ -1,4 +1,4 @@
-"""Nodes with a Linux kernel of their own on this machine: soft-RoCE, a wire with a set rate and a set delay
+"""Nodes with their own Linux kernel on this machine: soft-RoCE, links with a configured rate and delay
 (docs/guests.md)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Guests:
         return ""
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
-        """Why no such guest can run here, and what to do; None when no reason is known."""
+        """Reason why no such guest can run here, and what to do; None if no reason is known."""
         guest = case.options_of(GuestOptions).guest if case else "uml"
         if self.interface != INTERFACE:
             return (
@@ -64,12 +64,12 @@ _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin
 
 
 def coordinator_command(folder: Path) -> list[str]:
-    """Starts the coordinator of a folder with guests.json. Killing the first process of this command ends all nodes."""
+    """Command that starts the coordinator of a folder with guests.json. Killing its first process ends all nodes."""
     return unshared(OWN_PROC, [sys.executable, "-m", COORDINATOR, str(folder)])
 
 
 class GuestOptions(LinkOptions):
-    """Options of nodes with a kernel of their own."""
+    """Options of nodes with their own kernel."""
 
     guest: Literal["uml", "qemu"] = Field(
         "uml", description="What boots a node: User-Mode Linux, or QEMU with a stock kernel."
@@ -77,7 +77,7 @@ class GuestOptions(LinkOptions):
 
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError for a launcher that starts no ranks inside guests."""
+    """Raises FieldError for a launcher that cannot start ranks in guests."""
     if case.plugin("launcher").process_per_rank:
         message = f"launcher {case.launcher!r} starts no ranks inside guests; use launcher 'local', or fabric 'host'"
         raise FieldError("launcher", message)

@@ -1,5 +1,5 @@
-"""A node as a virtual machine in software emulation with Debian's stock kernel: nothing is compiled, and everything
-takes ten times as long."""
+"""A node as a virtual machine in software emulation with Debian's stock kernel: no kernel has to be built, but
+everything takes ten times as long."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _KERNEL = (
 def boot(
     kernel: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Start one node; the first process after its archive's script is `program`.
-
-    `kernel`: folder of the stock kernel and its archive."""
+    """Starts one node; its first process after the archive's script is `program`. `kernel`: folder of the stock kernel
+    and its archive."""
     start = folder / f"start-{node}"
     start.write_text(_START.format(program=shlex.join(program)))
     return subprocess.Popen(
@@ -38,8 +37,8 @@ def boot(
 
 
 def command(stock: Path, plan: GuestPlan, node: int, start: Path) -> list[str]:
-    """QEMU's command line: this machine's files read-only and the shared folder over 9p, the tap, the console on its
-    output."""
+    """QEMU's command line: this machine's files (read-only) and the shared folder over 9p, the tap, the console on
+    standard output."""
     return [
         "qemu-system-x86_64",
         "-M",

@@ -1,5 +1,5 @@
-"""A node as a User-Mode Linux kernel: an ordinary process, its root this machine's file system under a layer of its own
-in memory."""
+"""A node as a User-Mode Linux kernel: an ordinary process. Its root is this machine's file system, with a layer in
+memory for changes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ exec chroot $N {program} </dev/null
 def boot(
     kernel: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Start the kernel of one node; its first process is `program`. Its memory is a file without a name in TMPDIR,
-    which takes only what the node uses."""
+    """Starts the kernel of one node; its first process is `program`. The node's memory is an unnamed file in TMPDIR,
+    which takes only as much space as the node uses."""
     temporary = Path(os.environ["TMPDIR"])
     init = temporary / f"init-{node}"
     init.write_text(_INIT.format(folder=shlex.quote(str(folder)), program=shlex.join(program)))
@@ -44,7 +44,7 @@ def boot(
 
 
 def command(kernel: Path, plan: GuestPlan, node: int, init: Path, temporary: Path) -> list[str]:
-    """The kernel's command line. A short folder for its socket, whose name is limited to 107 bytes."""
+    """The kernel's command line. `temporary` must be a short path, since socket paths are limited to 107 bytes."""
     return [
         str(kernel),
         f"mem={plan.memory_mib}M",

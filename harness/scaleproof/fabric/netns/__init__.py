@@ -1,1 +1,1 @@
-"""netns."""
+"""Fabric `netns`: nodes made of network namespaces on this machine."""

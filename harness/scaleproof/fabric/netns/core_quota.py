@@ -1,4 +1,4 @@
-"""Processor time of nodes: a control group for each, versions 1 and 2."""
+"""Limits the processor time of nodes by control groups, versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from scaleproof.record.cgroups import MOUNT
 
 PERIOD_US, LONGEST_US, LEAST_US = 10_000, 1_000_000, 1000
-"""How often a node gets its share; the kernel's usual 100 ms would stop a rank for most of that at a time. The kernel
-gives 1 ms at least: a smaller share comes less often, once a second at the least."""
+"""Period in which a node gets its share: with the kernel's default of 100 ms a rank would be stopped for most of that
+time. The kernel grants at least 1 ms per period, so a smaller share gets a longer period, at most one second."""
 REMOVED_S = 2.0
-"""How long a group may take to be empty after its processes were killed."""
+"""How long a group may take to become empty after its processes were killed."""
 
 
 class Quota:
-    """One group for all nodes of a launch, one in it for each node."""
+    """A group for all nodes of a launch, and in it a group for each node."""
 
     def __init__(self, name: str, nodes: int, cores: float, mount: Path = MOUNT) -> None:
         self.why, self.mount = "", mount
@@ -46,16 +46,16 @@ class Quota:
             (node / "cpu.cfs_quota_us").write_text(str(self.quota_us))
 
     def join(self, number: int) -> None:
-        """This process and its children from now on are the node's."""
+        """Adds this process, and its later children, to the node's group."""
         if not self.why:
             (self.folder / f"node{number}" / "cgroup.procs").write_text("0")
 
     def remove(self) -> None:
-        """All groups, once the nodes have ended."""
+        """Removes all groups after the nodes have ended."""
         remove(self.folder.name, self.mount)
 
     def report(self) -> dict[str, Any]:
-        """For the record: cores of each node as the kernel rounds them, and whether the limit is in effect; if not,
+        """For the record: cores of each node as rounded by the kernel, and whether the limit is in effect; if not,
         `why`."""
         return {
             "cores": round(self.quota_us / self.period_us, 5),
@@ -65,19 +65,19 @@ class Quota:
         }
 
 
-def left(prefix: str, mount: Path = MOUNT) -> list[Path]:
-    """Groups whose names begin so."""
+def leftovers(prefix: str, mount: Path = MOUNT) -> list[Path]:
+    """Groups whose names begin with `prefix`."""
     return sorted(path for folder in _controllers(mount) for path in folder.glob(f"{prefix}*") if path.is_dir())
 
 
 def remove(name: str, mount: Path = MOUNT) -> list[str]:
-    """Remove the groups with this name, whose processes have been killed; a line for each that is gone."""
+    """Removes the groups with this name, whose processes have been killed. Returns a line for each removed group."""
     groups = [folder / name for folder in _controllers(mount) if (folder / name).is_dir()]
     until = time.monotonic() + REMOVED_S
     for group in groups:
         for folder in (*group.glob("node*"), group):
             while folder.is_dir() and time.monotonic() < until:
-                with suppress(OSError):  # busy until the last process is gone
+                with suppress(OSError):  # busy until the last process has ended
                     folder.rmdir()
                     break
                 time.sleep(0.02)
@@ -85,7 +85,7 @@ def remove(name: str, mount: Path = MOUNT) -> list[str]:
 
 
 def _controllers(mount: Path) -> list[Path]:
-    """Where groups with a share of processor time can be: version 2's one tree, version 1's tree of that controller."""
+    """Folders that can hold groups with a CPU limit: version 2's only tree, or version 1's tree of the controller."""
     return [
         folder
         for folder in ([mount] if (mount / "cgroup.controllers").exists() else [mount / "cpu", mount / "cpu,cpuacct"])

@@ -1,7 +1,7 @@
-"""A link with a delay where the kernel has no netem: a tap at either end, and a process that forwards every frame when
-its delay is over.
+"""A link with a delay for kernels without netem: a tap at either end, and a process that forwards every frame after the
+delay.
 
-Frames pass in the segments that the kernel writes to a tap (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
+Frames are moved in the segments that the kernel writes to a tap (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from scaleproof.fabric.topology import LinkEnd
 
 DEVICE = Path("/dev/net/tun")
 FRAMES = 10000
-"""Pieces that wait at a tap for the process."""
+"""Segments that a tap queues for the process."""
 _TUNSETIFF, _TUNSETOFFLOAD, _SIOCSIFHWADDR = 0x400454CA, 0x400454D0, 0x8924
 _TAP, _NO_HEADER, _VNET = 0x0002, 0x1000, 0x4000
 _CHECKSUM, _TSO4, _TSO6, _ECN = 1, 2, 4, 8
 _ETHERNET = 1
 _PR_SET_TIMERSLACK = 29
 _LONGEST = (1 << 16) + 64
-"""Bytes of a piece with its header of the tap."""
+"""Bytes of a segment with the tap's header."""
 _AT_ONCE = 64
-"""Pieces read from one end before the other one's turn."""
+"""Segments read from one end before the other end is read."""
 _PRIORITY = -15
 
 
 def start(ends: tuple[LinkEnd, LinkEnd], delay_ms: float, pids: list[int]) -> int:
-    """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the
-    coordinator. RuntimeError where there are no taps."""
+    """Makes both taps in their namespaces and forks the process between them, which ends with the coordinator. Returns
+    its process id. Raises RuntimeError if taps cannot be made."""
     reading, writing = os.pipe()
     if (process := os.fork()) == 0:
         try:
@@ -63,12 +63,12 @@ def start(ends: tuple[LinkEnd, LinkEnd], delay_ms: float, pids: list[int]) -> in
 
 
 def _tap(end: LinkEnd, process: int | None) -> int:
-    """An open tap whose interface is in a process's network namespace (None: here)."""
-    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    """An open tap whose interface is in a process's network namespace (None: in this process's namespace)."""
+    own_namespace = os.open("/proc/self/ns/net", os.O_RDONLY)
     if process is not None:
-        there = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
-        namespaces.enter(there)
-        os.close(there)
+        namespace = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
+        namespaces.enter(namespace)
+        os.close(namespace)
     tap = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
     name = struct.pack("16sH22x", end.interface.encode(), _TAP | _NO_HEADER | _VNET)
     fcntl.ioctl(tap, _TUNSETIFF, name)
@@ -78,19 +78,19 @@ def _tap(end: LinkEnd, process: int | None) -> int:
         _SIOCSIFHWADDR,
         struct.pack("16sH6s16x", end.interface.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))),
     )
-    namespaces.enter(here)
-    os.close(here)
+    namespaces.enter(own_namespace)
+    os.close(own_namespace)
     return tap
 
 
-def _forward(left: int, right: int, delay_ns: int) -> None:
-    """Never returns by itself. A piece that an end refuses is lost, as on a full link."""
-    queues: dict[int, tuple[int, deque[tuple[int, bytes]]]] = {left: (right, deque()), right: (left, deque())}
+def _forward(first: int, second: int, delay_ns: int) -> None:
+    """Forwards segments for ever. A segment that an end refuses is lost, as on a full link."""
+    queues: dict[int, tuple[int, deque[tuple[int, bytes]]]] = {first: (second, deque()), second: (first, deque())}
     clock = time.monotonic_ns
     while True:
         due = min((waiting[0][0] for _, waiting in queues.values() if waiting), default=None)
-        # select keeps time to the microsecond, epoll to the millisecond
-        ready = select.select([left, right], (), (), None if due is None else max(due - clock(), 0) / 1e9)[0]
+        # select has a resolution of a microsecond, epoll only of a millisecond
+        ready = select.select([first, second], (), (), None if due is None else max(due - clock(), 0) / 1e9)[0]
         for source in ready:
             waiting = queues[source][1]
             with suppress(BlockingIOError):

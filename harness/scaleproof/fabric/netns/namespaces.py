@@ -1,4 +1,4 @@
-"""Linux namespaces and mounts, by the C library."""
+"""Linux namespaces and mounts, by functions of the C library."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces named; a new process namespace holds the children made from then on."""
+    """Moves this process into new namespaces. A new process namespace applies only to later children."""
     _check(_libc.unshare(flags), "unshare")
 
 
 def fork_into(flags: int, main: Callable[[], None]) -> int:
-    """Fork a process into namespaces of its own, as the first one of its process namespace; `main` is what it does and
-    never returns. Its number as the caller sees it, who becomes its parent; OSError with the reason of a failure."""
+    """Forks a process into new namespaces, as the first one of its process namespace. It runs `main`, which never
+    returns. Returns its process id in the caller's namespace; the caller is its parent. Raises OSError with the reason
+    of a failure."""
     reading, writing = os.pipe()
     between = os.fork()
     if between == 0:
@@ -49,29 +50,28 @@ def fork_into(flags: int, main: Callable[[], None]) -> int:
 
 
 def enter(file: int) -> None:
-    """Join the namespace of an open file of /proc/PID/ns."""
+    """Joins the namespace of an open file of /proc/PID/ns."""
     _check(_libc.setns(file, 0), "setns")
 
 
 def keep_mounts_private() -> None:
-    """What is mounted from now on is seen in this mount namespace only."""
+    """Makes later mounts visible only in this mount namespace."""
     _mount("none", Path("/"), None, _RECURSIVE | _PRIVATE)
 
 
 def mount(kind: str, at: Path, options: str = "") -> None:
-    """A file system of the kernel's own: proc, sysfs, tmpfs."""
+    """Mounts a virtual file system: proc, sysfs, tmpfs."""
     _mount(kind, at, kind, _NOSUID | _NODEV | (_NOEXEC if kind in ("proc", "sysfs") else 0), options)
 
 
-def bind(what: Path, at: Path) -> None:
-    """Show a file or folder, with all that is mounted below it, at a second path as well."""
-    _mount(str(what), at, None, _BIND | _RECURSIVE)
+def bind(source: Path, target: Path) -> None:
+    """Bind-mounts a file or folder, with everything mounted below it, at a second path."""
+    _mount(str(source), target, None, _BIND | _RECURSIVE)
 
 
-def furnish(host: str, names: dict[str, str], kept: Path) -> None:
-    """What belongs to a node alone, in its new namespaces: host name, /proc, /sys, memory files, and names that are
-    looked up in one file only (`names`: addresses by name). `kept`: a folder that stays visible at its path.
-    """
+def furnish(host: str, names: dict[str, str], visible: Path) -> None:
+    """Sets up a node's new namespaces: host name, /proc, /sys, /dev/shm, and a hosts file as the only source of host
+    names (`names`: addresses by name). `visible`: a folder that stays visible at its path."""
     socket.sethostname(host)
     keep_mounts_private()
     mount("proc", Path("/proc"))
@@ -80,12 +80,12 @@ def furnish(host: str, names: dict[str, str], kept: Path) -> None:
     if groups >= 0:
         bind(Path(f"/proc/self/fd/{groups}"), Path("/sys/fs/cgroup"))
         os.close(groups)
-    seen = os.open(kept, os.O_PATH)
+    folder = os.open(visible, os.O_PATH)
     mount("tmpfs", _MEMORY)
-    if _MEMORY in kept.parents:
-        kept.mkdir(parents=True)
-        bind(Path(f"/proc/self/fd/{seen}"), kept)
-    os.close(seen)
+    if _MEMORY in visible.parents:
+        visible.mkdir(parents=True)
+        bind(Path(f"/proc/self/fd/{folder}"), visible)
+    os.close(folder)
     own = _MEMORY / "etc"
     own.mkdir()
     lines = [f"{address} {name}" for name, address in names.items()]
@@ -100,13 +100,13 @@ def furnish(host: str, names: dict[str, str], kept: Path) -> None:
 
 
 def _mount(source: str, at: Path, kind: str | None, flags: int, options: str = "") -> None:
-    done = _libc.mount(
+    result = _libc.mount(
         source.encode(), bytes(at), kind and kind.encode(), ctypes.c_ulong(flags), options.encode() or None
     )
-    _check(done, f"mount {kind or source} on {at}")
+    _check(result, f"mount {kind or source} on {at}")
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, action: str) -> None:
     if result:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")

@@ -1,4 +1,4 @@
-"""Nodes as network namespaces of this machine: a small cluster with set rates and delays (docs/netns.md)."""
+"""Nodes as network namespaces of this machine: a small cluster with configured rates and delays (docs/netns.md)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ class Netns:
         return ""
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
-        """Why such nodes, or this cluster of them, cannot be made here, and what to do; None when no reason is
-        known."""
+        """Reason why such nodes, or this cluster, cannot be made here, and what to do; None if no reason is known."""
         try:
             return self._obstacle(slowed(cluster_of(case), case.dilation, case.shrink) if case else None)
         except subprocess.TimeoutExpired:
-            return f"a trial of namespaces was not done within {TRIAL_S:g} s", "end what else runs here, then try again"
+            return f"a trial of namespaces took longer than {TRIAL_S:g} s", "end other programs, then try again"
 
     def _obstacle(self, cluster: Cluster | None) -> tuple[str, str] | None:
         if self.interface != INTERFACE:
@@ -84,8 +83,8 @@ class Netns:
 
 @cache
 def _failure(path: str, trial: tuple[str, ...]) -> str:
-    """The error of the first of these commands that fails in fresh namespaces; empty when none does. TimeoutExpired,
-    which is not cached, when they take too long."""
+    """The error of the first of these commands that fails in new namespaces; empty if none fails. Raises
+    TimeoutExpired, which is not cached, when they take too long."""
     command = unshared(OWN_MOUNTS, ["sh", "-c", " && ".join(trial)])
     trial_run = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path}
@@ -97,7 +96,7 @@ def _failure(path: str, trial: tuple[str, ...]) -> str:
 
 
 def coordinator_command(folder: Path, module: str = COORDINATOR) -> list[str]:
-    """Starts the coordinator of a folder with namespaces.json. Killing the first process of this command ends all
+    """Command that starts the coordinator of a folder with namespaces.json. Killing its first process ends all
     nodes."""
     return unshared(OWN_MOUNTS, [sys.executable, "-m", module, str(folder)])
 

@@ -2,7 +2,7 @@
 node's command, and ends when they have ended.
 
 It is the first process of its own process and network namespaces: the kernel ends every node and removes every link
-when it is gone, however it went."""
+when it has ended, however it ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
 from scaleproof.fabric.topology import emulated_network
 
 KIND = "netns"
-# Folder of the launch under which nodes find /proc as the supervisor has it.
+# Folder in the launch's folder at which nodes find the supervisor's /proc.
 OUTER_PROC = "proc"
 
 
@@ -59,7 +59,7 @@ class NamespaceCoordinator(LaunchCoordinator):
             process.announce_links()
 
     def check_network(self) -> None:
-        """See LaunchCoordinator; a link whose relay has ended would only look slow."""
+        """See LaunchCoordinator; also ends the launch when a relay has ended, since its link would only seem slow."""
         super().check_network()
         for process in self.relays:
             if os.waitpid(process, os.WNOHANG)[0]:
@@ -109,7 +109,7 @@ class NamespaceCoordinator(LaunchCoordinator):
 
 
 def main() -> int:
-    """The worst exit code of the nodes' commands."""
+    """The highest exit code of the nodes' commands."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder

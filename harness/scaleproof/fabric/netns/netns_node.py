@@ -1,5 +1,5 @@
-"""A node made of namespaces: its coordinator forks it into a network, host name, IPC, mounts and process numbers of its
-own; there it sets up its links and runs its command."""
+"""A node made of namespaces: its coordinator forks it into new namespaces (network, host name, IPC, mounts, process
+ids), where it sets up its links and runs its command."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from scaleproof.spec.cluster import node_name
 Command = Callable[[int], int]
 """What a node runs in its first process: from its number to an exit code."""
 CONGESTION = "cubic"
-"""Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace
-by a queue that is not there."""
+"""Congestion control of TCP between nodes, if this kernel has it: Linux's default. The host's own setting may need a
+pacing queue that nodes do not have."""
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv4/fib_multipath_hash_policy": "1",
     "ipv4/tcp_congestion_control": CONGESTION,
 }
-"""Below /proc/sys/net. A reply may arrive by another link than the request left by; connections, not peers, are spread
-over parallel links."""
+"""Settings below /proc/sys/net. A reply may arrive over another link than the one the request was sent over;
+connections, not peers, are spread over parallel links."""
 SEND_BUFFER, RECEIVE_BUFFER = (16 << 10, 4 << 20), (128 << 10, 6 << 20)
-"""Bytes that a socket of TCP holds at first and at most, whatever this machine has: Linux's defaults (kernel
+"""Initial and largest buffers of a TCP socket in bytes, whatever this machine has: Linux's defaults (kernel
 documentation, networking/ip-sysctl)."""
 LEAST_SEND, LEAST_RECEIVE = 16 << 10, 32 << 10
-"""Least of the second value under `shrink`: frames do not shrink, and some must fit."""
+"""Lower limits of the largest buffers under `shrink`: frames do not shrink, and some must fit."""
 
 
 class CoordinatorState(Protocol):
-    """What nodes read of their coordinator."""
+    """The part of the coordinator's state that nodes read."""
 
     folder: Path
     plan: NamespacePlan
@@ -55,7 +55,7 @@ class CoordinatorState(Protocol):
 
 
 def start(coordinator: CoordinatorState, number: int) -> NodeProcess:
-    """Fork a node; SystemExit when the kernel refuses."""
+    """Forks a node. Raises SystemExit when the kernel refuses."""
     try:
         return fork_node(lambda wait_for_links: _main(coordinator, number, wait_for_links))
     except OSError as error:
@@ -92,14 +92,14 @@ def _main(coordinator: CoordinatorState, number: int, wait_for_links: Callable[[
 
 
 def _redirect(path: Path) -> None:
-    """Empty input, and both outputs to a file."""
+    """Redirects input to /dev/null, and both outputs to a file."""
     with path.open("wb", buffering=0) as console, open(os.devnull, "rb") as empty:
         for source, target in ((empty, 0), (console, 1), (console, 2)):
             os.dup2(source.fileno(), target)
 
 
 def measure_link(folder: Path, network: EmulatedNetwork, number: int) -> dict[str, Any]:
-    """Round trip and rate to the next node, beside what was set; the rate only where `rate_probers` allows it."""
+    """Measured and configured round trip and rate to the next node; the rate is measured only on `rate_probers`."""
     nodes = network.cluster.nodes
     if nodes == 1:
         return {}
@@ -113,31 +113,31 @@ def measure_link(folder: Path, network: EmulatedNetwork, number: int) -> dict[st
 
 
 def run(folder: Path, plan: NamespacePlan, number: int) -> int:
-    """The command that a plan has for this node; its output goes to node-N.out. A node without one runs the commands
-    that others request by node_shell."""
+    """Runs the plan's command for this node; its output goes to node-N.out. A node without a command runs commands that
+    other nodes request by node_shell."""
     if not plan.commands[number]:
         return node_shell.serve(node_name(number))
     return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, dict(os.environ))
 
 
 def _furnish(folder: Path, plan: NamespacePlan, number: int) -> None:
-    """See namespaces.furnish; and the scratch of the launch."""
+    """Sets up the namespaces (see namespaces.furnish) and the scratch folder of the launch."""
     namespaces.furnish(node_name(number), {node_name(node): address(node) for node in range(plan.nodes)}, folder)
     Path(os.environ.get("TMPDIR", "/tmp")).mkdir(parents=True, exist_ok=True)
 
 
 def congestion() -> str:
-    """What TCP uses on nodes."""
-    here = Path("/proc/sys/net/ipv4")
+    """Congestion control of TCP on nodes."""
+    folder = Path("/proc/sys/net/ipv4")
     return (
         CONGESTION
-        if CONGESTION in (here / "tcp_available_congestion_control").read_text().split()
-        else (here / "tcp_congestion_control").read_text().strip()
+        if CONGESTION in (folder / "tcp_available_congestion_control").read_text().split()
+        else (folder / "tcp_congestion_control").read_text().strip()
     )
 
 
 def buffers(shrink: float) -> dict[str, str]:
-    """Settings by which a socket holds the same share of a shrunken message as of a whole one."""
+    """Settings with which a socket buffers the same share of a shrunk message as of a full one."""
     send, receive = (
         max(round(SEND_BUFFER[1] / shrink), LEAST_SEND),
         max(round(RECEIVE_BUFFER[1] / shrink), LEAST_RECEIVE),
@@ -149,7 +149,7 @@ def buffers(shrink: float) -> dict[str, str]:
 
 
 def socket_buffers() -> dict[str, int]:
-    """What a socket holds at most, in bytes: the settings in effect."""
+    """Largest buffers of a socket in bytes, by the settings in effect."""
     return {
         name: int((Path("/proc/sys/net/ipv4") / file).read_text().split()[-1])
         for name, file in (("send_buffer", "tcp_wmem"), ("receive_buffer", "tcp_rmem"))
@@ -157,7 +157,7 @@ def socket_buffers() -> dict[str, int]:
 
 
 def configure(forwards: bool, shrink: float) -> None:
-    """Write the node's network settings; one that this kernel does not have stays as it is."""
+    """Writes the node's network settings; settings that this kernel does not have are skipped."""
     # The kernel applies the stricter value of `all` and of the interface.
     filters = {f"ipv4/conf/{path.name}/rp_filter": "0" for path in Path("/proc/sys/net/ipv4/conf").iterdir()}
     forwarding = {"ipv4/ip_forward": "1"} if forwards else {}

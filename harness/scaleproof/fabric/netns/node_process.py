@@ -1,4 +1,4 @@
-"""The first process of a node made of namespaces. Its coordinator forks it; it waits until its links are made."""
+"""The first process of a node made of namespaces. Its coordinator forks it; it waits until its links exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINKS_ARE_THERE = b"+"
 
 
 class NodeProcess:
-    """The process as its coordinator sees it: a child by its number, as subprocess.Popen is one."""
+    """The process from the coordinator's side: a child process, with an interface like subprocess.Popen."""
 
     def __init__(self, pid: int, pipe: int) -> None:
         self.pid = pid
@@ -20,7 +20,7 @@ class NodeProcess:
         self._pipe = pipe
 
     def announce_links(self) -> None:
-        """The node goes on: its links are in its network namespace."""
+        """Let the node continue: its links are in its network namespace."""
         os.write(self._pipe, _LINKS_ARE_THERE)
         os.close(self._pipe)
 
@@ -43,9 +43,10 @@ class NodeProcess:
 
 
 def fork_node(main: Callable[[Callable[[], None]], None]) -> NodeProcess:
-    """Fork into a network, host name, IPC, mounts and process numbers of its own. OSError when the kernel refuses.
+    """Forks a process into new namespaces (network, host name, IPC, mounts, process ids). Raises OSError when the
+    kernel refuses.
 
-    `main` is what the node does; it never returns, and its argument is a function that waits for the links."""
+    The process runs `main`, which never returns. The argument of `main` is a function that waits for the links."""
     reading, writing = os.pipe()
 
     def wait_for_links() -> None:

@@ -1,8 +1,8 @@
 """`python -m scaleproof.fabric.netns.node_shell HOST COMMAND...`: runs a shell's command line on another node, as a
 remote shell does; mpirun starts its daemons by it.
 
-A node without a command of its own serves at a socket in the launch's folder, which all nodes see though no network
-leads there. The caller hands over its input and outputs."""
+A node without a command serves requests at a socket in the launch's folder, which all nodes can access without a
+network. The caller passes its standard input and outputs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import subprocess
 import sys
 import time
 
-# In the environment of every process of a node: the launch's folder.
+# Environment variable of every process of a node: the launch's folder.
 FOLDER = "SCALEPROOF_REACH"
 # Bytes of a command line.
 LONGEST = 1 << 20
-# How long a node may take until it serves: the first node's command may begin before the others have measured their
+# How long a node may take until it serves requests: the first node's command may begin while others still measure their
 # links.
 START_S = 60.0
 
 
 def socket_path(host: str) -> str:
-    """Of a node, short enough for a socket."""
+    """Path of a node's socket, short enough for the limit on such paths."""
     return f"/proc/self/fd/{os.open(os.environ[FOLDER], os.O_PATH)}/{host}.socket"
 
 
@@ -68,7 +68,7 @@ def _connect(client: socket.socket, path: str) -> None:
 
 
 def main() -> int:
-    """The command's exit code; 255 when the node is gone."""
+    """The command's exit code; 255 if the node is lost."""
     host, line = sys.argv[1], " ".join(sys.argv[2:])
     with socket.socket(socket.AF_UNIX) as client:
         _connect(client, socket_path(host))

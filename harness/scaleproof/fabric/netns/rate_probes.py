@@ -1,25 +1,25 @@
-"""Which nodes measure the rate of their route to the next node before a launch. They do so at the same time, so none is
-chosen whose stream would slow another one down."""
+"""Selects the nodes that measure the rate of their route to the next node before a launch. They measure at the same
+time, so no stream may slow down another one."""
 
 from __future__ import annotations
 
 from scaleproof.fabric.topology import EmulatedNetwork
 
 TOGETHER_MBIT = 2000
-"""Limit of what all of them send together; a single one may exceed it."""
+"""Limit on the sum of their rates; a single node may exceed it."""
 SLOW_MBIT = 10
 """Below this rate acknowledgements of a stream wait behind another stream in the opposite direction."""
 LEAST_MBIT = 0.2
-"""Below this rate TCP sends segments again that only wait in a queue: no node measures it."""
+"""Below this rate TCP retransmits segments that are only queued, so the rate is not measured."""
 
 
 def slowest(network: EmulatedNetwork, number: int, to: int) -> float | None:
-    """Mbit/s of the slowest link of a route; None: none has a rate."""
+    """Rate of the slowest link of a route in Mbit/s; None: no link has a rate."""
     return min((link.mbit for link in network.route_links(number, to) if link.mbit), default=None)
 
 
 def rate_probers(network: EmulatedNetwork) -> set[int]:
-    """Nodes whose routes share no link in the same direction, and no link at all where one of the two is slow; together
+    """Nodes whose routes share no link in the same direction, and no link at all if one of the routes is slow. Together
     they send at most TOGETHER_MBIT."""
     chosen, entered, links, slow, together = set[int](), set[tuple[int, str]](), set[int](), set[int](), 0.0
     nodes = network.cluster.nodes

@@ -1,5 +1,5 @@
-"""Makes a network out of veth pairs and bridges, by netlink: the coordinator its links and switches, every node its own
-interfaces."""
+"""Makes a network of veth pairs and bridges by netlink: the coordinator makes links and switches, every node configures
+its interfaces."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from scaleproof.fabric.topology import EmulatedNetwork, LinkEnd, NextHop, Route
 from scaleproof.spec.cluster import Link
 
 MTU = 1500
-# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds
-# (preamble, check sum, gap: 24 bytes).
+# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without preamble, checksum and gap (24
+# bytes).
 FRAME = MTU + 14
-# What a shaped link may send at once: so much of a second at its rate, and two frames at the least.
+# Burst of a shaped link: seconds at its rate, but at least two frames.
 BURST_S = 0.001
-# What waits at an end of a link before it drops: so much of a second at its rate, and so many bytes at the least.
+# Queue at an end of a link: seconds at its rate, but at least LEAST_QUEUE bytes.
 QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
-# Bytes that the kernel hands down as one piece at most, to be cut into frames later.
+# Largest segment in bytes that the kernel passes down before it is divided into frames.
 SEGMENTS = 1 << 16
-# Pieces that wait at an end without a rate.
+# Segments queued at an end without a rate.
 FRAMES = 1000
-# From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much through
-# veth.
+# Links of this rate or more are not shaped: the kernel counts bytes per second in 32 bits, and no machine moves that
+# much through veth.
 SHAPED_MBIT = 2**32 * 8 / 1e6
 
 
@@ -37,12 +37,12 @@ def burst(mbit: float) -> int:
 
 
 def queue(mbit: float) -> int:
-    """Bytes that wait behind that bucket."""
+    """Bytes of the queue behind that bucket."""
     return max(LEAST_QUEUE, round(mbit * 1e6 / 8 * QUEUE_S))
 
 
 def has_netem() -> bool:
-    """Whether this kernel delays by itself; tried on this namespace's loopback."""
+    """Whether this kernel has netem; tried on this namespace's loopback."""
     with IPRoute() as route:
         try:
             route.tc("add", "netem", 1, "1:", delay=0)
@@ -53,9 +53,10 @@ def has_netem() -> bool:
 
 
 def make(network: EmulatedNetwork, pids: list[int], netem: bool) -> list[int]:
-    """In the coordinator's namespace: every link, and a bridge for every switch. `pids`: a process of each node.
+    """In the coordinator's namespace: makes every link, and a bridge for every switch. `pids`: a process of each node.
 
-    A link is a veth pair; with a delay, and no netem in the kernel, two taps and a relay. Process numbers of relays."""
+    A link is a veth pair; if it has a delay and the kernel has no netem, it is two taps and a relay. Returns the
+    process ids of relays."""
     relays = []
     with IPRoute() as route:
         route.link("set", index=1, state="up")
@@ -80,13 +81,13 @@ def make(network: EmulatedNetwork, pids: list[int], netem: bool) -> list[int]:
 
 
 def add_bridge(route: IPRoute, name: str) -> None:
-    """A switch that forwards from the first frame on."""
+    """Makes a switch that forwards from the first frame on."""
     route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
 
 
 def set_up(network: EmulatedNetwork, number: int, netem: bool) -> None:
-    """In a node's namespace, once its ends are there: loopback, addresses, rates, neighbours, and routes where they
-    have to be written out."""
+    """In a node's namespace, after its links were made: configures loopback, addresses, rates, neighbours, and routes
+    unless the network is bridged."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         indices, own = _interfaces(route), network.node_ends(number)
@@ -102,8 +103,8 @@ def set_up(network: EmulatedNetwork, number: int, netem: bool) -> None:
 
 
 def _write_neighbours(route: IPRoute, network: EmulatedNetwork, number: int, indices: dict[str, int]) -> None:
-    """In every network: what a kernel learns by itself it keeps for 1024 neighbours in all namespaces together, and 64
-    nodes have 4032."""
+    """Writes the neighbours of every network. The kernel's own table holds 1024 neighbours of all namespaces together,
+    and 64 nodes have 4032."""
     addresses = dict[tuple[int, str], str]()
     for way in network.routes[number]:
         for hop in _hops(way):
@@ -130,13 +131,13 @@ def _hops(route: Route) -> list[NextHop]:
 
 
 def set_links(network: EmulatedNetwork, number: int, up: bool) -> None:
-    """Unplug a node's cables from their switches, or plug them in again. SystemExit where a link leads straight to
-    another node: both its ends are in nodes, whose kernels would forget the routes over it."""
+    """Plugs in or unplugs a node's cables at their switches. Raises SystemExit if a link leads directly to another
+    node: both its ends are in nodes, whose kernels would drop the routes over it."""
     for link, _ in network.node_ends(number):
         if all(end.node is not None for end in network.ends[link]):
             raise SystemExit(
-                f"links.json pulls node {number}, but between {' and '.join(network.links[link].ends)} there is no "
-                "switch: only cables to switches can be pulled"
+                f"links.json unplugs node {number}, but between {' and '.join(network.links[link].ends)} there is no "
+                "switch: only cables to switches can be unplugged"
             )
     with IPRoute() as route:
         indices = _interfaces(route)
@@ -178,7 +179,7 @@ def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
 
 
 def _write_forwarding(route: IPRoute, network: EmulatedNetwork, switch: str, indices: dict[str, int]) -> None:
-    """Ports neither learn nor flood; frames to a destination leave by the one port that is written here."""
+    """Configures a switch whose ports neither learn nor flood: frames to a destination leave by one fixed port."""
     flooding = {"learning": 0, "unicast_flood": 0, "mcast_flood": 0, "bcast_flood": 0}
     for _, end in network.vertex_ends(switch):
         route.link("set", index=indices[end.interface], kind="bridge_slave", **flooding)

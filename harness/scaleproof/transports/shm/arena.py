@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 HUGE_PAGE = 2 << 20
 ADDRESS_SPACE = 64 << 40
-"""Half of the address space of a process: the memories of all ranks are mapped in each."""
+"""Half of a process's address space, into which the memory of all ranks is mapped."""
 
 
 class Arena:
-    """Every rank's memory, mapped here: `memory[r]` holds rank r's bytes. It is sparse, so only touched pages take
-    memory, and it has no name in a file system.
+    """The memory of all ranks, mapped in this process: `memory[r]` holds rank r's bytes. It is sparse, so that only
+    touched pages take memory, and it has no name in a file system.
 
-    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last
-    rank has ended, in whatever way.
+    The mapping comes from memfd_create and is opened through /proc/<pid>/fd, so the kernel frees it when the last rank
+    has ended, however it ended.
     """
 
     def __init__(self, context: RankContext) -> None:
@@ -73,7 +73,7 @@ class Arena:
         return self._allocator.allocate(nbytes)
 
     def offset(self, array: Array) -> int | None:
-        """Where an array lies in the own memory; None when it lies elsewhere."""
+        """Offset of an array in this rank's memory; None if it is elsewhere."""
         return self._allocator.offset(array)
 
 

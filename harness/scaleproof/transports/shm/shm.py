@@ -2,8 +2,8 @@
 interface of xue2019).
 
 Send and receive are built on it: the sender publishes descriptors (offset, size) in its own memory, the receiver copies
-the bytes and acknowledges. Bytes of a buffer from `allocate` are copied from where they lie; others go through staging
-slots, chunk by chunk.
+the bytes and acknowledges. The bytes of a buffer from `allocate` are copied directly; others go through staging slots,
+chunk by chunk.
 
 Memory order: on x86-64 stores become visible in program order and loads are done in program order (TSO), an aligned
 8-byte store is atomic, and memcpy ends streaming stores with a fence. So a rank that has seen a counter also sees all
@@ -89,7 +89,7 @@ class SharedMemory:
         return cls(context, Arena(context))
 
     def allocate(self, nbytes: int) -> Array:
-        """Bytes in the own shared memory: what peers can reach without staging."""
+        """Bytes in this rank's shared memory, which peers can access without staging."""
         return self.arena.allocate(nbytes)
 
     def locate(self, buffer: Array) -> int | None:
@@ -117,7 +117,7 @@ class SharedMemory:
         return self._receive(buffer, peer, UFUNCS[operation])
 
     def register(self, nbytes: int) -> Region:
-        """See OneSided.register; flags lie before the bytes, one cache line per writer."""
+        """See OneSided.register; flags are in front of the bytes, one cache line per writer."""
         memory = self.arena.allocate(self.world_size * CACHE_LINE + nbytes)
         memory[:] = 0
         starts = self._exchange_offset(f"region-{self._regions}", memory)
@@ -165,7 +165,7 @@ class SharedMemory:
         return self.arena.words[region.rank][self._flag(region, writer)]
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """See OneSided.write_flagged: memcpy guarantees no order within itself, so the value is a separate store behind
+        """See OneSided.write_flagged. memcpy guarantees no order of its stores, so the value is a separate store after
         it."""
         nbytes = source.nbytes
         self.traffic.count(nbytes + 8)
@@ -232,13 +232,13 @@ class SharedMemory:
 
 @dataclass(slots=True)
 class _MappedRegion(Region):
-    """A region that knows where its counterparts begin in every rank's memory."""
+    """A region with the start of its counterparts in every rank's memory."""
 
     starts: list[int] = field(default_factory=list, repr=False)
 
 
 def why_not() -> str:
-    """Why shared memory does not work here, or nothing."""
+    """Reason why shared memory does not work here; empty if it does."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return f"needs the store order of x86-64, this is {platform.machine()}"
     return "" if hasattr(os, "memfd_create") else "this kernel has no memfd_create"

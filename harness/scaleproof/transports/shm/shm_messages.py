@@ -27,14 +27,18 @@ HALF_BYTES = 2 * CACHE_LINE + RING * 16 + SLOTS * SLOT_BYTES
 
 
 class Channel:
-    """One direction between two ranks. `here`: offset of the sender's half (head, descriptors, slots); `there`: of the
-    receiver's half (tail), both in the memory of their rank."""
+    """One direction between two ranks. `source_base`: offset of the sender's half (head, descriptors, slots) in its
+    memory; `destination_base`: offset of the receiver's half (tail) in its memory."""
 
-    def __init__(self, arena: Arena, source: int, here: int, destination: int, there: int) -> None:
+    def __init__(self, arena: Arena, source: int, source_base: int, destination: int, destination_base: int) -> None:
         self.source_words, self.destination_words = arena.words[source], arena.words[destination]
         self.memory = arena.memory[source]
-        self._head, self._tail, self._ring = here // 8, (there + CACHE_LINE) // 8, (here + 2 * CACHE_LINE) // 8
-        self._slots = here + 2 * CACHE_LINE + RING * 16
+        self._head, self._tail, self._ring = (
+            source_base // 8,
+            (destination_base + CACHE_LINE) // 8,
+            (source_base + 2 * CACHE_LINE) // 8,
+        )
+        self._slots = source_base + 2 * CACHE_LINE + RING * 16
         self.moved = 0
         """Packets and pieces of packets that this rank has published or consumed."""
 
@@ -180,8 +184,8 @@ class Receive(Pending):
 
     def _last_piece(self, packet: Array) -> bool:
         """Copy a piece of a large packet; True, without a copy, when no more than one piece is left."""
-        left = packet.size - self._packet_position
-        if left <= PIECE_BYTES or left > self._bytes.size - self._position:
+        remaining = packet.size - self._packet_position
+        if remaining <= PIECE_BYTES or remaining > self._bytes.size - self._position:
             return True
         piece = packet[self._packet_position : self._packet_position + PIECE_BYTES]
         self._copy(self._bytes[self._position : self._position + PIECE_BYTES], piece)

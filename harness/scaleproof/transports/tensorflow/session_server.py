@@ -91,12 +91,12 @@ class HeldTensor:
                 )
                 read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
                 values = tf.compat.v1.placeholder(tf.float32, [None])
-                put = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(values), validate_shape=False)
+                assign = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(values), validate_shape=False)
             with tf.device(servers.device(servers.rank)):
                 pulled = tf.identity(read)
                 largest = tf.reduce_max(pulled)
         session = servers.session(graph)
-        self._put = session.make_callable(put, [values])
+        self._assign = session.make_callable(assign, [values])
         self._pull, self._largest = session.make_callable(pulled), session.make_callable(largest)
 
     def put(self, values: Array) -> None:
@@ -106,7 +106,7 @@ class HeldTensor:
             raise TransportError(f"rank {self._servers.rank} cannot set a tensor that rank {self._owner} holds")
         check_size(values.nbytes)
         with self._servers.calling():
-            self._put(values)
+            self._assign(values)
 
     def pull(self) -> Array:
         """The whole tensor, in the memory of this rank."""

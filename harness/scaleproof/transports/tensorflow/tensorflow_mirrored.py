@@ -64,15 +64,19 @@ class TensorflowMirrored(TensorflowCollectives):
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See TensorflowCollectives.broadcast; an all-reduce of the root's bits and zeros: the class broadcasts from
         worker 0 only, to new variables."""
-        words = np.zeros(-(-buffer.nbytes // WORD.itemsize), WORD)
+        payload = np.zeros(-(-buffer.nbytes // WORD.itemsize), WORD)
         if self.rank == root:
-            words.view(np.uint8)[: buffer.nbytes] = as_bytes(buffer)
+            payload.view(np.uint8)[: buffer.nbytes] = as_bytes(buffer)
 
         def copy(result: Array) -> None:
             np.copyto(as_bytes(buffer), result.view(np.uint8)[: buffer.nbytes])
 
         return self._start(
-            "broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), copy
+            "broadcast",
+            buffer,
+            buffer.nbytes if self.rank == root else 0,
+            lambda: self._collective("sum", payload),
+            copy,
         )
 
     def flush(self) -> None:

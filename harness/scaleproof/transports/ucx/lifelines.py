@@ -35,7 +35,7 @@ class Lifelines:
         again."""
         for descriptor, _ in self._poll.poll(0):
             peer = self._ranks[descriptor]
-            if not self._left(self._connections[peer]):
+            if not self._closed_in_order(self._connections[peer]):
                 return peer
             self._poll.unregister(descriptor)
         return None
@@ -49,7 +49,7 @@ class Lifelines:
                 connection.close()
             connection.close()
 
-    def _left(self, connection: socket.socket) -> bool:
+    def _closed_in_order(self, connection: socket.socket) -> bool:
         try:
             return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == LEFT
         except OSError:  # reset

@@ -1,38 +1,30 @@
-"""Handles of UCX calls that are under way."""
+"""Calls of UCX that have not finished: their handles, and the progress that the library needs for them."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
-from ctypes import byref, c_void_p
-from typing import Any, Protocol
+from ctypes import byref
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.contract import Handle
+from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
+from scaleproof.transports.contract import Done, Handle
 from scaleproof.transports.ucx import ucp_library as ucp
+from scaleproof.transports.ucx.lifelines import Lifelines
+from scaleproof.transports.ucx.ucp_objects import UcpWorker
 
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
 
-class RequestOwner(Protocol):
-    """What a request needs of the transport that made it."""
-
-    @property
-    def worker_handle(self) -> c_void_p:
-        """UCX's worker, which the request belongs to."""
-
-    def advance(self) -> None:
-        """Let the library make progress."""
-
-    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
-        """Block until `ready()`; TransportError when the peer is gone."""
-
-    def started(self, request: Request) -> None:
-        """Keep a request until it is finished."""
-
-    def finished(self, request: Request) -> None:
-        """Drop a request that the library has released."""
+LEAVE_S = 1.0
+"""How long a rank that closes waits, at most, until its messages are sent."""
 
 
 def failure(peer: int, status: int) -> TransportError:
-    """The error that a request's negative status stands for."""
+    """The error of a request's negative status."""
     if status == ucp.TRUNCATED:
         return TransportError(f"rank {peer} sent a message with more bytes than its receiver expects")
     if status in ucp.PEER_STATUS:
@@ -41,16 +33,16 @@ def failure(peer: int, status: int) -> TransportError:
 
 
 class Request:
-    """A call that the library has not finished; it keeps the call's buffer alive."""
+    """A call that the library has not finished. It keeps the call's buffer alive."""
 
     def __init__(
-        self, transport: RequestOwner, pointer: int | None, peer: int, buffer: Any, receive_info: ucp.ReceiveInfo | None
+        self, calls: PendingCalls, pointer: int | None, peer: int, buffer: Any, receive_info: ucp.ReceiveInfo | None
     ) -> None:
-        self._transport, self._pointer, self._peer = transport, pointer, peer
+        self._calls, self._pointer, self._peer = calls, pointer, peer
         self._buffer, self._receive_info = buffer, receive_info
         self._failed: TransportError | None = None
         if pointer:
-            transport.started(self)
+            calls.pending.add(self)
         else:
             self._finish(0)
 
@@ -61,10 +53,10 @@ class Request:
 
     def wait(self) -> None:
         if not self.test():
-            self._transport.wait_for(self.test, self._peer)
+            self._calls.wait_for(self.test, self._peer)
 
     def ended(self) -> bool:
-        """Whether it is over, with or without success."""
+        """Whether the call has ended, with or without success."""
         try:
             return self.test()
         except TransportError:
@@ -74,13 +66,13 @@ class Request:
         """Cancel when the transport closes: the library must not access the buffer afterwards."""
         library = ucp.library()
         if self._pointer is not None:
-            library.ucp_request_cancel(self._transport.worker_handle, self._pointer)
+            library.ucp_request_cancel(self._calls.worker.handle, self._pointer)
             library.ucp_request_free(self._pointer)
             self._pointer = None
             self._failed = TransportError("the transport was closed before the call was done")
 
     def _advance(self) -> bool:
-        self._transport.advance()
+        self._calls.advance()
         library = ucp.library()
         if self._receive_info is None:
             status = library.ucp_request_check_status(self._pointer)
@@ -89,7 +81,7 @@ class Request:
         if status == ucp.IN_PROGRESS:
             return False
         library.ucp_request_free(self._pointer)
-        self._transport.finished(self)
+        self._calls.pending.discard(self)
         self._pointer = None
         self._finish(status)
         return True
@@ -106,7 +98,7 @@ class Request:
 
 
 class PayloadAndFlag:
-    """Handle of a payload and the flag behind it."""
+    """Handle of a payload and the flag that follows it."""
 
     def __init__(self, payload: Handle, flag: Handle) -> None:
         self._payload, self._flag = payload, flag
@@ -117,3 +109,63 @@ class PayloadAndFlag:
     def wait(self) -> None:
         self._payload.wait()
         self._flag.wait()
+
+
+class PendingCalls:
+    """All calls of a rank that have not finished. The library makes progress in `advance` and `wait_for`."""
+
+    def __init__(self, context: RankContext, worker: UcpWorker, lifelines: Lifelines, over_tcp: bool) -> None:
+        self.worker, self.pending = worker, set[Request]()
+        self._rank, self._post = context.rank, context.post
+        self._library, self._lifelines, self._over_tcp = ucp.library(), lifelines, over_tcp
+        self._spins = CROWDED_SPINS if context.world_size > len(os.sched_getaffinity(0)) else SPINS
+
+    def start(self, pointer: int | None, peer: int, buffer: Any, info: ucp.ReceiveInfo | None = None) -> Handle:
+        """The handle of a call, from the library's result: a request, an error, or nothing if it has finished."""
+        if not pointer and (info is None or info.nbytes == buffer.size):
+            return Done()
+        if pointer and pointer >= ucp.FIRST_ERROR_POINTER:
+            raise failure(peer, pointer - 2**64)
+        return Request(self, pointer, peer, buffer, info)
+
+    def advance(self) -> None:
+        """Let the library make progress. Raises PeerLost over tcp when a peer has died, without making progress: UCX
+        would end the process when it cannot acknowledge a put."""
+        if self._over_tcp and (peer := self._lifelines.died()) is not None:
+            self.worker.abandon()
+            raise PeerLost(peer, f"rank {peer} has ended while rank {self._rank} was working")
+        self.worker.progress()
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See OneSided.wait_for."""
+        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer, moved=lambda: self.worker.moved)
+
+    def drain(self) -> None:
+        """Flush pending calls, unless a peer is gone."""
+        deadline = time.monotonic() + LEAVE_S
+        pointer = self._library.ucp_worker_flush_nbx(self.worker.handle, byref(ucp.NO_OPTIONS))
+        if not pointer or pointer >= ucp.FIRST_ERROR_POINTER:
+            return
+        flush = Request(self, pointer, -1, None, None)
+        while time.monotonic() < deadline:
+            if any(map(self._lifelines.gone, self._lifelines.peers)) or flush.ended():
+                return
+
+    def all_ended(self) -> bool:
+        """Drain, and return whether all calls have ended."""
+        if self.pending:
+            self.drain()
+        return all(request.ended() for request in list(self.pending))
+
+    def cancel(self) -> None:
+        """Cancel all pending calls."""
+        for request in self.pending:
+            request.cancel()
+
+    def release_buffers(self) -> None:
+        """Drop the buffers of pending calls; the worker is closed, so the library no longer accesses them."""
+        self.pending.clear()
+
+    def _check(self, peer: int) -> None:
+        if self._lifelines.gone(peer):
+            raise PeerLost(peer, f"rank {peer} has ended while rank {self._rank} was waiting for it")

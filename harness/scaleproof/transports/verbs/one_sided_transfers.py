@@ -1,5 +1,5 @@
-"""Transfers between the own memory and a peer's region, in work requests on one queue pair: directly where the own
-memory is registered, else through bounce buffers."""
+"""Transfers between this rank's memory and a peer's region, as work requests on one queue pair: directly if the memory
+is registered, otherwise through bounce buffers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ REQUEST_BYTES = 16 << 20
 
 
 class Transfer:
-    """One write or read. `remote`: the peer's address. `imm`: the last piece of a write announces itself with it.
-    `value`: a word that follows the bytes.
+    """One write or read. `remote`: address at the peer; `imm`: immediate data of a write's last piece; `value`: a word
+    that follows the bytes.
 
-    `finish` is called when the peer's device has acknowledged everything; with `early`, when the own bytes may change,
-    which is at once for staged bytes."""
+    `finish` is called when the peer's device has acknowledged everything; with `early`, as soon as the bytes may
+    change, which is immediately for staged bytes."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Transfer:
         self.awaited = finish is not None
 
     def step(self) -> bool:
-        """Post what there is room for; True when everything is posted."""
+        """Post as many pieces as fit into the queue; True when everything is posted."""
         while self._queue_pair.room > 0:
             piece = self._piece()
             if piece is None:
@@ -63,12 +63,16 @@ class Transfer:
 
     def _piece(self) -> tuple[int, Array | None] | None:
         """Bytes of the next piece and its bounce buffer, if it needs one; None when no bounce buffer is free."""
-        left = self._data.size - self._position
+        remaining = self._data.size - self._position
         most = min(self._connection.device.max_message, REQUEST_BYTES) - (0 if self._value is None else VALUE_BYTES)
-        if self._registered or not left or (not self._reads and left + VALUE_BYTES <= self._queue_pair.inline):
-            return min(left, most), None
+        if (
+            self._registered
+            or not remaining
+            or (not self._reads and remaining + VALUE_BYTES <= self._queue_pair.inline)
+        ):
+            return min(remaining, most), None
         stage = self._connection.stages_out.acquire()
-        return None if stage is None else (min(left, STAGE_BYTES, most), stage)
+        return None if stage is None else (min(remaining, STAGE_BYTES, most), stage)
 
     def _post(self, size: int, stage: Array | None, last: bool) -> bool:
         connection = self._connection
@@ -90,10 +94,10 @@ class Transfer:
         finish = self._finish if last and not early else None
         free = word is not None and self._queue_pair.goes_inline(opcode, size + VALUE_BYTES)
         held = None if free else word
-        done: Callable[[], None] | None = None if last else _show_progress
+        callback: Callable[[], None] | None = None if last else _show_progress
         if finish or stage is not None or held is not None:
-            done = partial(self._done, finish, stage, held, own)
-        self._queue_pair.post(opcode, pieces, (self._remote + self._position, connection.key), self._imm or 0, done)
+            callback = partial(self._completed, finish, stage, held, own)
+        self._queue_pair.post(opcode, pieces, (self._remote + self._position, connection.key), self._imm or 0, callback)
         if free and word is not None:
             connection.words.release(word)
         if early and last and self._finish:
@@ -106,7 +110,9 @@ class Transfer:
             return e.IBV_WR_RDMA_READ
         return e.IBV_WR_RDMA_WRITE if self._imm is None or not last else e.IBV_WR_RDMA_WRITE_WITH_IMM
 
-    def _done(self, finish: Callable[[], None] | None, stage: Array | None, word: Array | None, own: Array) -> None:
+    def _completed(
+        self, finish: Callable[[], None] | None, stage: Array | None, word: Array | None, own: Array
+    ) -> None:
         if stage is not None:
             if self._reads:
                 own[:] = stage[: own.size]
@@ -119,7 +125,7 @@ class Transfer:
 
 
 def _show_progress() -> None:
-    """For a completion that only shows progress."""
+    """Callback of a completion that only shows progress."""
 
 
 class OneSidedQueue:
@@ -129,12 +135,12 @@ class OneSidedQueue:
         self._connection = connection
         self._waiting: deque[tuple[Transfer, QueuePair, bool]] = deque()
         self._last = dict.fromkeys(connection.bulk, 0)
-        """Per queue pair: number of work requests up to its last write whose completion will be seen."""
+        """Per queue pair: number of work requests up to its last write that reports its completion."""
 
     def start(
         self, data: Array, remote: int, index: int, *, reads: bool = False, value: int | None = None
     ) -> CallHandle:
-        """Start a write, with `value` behind it unless that is None, or a read. `index` selects a queue pair."""
+        """Start a write, followed by `value` if that is not None, or a read. `index` selects a queue pair."""
         call, queue_pair = CallHandle(self._connection), self._connection.bulk[index % len(self._connection.bulk)]
         self._queue(
             Transfer(self._connection, queue_pair, data, remote, call.finish, reads=reads, value=value),
@@ -155,8 +161,8 @@ class OneSidedQueue:
         return not self._waiting
 
     def push(self) -> None:
-        """Post what can be posted. A transfer with a value waits until earlier writes on other queue pairs are
-        acknowledged; its own queue pair keeps the order."""
+        """Post transfers in order as far as possible. A transfer with a value waits until earlier writes on other queue
+        pairs are acknowledged; writes on its own queue pair are ordered anyway."""
         while self._waiting:
             transfer, queue_pair, ordered = self._waiting[0]
             if ordered and any(

@@ -138,7 +138,7 @@ class PeerConnection:
         number: int = 0,
         payload: Array | bytes = b"",
         pieces: Sequence[Piece] | None = None,
-        done: Callable[[], None] | None = None,
+        callback: Callable[[], None] | None = None,
     ) -> None:
         """Send on the message queue pair: `pieces` of memory, or a copy of the payload; `may_send` must be True."""
         if kind not in (Kind.CREDIT, Kind.LEAVING):
@@ -149,7 +149,7 @@ class PeerConnection:
             copy[:] = np.frombuffer(payload, np.uint8)
             pieces = [(address_of(copy), len(payload))]
         self._slot_posts[slot] = self.control.post(
-            self.e.IBV_WR_SEND_WITH_IMM, pieces, None, pack(kind, self.credits.return_owed(), number), done
+            self.e.IBV_WR_SEND_WITH_IMM, pieces, None, pack(kind, self.credits.return_owed(), number), callback
         )
         self._sent += 1
 
@@ -201,9 +201,9 @@ class PeerConnection:
         for queue_pair in self.queue_pairs:
             queue_pair.close()
 
-    def _write_probe(self, queue_pair: QueuePair, done: Callable[[], None]) -> None:
+    def _write_probe(self, queue_pair: QueuePair, callback: Callable[[], None]) -> None:
         queue_pair.post(
-            self.e.IBV_WR_RDMA_WRITE, [(address_of(self._zero), 8)], (self._probe_address, self.key), done=done
+            self.e.IBV_WR_RDMA_WRITE, [(address_of(self._zero), 8)], (self._probe_address, self.key), callback=callback
         )
 
     def _answered(self) -> None:

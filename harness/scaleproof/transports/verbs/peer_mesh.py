@@ -68,10 +68,10 @@ class Mesh:
         self.copies: Counter[str] = Counter()
         self._context = context
         self._spins = (
-            CROWDED_SPINS if device.place.port.software or local_ranks > len(os.sched_getaffinity(0)) else SPINS
+            CROWDED_SPINS if device.address.port.software or local_ranks > len(os.sched_getaffinity(0)) else SPINS
         )
         # A software device needs the core itself, so it is yielded for no time before the rank sleeps.
-        self._yield_ns = 0 if device.place.port.software else YIELD_NS
+        self._yield_ns = 0 if device.address.port.software else YIELD_NS
         self.peers: dict[int, VerbsPeer] = {}
         self._by_queue_pair: dict[int, tuple[VerbsPeer, int]] = {}
         self._moved = 0
@@ -94,7 +94,7 @@ class Mesh:
             self._by_queue_pair |= {
                 queue_pair.number: (self.peers[peer], index) for index, queue_pair in enumerate(connection.queue_pairs)
             }
-        port, gid = self.device.place.port, self.device.place.gid
+        port, gid = self.device.address.port, self.device.address.gid
         own = {
             "base": self.device.region.address,
             "key": self.device.mr.rkey,
@@ -139,7 +139,7 @@ class Mesh:
         self._drain(deadline)
         for connection in links:
             if connection.may_send(paid=False):
-                connection.send_message(Kind.LEAVING, done=_ignore)
+                connection.send_message(Kind.LEAVING, callback=_ignore)
         self._drain(deadline)
         self.release()
 
@@ -220,7 +220,7 @@ def _depth(device: VerbsDevice, peers: int) -> int:
     depth = min(SEND_DEPTH, int(device.limits.max_qp_wr), room // (1 + BULK_QUEUE_PAIRS))
     if depth < max(MIN_DEPTH, 2 * RESERVE):
         raise TransportError(
-            f"the completion queue of {device.place.port.device} holds {device.limits.max_cqe}, "
+            f"the completion queue of {device.address.port.device} holds {device.limits.max_cqe}, "
             f"too few for {peers} peers"
         )
     return depth

@@ -69,8 +69,8 @@ class QueuePair:
     def connect(self, theirs: Sequence[int], lid: int, gid: str, mtu: int) -> None:
         """Change to ready-to-send towards the peer's queue pair; raises TransportError when the peer's address cannot
         be reached from this port."""
-        verbs, place = self._verbs, self._device.place
-        attributes = verbs.QPAttr(port_num=place.port.number)
+        verbs, address = self._verbs, self._device.address
+        attributes = verbs.QPAttr(port_num=address.port.number)
         attributes.dest_qp_num, attributes.rq_psn = theirs
         attributes.sq_psn, attributes.path_mtu = self._psn, mtu
         attributes.max_rd_atomic = attributes.max_dest_rd_atomic = min(16, self._device.limits.max_qp_rd_atom)
@@ -88,7 +88,7 @@ class QueuePair:
             self._qp.to_rts(attributes)
         except verbs.Error as error:
             raise TransportError(
-                f"no route from {place.port.name} to the peer's address {gid or lid}: {error}"
+                f"no route from {address.port.name} to the peer's address {gid or lid}: {error}"
             ) from error
 
     def post(
@@ -97,21 +97,21 @@ class QueuePair:
         pieces: Sequence[Piece],
         remote: tuple[int, int] | None = None,
         imm: int = 0,
-        done: Callable[[], None] | None = None,
+        callback: Callable[[], None] | None = None,
     ) -> int:
-        """Post one work request; returns its number. `remote`: address and key. `done` is called when its completion is
-        seen; small ones go inline, and their memory is free when this returns. Raises QueueOverflow, MessageTooLarge.
-        """
+        """Post one work request and return its number. `remote`: address and key; `callback` is called when the
+        completion arrives. Small requests go inline: their memory is free when this returns. Raises QueueOverflow,
+        MessageTooLarge."""
         nbytes = sum(size for _, size in pieces)
         if self.room <= 0:
             raise QueueOverflow(f"queue pair {self.number} holds {self.depth} work requests, all of them are under way")
         if nbytes > self._device.max_message:
             raise MessageTooLarge(
                 f"a message of {nbytes} bytes is longer than the {self._device.max_message} bytes "
-                f"that {self._device.place.port.name} moves"
+                f"that {self._device.address.port.name} moves"
             )
         number = self.posted
-        signalled = done is not None or number - self._signalled >= SIGNAL_EVERY
+        signalled = callback is not None or number - self._signalled >= SIGNAL_EVERY
         flags = (self._e.IBV_SEND_SIGNALED if signalled else 0) | (
             self._e.IBV_SEND_INLINE if self.goes_inline(opcode, nbytes) else 0
         )
@@ -131,8 +131,8 @@ class QueuePair:
         self._operations[f"{self._names[opcode]} bytes"] += nbytes
         if signalled:
             self._signalled = number
-        if done is not None:
-            self._callbacks.append((number, done))
+        if callback is not None:
+            self._callbacks.append((number, callback))
         return number
 
     def goes_inline(self, opcode: int, nbytes: int) -> bool:
@@ -178,14 +178,14 @@ class QueuePair:
                 queue_pair = verbs.QP(self._device.pd, initial)
             except verbs.Error as error:
                 if not inline:
-                    raise TransportError(f"no queue pair on {self._device.place.port.name}: {error}") from error
+                    raise TransportError(f"no queue pair on {self._device.address.port.name}: {error}") from error
                 inline //= 2
                 continue
             return queue_pair, int(queue_pair.query(self._e.IBV_QP_CAP)[1].cap.max_inline_data)
 
     def _route(self, lid: int, gid: str) -> Any:
-        verbs, place = self._verbs, self._device.place
-        if place.port.link_layer != ETHERNET or place.gid is None:
-            return verbs.AHAttr(port_num=place.port.number, dlid=lid, is_global=0)
-        route = verbs.GlobalRoute(dgid=verbs.GID(gid), sgid_index=place.gid.index, hop_limit=HOPS)
-        return verbs.AHAttr(port_num=place.port.number, is_global=1, gr=route)
+        verbs, address = self._verbs, self._device.address
+        if address.port.link_layer != ETHERNET or address.gid is None:
+            return verbs.AHAttr(port_num=address.port.number, dlid=lid, is_global=0)
+        route = verbs.GlobalRoute(dgid=verbs.GID(gid), sgid_index=address.gid.index, hop_limit=HOPS)
+        return verbs.AHAttr(port_num=address.port.number, is_global=1, gr=route)

@@ -2,14 +2,13 @@
 two-sided messages; RoCE and InfiniBand.
 
 The device interface of xue2019: a peer's region is memory that is written and read without the peer's help, and a flag
-behind the bytes says that they are there. Order: a queue pair executes its requests in order, and bytes of one write
-are placed in increasing order (without relaxed ordering), so a rank that has seen the flag has the bytes.
+after the bytes announces that they have arrived. Order: a queue pair executes its requests in order, and the bytes of
+one write are placed in increasing order (without relaxed ordering), so a rank that has seen the flag has the bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -35,6 +34,7 @@ from scaleproof.transports.contract import (
 from scaleproof.transports.verbs.device_errors import DeviceMissing
 from scaleproof.transports.verbs.peer_connection import BULK_QUEUE_PAIRS
 from scaleproof.transports.verbs.peer_mesh import Mesh
+from scaleproof.transports.verbs.rdma_region import RdmaRegion
 from scaleproof.transports.verbs.verbs_device import VerbsDevice, free_bytes
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class Rdma:
         return cls(context, mesh)
 
     def allocate(self, nbytes: int) -> Array:
-        """Bytes in the registered region: what the device reaches without staging. Raises RegionExhausted."""
+        """Bytes in the registered region, which the device accesses without staging. Raises RegionExhausted."""
         return self.device.region.allocate(nbytes)
 
     def locate(self, buffer: Array) -> int | None:
-        """Offset of a buffer in the own registered region; None when it lies elsewhere."""
+        """Offset of a buffer in this rank's registered region; None if it is elsewhere."""
         return self.device.region.offset(buffer)
 
     def send(self, buffer: Array, peer: int) -> Handle:
@@ -110,7 +110,7 @@ class Rdma:
         return self.mesh.peers[peer].inbox.recv(buffer, as_bytes(buffer), UFUNCS[operation])
 
     def register(self, nbytes: int) -> Region:
-        """See OneSided.register; zeroed. Flags lie before the bytes, one cache line per writer."""
+        """See OneSided.register; zeroed. Flags are in front of the bytes, one cache line per writer."""
         memory = self.allocate(self.world_size * CACHE_LINE + nbytes)
         memory[:] = 0
         starts = self._context.rendezvous.exchange(
@@ -118,7 +118,7 @@ class Rdma:
         )
         self._regions += 1
         head = self.world_size * CACHE_LINE
-        return _RdmaRegion(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
+        return RdmaRegion(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
 
     def deregister(self, region: Region) -> None:
         """See OneSided.deregister; the memory is freed with the last array in it."""
@@ -126,9 +126,9 @@ class Rdma:
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote."""
-        assert isinstance(region, _RdmaRegion)
+        assert isinstance(region, RdmaRegion)
         local = region.local if peer == self.rank else None
-        return _RdmaRegion(
+        return RdmaRegion(
             peer,
             region.starts[peer] + self.world_size * CACHE_LINE,
             region.nbytes,
@@ -154,7 +154,7 @@ class Rdma:
 
     def set_flag(self, target: Region, value: int) -> None:
         """See OneSided.set_flag."""
-        assert isinstance(target, _RdmaRegion)
+        assert isinstance(target, RdmaRegion)
         offset = target.offset - (self.world_size - self.rank) * CACHE_LINE
         if target.rank == self.rank:
             self.device.words[offset // 8] = value
@@ -195,7 +195,7 @@ class Rdma:
         self.mesh.wait_for(ready, peer)
 
     def close(self) -> None:
-        """See Transport.close; waits first until everything under way is acknowledged, and tells the peers."""
+        """See Transport.close; first waits until all transfers are acknowledged, and notifies the peers."""
         if self._closed:
             return
         self._closed = True
@@ -204,15 +204,15 @@ class Rdma:
 
     def facts(self) -> dict[str, Any]:
         """For the record: the port, the device's operations, and the bytes that were copied."""
-        place = self.device.place
+        address = self.device.address
         return {
-            "device": place.port.device,
-            "port": place.port.number,
-            "link_layer": place.port.link_layer,
-            "software": place.port.software,
-            "gid": place.gid.value if place.gid else "",
-            "gid_kind": place.gid.kind if place.gid else "",
-            "netdevs": list(place.port.netdevs),
+            "device": address.port.device,
+            "port": address.port.number,
+            "link_layer": address.port.link_layer,
+            "software": address.port.software,
+            "gid": address.gid.value if address.gid else "",
+            "gid_kind": address.gid.kind if address.gid else "",
+            "netdevs": list(address.port.netdevs),
             "queue_pairs_per_peer": 1 + BULK_QUEUE_PAIRS,
             "region_bytes": self.device.region.nbytes,
             "max_message_bytes": self.device.max_message,
@@ -223,7 +223,7 @@ class Rdma:
     def _transfer(
         self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
     ) -> Handle:
-        assert isinstance(region, _RdmaRegion)
+        assert isinstance(region, RdmaRegion)
         end = offset + data.size + (0 if value is None else 8)
         if offset < 0 or end > region.nbytes:
             raise TransportError(f"bytes [{offset}, {end}) are outside of a region of {region.nbytes} bytes")
@@ -254,15 +254,6 @@ class Rdma:
         return value
 
 
-@dataclass(slots=True)
-class _RdmaRegion(Region):
-    """A region that knows where its counterparts begin in every rank's registered memory, and which queue pair its
-    writes take."""
-
-    starts: list[int] = field(default_factory=list, repr=False)
-    queue_pair_index: int = 0
-
-
 def _library(device: VerbsDevice) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -270,7 +261,7 @@ def _library(device: VerbsDevice) -> str:
         installed = version("pyverbs")
     except PackageNotFoundError:
         installed = "of the system"
-    return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.place.port.software else "")
+    return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.address.port.software else "")
 
 
 class RdmaOptions(Options):

@@ -107,7 +107,7 @@ class Outbox:
             sending.finish()
         elif connection.device.region.offset(data) is not None:
             connection.send_message(
-                Kind.DATA, sending.number, pieces=[(address_of(data), data.size)], done=sending.finish
+                Kind.DATA, sending.number, pieces=[(address_of(data), data.size)], callback=sending.finish
             )
         else:
             connection.send_message(Kind.DATA, sending.number, payload=data)
@@ -249,8 +249,8 @@ class Inbox:
                 self._ungranted.popleft()
 
     def _grant(self, receiving: Receiving, stage: Array | None) -> None:
-        left = receiving.data.size - receiving.granted
-        nbytes = left if stage is None else min(STAGE_BYTES, left)
+        remaining = receiving.data.size - receiving.granted
+        nbytes = remaining if stage is None else min(STAGE_BYTES, remaining)
         address = address_of(receiving.data if stage is None else stage)
         self._connection.send_message(
             Kind.GRANT, payload=Grant(receiving.number, receiving.data.size, receiving.granted, nbytes, address).pack()

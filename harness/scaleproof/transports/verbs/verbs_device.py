@@ -62,13 +62,13 @@ class VerbsDevice:
     """What a rank's connections share. Closing twice does nothing. Raises DeviceMissing, MemlockTooSmall,
     TransportError."""
 
-    def __init__(self, place: VerbsAddress, region_bytes: int) -> None:
-        self.place = place
+    def __init__(self, address: VerbsAddress, region_bytes: int) -> None:
+        self.address = address
         self.verbs = verbs = library()
         self._open: list[Any] = []
         try:
-            self.context = self._keep(_opened(verbs, place))
-            self.limits, self.port = self.context.query_device(), self.context.query_port(place.port.number)
+            self.context = self._keep(_opened(verbs, address))
+            self.limits, self.port = self.context.query_device(), self.context.query_port(address.port.number)
             self.pd = self._keep(verbs.PD(self.context))
             self.area = mmap.mmap(-1, -(-region_bytes // HUGE_PAGE) * HUGE_PAGE)
             self.region = Allocator(self.area, "registered region")
@@ -143,12 +143,12 @@ def free_bytes(ranks: int) -> int:
     return min(physical // 4 // ranks, 1 << 30)
 
 
-def _opened(verbs: SimpleNamespace, place: VerbsAddress) -> Any:
+def _opened(verbs: SimpleNamespace, address: VerbsAddress) -> Any:
     try:
-        return verbs.Context(name=place.port.device)
+        return verbs.Context(name=address.port.device)
     except verbs.Error as error:
         raise DeviceMissing(
-            f"the verbs device {place.port.device!r} is listed by the kernel and cannot be opened: {error}"
+            f"the verbs device {address.port.device!r} is listed by the kernel and cannot be opened: {error}"
         ) from error
 
 
