@@ -1,5 +1,5 @@
-"""Metrics of the taxonomy: who wins per configuration, whether throughput follows the all-reduce, what the pointer
-cache saves, what a server moves."""
+"""Metrics of this paper only: which class wins in each configuration, whether throughput follows the all-reduce, what
+the pointer cache saves, and how many bytes a server moves."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ MEMBERS = {
 
 def _throughputs(block: Sequence[Launch]) -> dict[tuple[str, str], float]:
     """Samples per s by network and arm."""
-    found = {}
+    throughputs = {}
     for launch in block:
         case = launch.record.case
         if isinstance(case, TrainCase) and (value := throughput(launch.record, launch.samples)) is not None:
-            found[case.workload, case.arm] = value
-    return found
+            throughputs[case.workload, case.arm] = value
+    return throughputs
 
 
 def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
     """Per network and pair of a No-gRPC and a gRPC-based arm that both trained it: whether the former was faster."""
-    found = _throughputs(block)
-    for network, ours, theirs in product(sorted({network for network, _ in found}), NO_GRPC, GRPC_BASED):
-        if (network, ours) in found and (network, theirs) in found:
-            yield found[network, ours] > found[network, theirs]
+    throughputs = _throughputs(block)
+    for network, ours, theirs in product(sorted({network for network, _ in throughputs}), NO_GRPC, GRPC_BASED):
+        if (network, ours) in throughputs and (network, theirs) in throughputs:
+            yield throughputs[network, ours] > throughputs[network, theirs]
 
 
 def no_grpc_wins(block: Sequence[Launch]) -> float | None:
@@ -90,8 +90,8 @@ def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
         if (alone := MEMBERS.get(arm)) in speeds:
             by_network.setdefault(network, []).append((trained, speeds[alone]))
     ranks = [pd.DataFrame(pairs).rank() for pairs in by_network.values() if len(pairs) >= 3]
-    found = [rho for table in ranks if not pd.isna(rho := table[0].corr(table[1]))]
-    return float(sum(found) / len(found)) if found else None
+    correlations = [rho for table in ranks if not pd.isna(rho := table[0].corr(table[1]))]
+    return float(sum(correlations) / len(correlations)) if correlations else None
 
 
 def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:
@@ -104,7 +104,7 @@ def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:
     return speeds
 
 
-def _asked(record: Record, nbytes: int | None = None) -> tuple[int, int] | None:
+def _query_counts(record: Record, nbytes: int | None = None) -> tuple[int, int] | None:
     """Queries and messages of rank 0's timed calls."""
     sizes = record.ranks[0].facts.get("pointer_cache", {}).get("sizes", {}) if record.ranks else {}
     if not sizes:
@@ -121,8 +121,8 @@ def queries_per_message(record: Record, samples: pd.DataFrame) -> float | None:
     How often the kind of a buffer was asked for, over how many buffers were sent or received into. A count, not a
     time: it does not depend on what a query costs.
     """
-    asked = _asked(record)
-    return asked[0] / asked[1] if asked and asked[1] else None
+    queries = _query_counts(record)
+    return queries[0] / queries[1] if queries and queries[1] else None
 
 
 def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
@@ -172,8 +172,8 @@ def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
     Only a tensor that shares its all-reduce with others is copied there. From launches with `tracing: full`, whose
     times count for nothing. Barriers count as tensors of their own.
     """
-    found = record.ranks[0].facts.get("horovod", {}).get("fusion") if record.ranks else None
-    return found["fused"] / found["tensors"] if found and found["tensors"] else None
+    fusion = record.ranks[0].facts.get("horovod", {}).get("fusion") if record.ranks else None
+    return fusion["fused"] / fusion["tensors"] if fusion and fusion["tensors"] else None
 
 
 METRICS = [

@@ -1,4 +1,4 @@
-"""What only this suite needs: one number per launch from a tool's output or from our own record, in the same unit and
+"""Metrics of this suite only: one number per launch from a tool's output or from our own record, in the same unit and
 by the same arithmetic."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SECOND = 1e9
 GIGA = 1e9
 
 
-def said(samples: pd.DataFrame, event: str, nbytes: int | None = None) -> float | None:
-    """What a tool said of itself (the event's value), at a message size."""
+def reported(samples: pd.DataFrame, event: str, nbytes: int | None = None) -> float | None:
+    """The value that a tool reported (the value of the event), at a message size."""
     rows = timed(samples, event)
     if nbytes is not None:
         rows = rows[rows["nbytes"] == nbytes]
@@ -38,7 +38,7 @@ def stream_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> floa
     """
     rows = timed(samples, "stream")
     if rows.empty or getattr(record.case, "sizes", ())[:1] != (nbytes,):
-        return said(samples, "bandwidth", nbytes)
+        return reported(samples, "bandwidth", nbytes)
     return float(rows["nbytes"].max() / (rows["end_ns"].max() - rows["start_ns"].min()) * SECOND / GIGA)
 
 
@@ -53,7 +53,7 @@ def one_way_mean(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
     rows = timed(samples, "transfer")
     rows = rows[rows["nbytes"] == nbytes]
     if rows.empty:
-        return said(samples, "one_way", nbytes)
+        return reported(samples, "one_way", nbytes)
     return float((rows["end_ns"] - rows["start_ns"]).mean() / 2 / SECOND)
 
 
@@ -77,20 +77,20 @@ def training_rate(record: Record, samples: pd.DataFrame) -> float | None:
     difference of arithmetic alone does. Suite: crosscheck. Source of the method: Horovod 0.28.1,
     examples/pytorch/pytorch_synthetic_benchmark.py.
     """
-    rate = said(samples, "rate")
+    rate = reported(samples, "rate")
     return rate if rate is not None else common_wall_rate(record, samples)
 
 
 def common_wall_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples of all ranks over the time from the first start to the last end."""
-    done, wall = _done(record, samples), wall_s(record, samples)
-    return float(done["samples"].sum()) / wall if wall and len(done) else None
+    completed, wall = _completed_steps(record, samples), wall_s(record, samples)
+    return float(completed["samples"].sum()) / wall if wall and len(completed) else None
 
 
 def rank0_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """Rank 0's samples over the time of its steps, times the number of ranks: Horovod's synthetic benchmarks with one
     round."""
-    mine = _done(record, samples).query("rank == 0")
+    mine = _completed_steps(record, samples).query("rank == 0")
     if mine.empty:
         return None
     took = (mine["end_ns"].max() - mine["start_ns"].min()) / SECOND
@@ -119,8 +119,8 @@ def rank0_over_known(record: Record, samples: pd.DataFrame) -> float | None:
     For launches without compute whose steps end at appointed times, so that the true rate is known before anything is
     measured. Suite: crosscheck.
     """
-    rate, known = rank0_rate(record, samples), known_rate(record)
-    return rate / known if rate and known else None
+    rate, true_rate = rank0_rate(record, samples), known_rate(record)
+    return rate / true_rate if rate and true_rate else None
 
 
 def common_wall_over_known(record: Record, samples: pd.DataFrame) -> float | None:
@@ -131,8 +131,8 @@ def common_wall_over_known(record: Record, samples: pd.DataFrame) -> float | Non
     The known rate is that of [rank0_over_known](rank0_over_known.md). A little below 1: ranks wake up a moment after
     the appointed time. Suite: crosscheck.
     """
-    rate, known = common_wall_rate(record, samples), known_rate(record)
-    return rate / known if rate and known else None
+    rate, true_rate = common_wall_rate(record, samples), known_rate(record)
+    return rate / true_rate if rate and true_rate else None
 
 
 def known_rate(record: Record) -> float | None:
@@ -195,18 +195,18 @@ def launch_start_cpu_s(record: Record, samples: pd.DataFrame) -> float | None:
     return missing if np.isfinite(missing) else None
 
 
-def _ratio(samples: pd.DataFrame, what: str) -> float | None:
-    tool, ours = _value(samples, f"tool_{what}", 1), _value(samples, f"record_{what}", 1)
+def _ratio(samples: pd.DataFrame, quantity: str) -> float | None:
+    tool, ours = _value(samples, f"tool_{quantity}", 1), _value(samples, f"record_{quantity}", 1)
     return tool / ours if ours > 0 else None
 
 
 def _value(samples: pd.DataFrame, event: str, step: int) -> float:
     rows = timed(samples, event)
-    found = rows.loc[rows["step"] == step, "value"]
-    return float(found.iloc[0]) if len(found) else float("nan")
+    values = rows.loc[rows["step"] == step, "value"]
+    return float(values.iloc[0]) if len(values) else float("nan")
 
 
-def _done(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+def _completed_steps(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     """Timed steps with their number of samples."""
     rows = timed(samples, "step").copy()
     case = record.case

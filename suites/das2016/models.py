@@ -1,5 +1,5 @@
-"""What only this paper needs: its balance equations, which say how many data points a node needs to hide the exchange
-of its conv layers.
+"""Metrics of this paper only: its balance equations, which say how many samples ("points") a node needs to hide the
+exchange of its convolutions.
 
 Per node and step, for a layer of `weights` weights and MB points (docs/metrics/flop_per_byte.md has the derivation):
     compute = 3 * 2 * weights * out_w * out_h * MB          FLOP: forward, input gradient, weight gradient
@@ -120,8 +120,8 @@ def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
 def hybrid_nbytes(layer: Layer, nodes: int, minibatch: int, groups: int) -> float:
     """Bytes that a node exchanges in a step for a fully connected layer in `groups` groups, by the paper's two volumes
     (workloads/volumes.py)."""
-    found = volume(_alone(layer), nodes, minibatch, groups)
-    return found.comm_model + found.comm_data
+    nbytes = volume(_alone(layer), nodes, minibatch, groups)
+    return nbytes.comm_model + nbytes.comm_data
 
 
 def fewest(layer: Layer, nodes: int, minibatch: int) -> int:
@@ -178,8 +178,8 @@ def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
     See [hybrid_groups](hybrid_groups.md). Nearest by ratio.
     """
     layer, nodes, minibatch = layer_of(x), x["nodes"], x["minibatch"]
-    wanted = closed_form_groups(_alone(layer), nodes, minibatch)
-    nearest = min(_divisors(nodes), key=lambda groups: abs(math.log(groups / wanted)))
+    optimum = closed_form_groups(_alone(layer), nodes, minibatch)
+    nearest = min(_divisors(nodes), key=lambda groups: abs(math.log(groups / optimum)))
     return (
         hybrid_nbytes(layer, nodes, minibatch, nearest)
         / hybrid_nbytes(layer, nodes, minibatch, fewest(layer, nodes, minibatch))
@@ -203,9 +203,9 @@ def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
 def _sent(record: Record) -> list[tuple[float, float]]:
     """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk
     count in full."""
-    found = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
+    facts = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
     scale = record.case.shrink if not record.case.plugin("fabric").predicted else 1.0
-    return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in found]
+    return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in facts]
 
 
 def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
@@ -221,9 +221,9 @@ def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 
     1 says that the formulas hold.
     """
-    found = _sent(record)
-    sent, foretold = max(found, default=(0.0, 0.0))
-    return sent / foretold if foretold else None
+    sent_by_rank = _sent(record)
+    sent, predicted = max(sent_by_rank, default=(0.0, 0.0))
+    return sent / predicted if predicted else None
 
 
 def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
@@ -243,10 +243,10 @@ def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
     by_network: dict[tuple[object, ...], dict[int, float]] = {}
     for launch in block:
         case = launch.record.case
-        if isinstance(case, TrainCase) and (found := _sent(launch.record)):
+        if isinstance(case, TrainCase) and (sent := _sent(launch.record)):
             by_network.setdefault((case.workload, case.workload_options.width, case.ranks, case.minibatch), {})[
                 case.value("strategy.groups", 0)
-            ] = max(found)[0]
+            ] = max(sent)[0]
     ratios = [
         sent[0] / min(others)
         for sent in by_network.values()

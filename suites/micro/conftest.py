@@ -31,8 +31,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A benchmark for each message size."""
     if "point" in metafunc.fixturenames:
         function = metafunc.function
-        found = points(load_suite(FOLDER), metafunc.config.getoption("--size"), function.program, function.transport)
-        metafunc.parametrize("point", found, ids=str)
+        test_points = points(
+            load_suite(FOLDER), metafunc.config.getoption("--size"), function.program, function.transport
+        )
+        metafunc.parametrize("point", test_points, ids=str)
 
 
 @pytest.fixture(scope="session")
@@ -48,13 +50,13 @@ def launches(request: pytest.FixtureRequest) -> Iterator[Launches]:
 
 def pytest_benchmark_update_json(config: pytest.Config, benchmarks: Any, output_json: dict[str, Any]) -> None:
     """A file for each program and transport: what pytest-benchmark composed, of these benchmarks alone."""
-    kept: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for entry in output_json["benchmarks"]:
         info = entry["extra_info"]
         if info.get("suite") == "micro":
-            kept.setdefault((info["program"], info["transport"]), []).append(entry)
+            groups.setdefault((info["program"], info["transport"]), []).append(entry)
     folder = config.getoption("--results") / "benchmarks"
-    for (program, transport), entries in kept.items():
+    for (program, transport), entries in groups.items():
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / f"micro.{program}.{transport}.{config.getoption('--size')}.json"
         draft = target.with_name(f".{target.name}.{os.getpid()}")

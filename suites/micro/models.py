@@ -142,12 +142,12 @@ def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
     """
     if isinstance(record.case, TransferCase):
         rows = by_size(record, samples)
-        found = rows.loc[rows["nbytes"] == nbytes, "algbw_gbs"]
+        rates = rows.loc[rows["nbytes"] == nbytes, "algbw_gbs"]
     else:
         rows = timed(samples, "copy")
         rows = rows[rows["nbytes"] == nbytes]
-        found = rows["nbytes"] / rows["value"] / GIGA
-    return float(found.iloc[0]) if len(found) else None
+        rates = rows["nbytes"] / rows["value"] / GIGA
+    return float(rates.iloc[0]) if len(rates) else None
 
 
 def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
@@ -194,10 +194,10 @@ def fitted_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...], tuple[np.ndarray, np.ndarray]] | None:
-    found = _times(record, samples)
-    if not isinstance(record.case, TransferCase) or found is None:
+    times = _times(record, samples)
+    if not isinstance(record.case, TransferCase) or times is None:
         return None
-    return fit_segments(*found, choose_cuts(*found)[0]), found
+    return fit_segments(*times, choose_cuts(*times)[0]), times
 
 
 def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:

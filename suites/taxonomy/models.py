@@ -74,8 +74,8 @@ def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
     rows = timed(samples, "delay")
     if rows.empty or not times_count(record):
         return None
-    found = rows.groupby("step").agg({"start_ns": "min", "end_ns": "max", "value": "max"})
-    return float(((found["end_ns"] - found["start_ns"]) / found["value"]).median()) / SECOND
+    broadcasts = rows.groupby("step").agg({"start_ns": "min", "end_ns": "max", "value": "max"})
+    return float(((broadcasts["end_ns"] - broadcasts["start_ns"]) / broadcasts["value"]).median()) / SECOND
 
 
 def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
@@ -88,8 +88,8 @@ def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
     updating a whole model in the same launch. Below 1 the link would not be what was set. Headers of TCP alone make it
     about 1.05.
     """
-    found, bound = delay_s(record, samples), delay_bound(record, samples)
-    return found / bound if found and bound else None
+    delay, bound = delay_s(record, samples), delay_bound(record, samples)
+    return delay / bound if delay and bound else None
 
 
 def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
@@ -108,10 +108,10 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
 
     The bound of Ben-Nun and Hoefler, section 2.5: L the delay set on the links, B their rate, m bytes, P workers.
     """
-    case, found = record.case, delay_s(record, samples)
-    if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or found is None:
+    case, delay = record.case, delay_s(record, samples)
+    if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or delay is None:
         return None
-    return found / all_reduce_bound(
+    return delay / all_reduce_bound(
         _workers(case),
         case.sizes[0],
         case.value("fabric.link_delay_ms", 0.0) / 1e3,
@@ -166,20 +166,20 @@ Operations = list[tuple[float, list[int]]]
 def training_step(network: Network) -> Operations:
     """A network's forward pass and its gradients, layer by layer, in an order in which each can run; costs are
     multiply-accumulates of one sample."""
-    layers, places = network.layers, network.input_indices
+    layers, input_indices = network.layers, network.input_indices
     operations: Operations = [
-        (layer.mac, [place - 1 for place in read if place]) for layer, read in zip(layers, places, strict=True)
+        (layer.mac, [index - 1 for index in read if index]) for layer, read in zip(layers, input_indices, strict=True)
     ]
     readers: list[list[int]] = [
-        [later for later, read in enumerate(places) if place + 1 in read] for place in range(len(layers))
+        [later for later, read in enumerate(input_indices) if index + 1 in read] for index in range(len(layers))
     ]
     input_gradient: dict[int, int] = {}
-    for place in reversed(range(len(layers))):
-        needed = [place, *(input_gradient[later] for later in readers[place])]
-        if layers[place].variables:
-            operations.append((layers[place].mac, needed))
-        input_gradient[place] = len(operations)
-        operations.append((layers[place].input_mac, needed))
+    for index in reversed(range(len(layers))):
+        needed = [index, *(input_gradient[later] for later in readers[index])]
+        if layers[index].variables:
+            operations.append((layers[index].mac, needed))
+        input_gradient[index] = len(operations)
+        operations.append((layers[index].input_mac, needed))
     return operations
 
 
@@ -198,15 +198,15 @@ def greedy_schedule(operations: Operations, workers: int) -> float:
     for number, (_, needed) in enumerate(operations):
         for other in set(needed):
             after[other].append(number)
-    ready = [number for number, left in enumerate(waiting) if not left]
+    ready = [number for number, missing in enumerate(waiting) if not missing]
     running: list[tuple[float, int]] = []
     clock = 0.0
     while ready or running:
         while ready and len(running) < workers:
             number = heapq.heappop(ready)
             heapq.heappush(running, (clock + operations[number][0], number))
-        clock, done = heapq.heappop(running)
-        for number in after[done]:
+        clock, finished = heapq.heappop(running)
+        for number in after[finished]:
             waiting[number] -= 1
             if not waiting[number]:
                 heapq.heappush(ready, number)
@@ -222,7 +222,7 @@ def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
     Over the models and networks of Fig. 14 of Langer et al. and 3 to 64 workers, synchronous schemes only. Arithmetic,
     no launches.
     """
-    found = []
+    shares = []
     for nbytes in (size * MIB for size in MODELS.values()):
         for rate in LINKS.values():
             for workers in range(3, int(x["workers"]) + 1):
@@ -230,8 +230,8 @@ def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
                     name: DELAYS[name](workers, nbytes / rate, nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
                     for name in SYNCHRONOUS
                 }
-                found.append(max(bounds, key=lambda name: bounds[name]) == "naive_sync_ps")
-    return sum(found) / len(found)
+                shares.append(max(bounds, key=lambda name: bounds[name]) == "naive_sync_ps")
+    return sum(shares) / len(shares)
 
 
 def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:

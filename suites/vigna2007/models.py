@@ -19,13 +19,13 @@ Rows = Mapping[str, PublishedRow]
 
 
 def _fact(record: Record, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = record.ranks[0].facts.get(name, {}) if record.ranks else {}
-    return found
+    fact: dict[str, Any] = record.ranks[0].facts.get(name, {}) if record.ranks else {}
+    return fact
 
 
 def _iterations(record: Record, method: str) -> int | None:
-    found: int | None = _fact(record, "convergence").get("iterations", {}).get(method)
-    return found
+    iterations: int | None = _fact(record, "convergence").get("iterations", {}).get(method)
+    return iterations
 
 
 def _solve_s(samples: pd.DataFrame, method: str) -> float | None:
@@ -60,12 +60,12 @@ def time_ratio(record: Record, samples: pd.DataFrame, method: str) -> float | No
     return ours / power if ours is not None and power else None
 
 
-def per_s(record: Record, samples: pd.DataFrame, what: str) -> float | None:
+def per_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
     """Nodes or arcs that power iteration handles per s: their number, times iterations, over the time of a solve."""
     iterations, seconds, count = (
         _iterations(record, "power"),
         _solve_s(samples, "power"),
-        _fact(record, "graph").get(what),
+        _fact(record, "graph").get(event),
     )
     return count * iterations / seconds if iterations and seconds and count else None
 
@@ -78,7 +78,7 @@ def input_warnings(record: Record, samples: pd.DataFrame) -> float | None:
     The checks D1 to D12 of [inputs.md](../inputs.md), before timing. None where nothing was checked. A warning says
     that the data are unlike the domain, not that the result is wrong.
     """
-    return float(sum(found.outcome == "warn" for found in record.inputs)) if record.inputs else None
+    return float(sum(finding.outcome == "warn" for finding in record.inputs)) if record.inputs else None
 
 
 def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
@@ -100,9 +100,9 @@ def published_share(x: Mapping[str, Any], rows: Rows) -> float:
 
     Arithmetic on published figures, not a measurement: a check that a table agrees with itself.
     """
-    whole = rows[x["whole"]].value
-    assert whole is not None
-    return 100 * float(x["part"]) / whole
+    total = rows[x["whole"]].value
+    assert total is not None
+    return 100 * float(x["part"]) / total
 
 
 METRICS = [
@@ -162,7 +162,7 @@ METRICS = [
         "nodes_per_s",
         "nodes/s",
         "higher",
-        launch=partial(per_s, what="nodes"),
+        launch=partial(per_s, event="nodes"),
         doc="""
         nodes_per_s = nodes * iterations / median time of a solve by power iteration
 
@@ -175,7 +175,7 @@ METRICS = [
         "arcs_per_s",
         "arcs/s",
         "higher",
-        launch=partial(per_s, what="arcs"),
+        launch=partial(per_s, event="arcs"),
         doc="""
         arcs_per_s = arcs * iterations / median time of a solve by power iteration
 

@@ -1,5 +1,5 @@
-"""What only this paper needs: times and ratios of its micro-benchmark, what a tensor took, gains of a mini-batch,
-births, and the sizes of its models."""
+"""Metrics of this paper only: times and ratios of its micro-benchmark, costs per tensor, gains of a mini-batch,
+allocations in send buffers, and the sizes of its models."""
 
 from __future__ import annotations
 
@@ -52,40 +52,40 @@ def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float
     return nbytes / seconds / 1e9 if seconds else None
 
 
-def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, what: str) -> float | None:
-    """What moving one tensor took at both ends together: a counter of remote/tensor_channel.py's TransferCounts over
-    the tensors that were sent. None for the copies of a transport's own messages, which are made below what is
-    counted."""
-    if what == "copies" and getattr(record.case, "options", {}).get("mechanism") == "messages":
+def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, counter: str) -> float | None:
+    """A counter of remote/tensor_channel.py's TransferCounts, summed over both ends, per tensor sent. None for copies
+    of a transport's own messages, which are not counted."""
+    if counter == "copies" and getattr(record.case, "options", {}).get("mechanism") == "messages":
         return None
-    found = [
+    costs = [
         status.facts["costs"][str(nbytes)] for status in record.ranks if str(nbytes) in status.facts.get("costs", {})
     ]
-    tensors = sum(cost["tensors"] for cost in found)
-    return sum(cost[what] for cost in found) / tensors if tensors else None
+    tensors = sum(cost["tensors"] for cost in costs)
+    return sum(cost[counter] for cost in costs) / tensors if tensors else None
 
 
-def extreme_speedup(launch: Launch, base: Launch, which: Any) -> float | None:
+def extreme_speedup(launch: Launch, base: Launch, extreme: Any) -> float | None:
     """The base's time over the launch's, at the message size where that is smallest or largest."""
-    found = []
+    ratios = []
     for nbytes in getattr(launch.record.case, "sizes", ()):
-        ours, theirs = (send_reduce_s(one.record, one.samples, nbytes) for one in (launch, base))
-        if ours and theirs:
-            found.append(theirs / ours)
-    return which(found) if found else None
+        launch_s = send_reduce_s(launch.record, launch.samples, nbytes)
+        base_s = send_reduce_s(base.record, base.samples, nbytes)
+        if launch_s and base_s:
+            ratios.append(base_s / launch_s)
+    return extreme(ratios) if ratios else None
 
 
 def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float | None:
-    """Of one repetition: training throughput by zero copy over that of another arm, for the model and batch size where
-    it is largest."""
-    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    """Largest ratio in one repetition, over models and batch sizes, of training throughput by zero copy to that of
+    another arm."""
+    throughputs: dict[tuple[Any, ...], dict[str, float]] = {}
     for launch in launches:
         case, rate = launch.record.case, throughput(launch.record, launch.samples)
         if isinstance(case, TrainCase) and rate:
-            found.setdefault(
+            throughputs.setdefault(
                 (case.workload, case.workload_options.width, case.workload_options.image_side, case.minibatch), {}
             )[case.arm] = rate
-    ratios = [rates["zero_copy"] / rates[base] for rates in found.values() if rates.keys() >= {"zero_copy", base}]
+    ratios = [rates["zero_copy"] / rates[base] for rates in throughputs.values() if rates.keys() >= {"zero_copy", base}]
     if not ratios:
         return None
     return 100 * (max(ratios) - 1) if percent else max(ratios)
@@ -98,8 +98,8 @@ def throughput_gain(launch: Launch, base: Launch) -> float | None:
 
     [throughput](throughput.md) of launches paired by repetition. 169 % more is 2.69 times as much, not 1.69 times.
     """
-    ours, theirs = (throughput(one.record, one.samples) for one in (launch, base))
-    return 100 * (ours / theirs - 1) if ours and theirs else None
+    rate, base_rate = throughput(launch.record, launch.samples), throughput(base.record, base.samples)
+    return 100 * (rate / base_rate - 1) if rate and base_rate else None
 
 
 def minibatch_gain(record: Record, samples: pd.DataFrame, over: str) -> float | None:
@@ -117,9 +117,9 @@ def copied_share(record: Record, samples: pd.DataFrame, first: bool) -> float | 
 
 
 def fact_count(record: Record, samples: pd.DataFrame, name: str) -> float | None:
-    """A number that rank 0 found and kept."""
-    found = record.ranks[0].facts.get("found", {}).get(name) if record.ranks else None
-    return None if found is None else float(found)
+    """A number that rank 0 recorded."""
+    count = record.ranks[0].facts.get("found", {}).get(name) if record.ranks else None
+    return None if count is None else float(count)
 
 
 def model_size(x: Mapping[str, Any], rows: Rows) -> float:
@@ -163,7 +163,7 @@ METRICS = [
         "copies_per_tensor",
         "1",
         "lower",
-        size=partial(per_tensor, what="copies"),
+        size=partial(per_tensor, counter="copies"),
         doc="""
         copies_per_tensor(n) = copies of a payload that the mechanism made in the memory of either end / tensors sent
 
@@ -177,7 +177,7 @@ METRICS = [
         "messages_per_tensor",
         "1",
         "lower",
-        size=partial(per_tensor, what="messages"),
+        size=partial(per_tensor, counter="messages"),
         doc="""
         messages_per_tensor(n) = messages before the receiver has the tensor / tensors sent, both ends together
 
@@ -190,7 +190,7 @@ METRICS = [
         "round_trips_per_tensor",
         "1",
         "lower",
-        size=partial(per_tensor, what="round_trips"),
+        size=partial(per_tensor, counter="round_trips"),
         doc="""
         round_trips_per_tensor(n) = times that an end asked and needed the answer before the receiver had the tensor /
         tensors sent
@@ -203,7 +203,7 @@ METRICS = [
         "processor_s_per_tensor",
         "s",
         "lower",
-        size=partial(per_tensor, what="processor_s"),
+        size=partial(per_tensor, counter="processor_s"),
         doc="""
         processor_s_per_tensor(n) = processor time of both ranks during the timed tensors of n bytes / tensors sent
 
@@ -215,7 +215,7 @@ METRICS = [
         "least_speedup",
         "x",
         "higher",
-        pair=partial(extreme_speedup, which=min),
+        pair=partial(extreme_speedup, extreme=min),
         clocked=True,
         doc="""
         least_speedup = smallest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
@@ -229,7 +229,7 @@ METRICS = [
         "largest_speedup",
         "x",
         "higher",
-        pair=partial(extreme_speedup, which=max),
+        pair=partial(extreme_speedup, extreme=max),
         clocked=True,
         doc="""
         largest_speedup = largest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the

@@ -1,4 +1,4 @@
-"""What only this paper needs: its two lemmas, the memory that is left for convolutions, and the choice of minibatch and
+"""Metrics of this paper only: its two lemmas, the memory available to convolutions, and the choice of minibatch and
 algorithms as an integer program."""
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ HELD = 3
 PEAK_SHARE = 0.95
 """The knee of a curve: the first point that reaches this share of its highest."""
 SHRINKS = 7
-"""How many memory bounds between the least that any choice needs and no bound at all the integer program is asked for.
-"""
+"""Number of memory bounds for the integer program, between the least that any choice needs and no bound."""
 Rows = Mapping[str, PublishedRow]
 
 
@@ -62,7 +61,7 @@ def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An algorithm per layer, by its place in the table, and what they take together."""
+    """An algorithm per layer, in the order of the table, and their total time and memory."""
 
     algorithms: tuple[str, ...]
     time_s: float
@@ -86,7 +85,7 @@ def memory_left(network: Network, points: int, memory: float) -> float:
 def fastest(table: Table, bound: float) -> Choice | None:
     """The fastest choice of one algorithm per layer whose workspaces together fit into `bound` bytes, by integer
     programming; None where none does."""
-    names = [(layer, name) for layer, found in enumerate(table) for name in found]
+    names = [(layer, name) for layer, algorithms in enumerate(table) for name in algorithms]
     times = np.array([table[layer][name][0] for layer, name in names])
     memory = np.array([table[layer][name][1] for layer, name in names])
     one_each = np.array([[float(of == layer) for of, _ in names] for layer in range(len(table))])
@@ -108,18 +107,18 @@ def fastest(table: Table, bound: float) -> Choice | None:
 
 
 def by_brute_force(table: Table, bound: float) -> Choice | None:
-    """The same by trying everything."""
-    found = (_choice(table, names) for names in product(*table))
-    return min((choice for choice in found if choice.nbytes <= bound), key=lambda choice: choice.time_s, default=None)
+    """The same result, by trying all choices."""
+    choices = (_choice(table, names) for names in product(*table))
+    return min((choice for choice in choices if choice.nbytes <= bound), key=lambda choice: choice.time_s, default=None)
 
 
 def best_minibatch(tables: Mapping[int, Table], bounds: Mapping[int, float]) -> tuple[int, Choice] | None:
-    """The paper's procedure: the fastest choice for every candidate, then the candidate with the most points per
-    second."""
-    found = {
+    """The paper's procedure: the fastest choice for every candidate minibatch, then the candidate with the most samples
+    per second."""
+    candidates = {
         points: choice for points, table in tables.items() if (choice := fastest(table, bounds[points])) is not None
     }
-    return max(found.items(), key=lambda item: item[0] / item[1].time_s, default=None)
+    return max(candidates.items(), key=lambda item: item[0] / item[1].time_s, default=None)
 
 
 def _choice(table: Table, names: Sequence[str]) -> Choice:
@@ -129,11 +128,11 @@ def _choice(table: Table, names: Sequence[str]) -> Choice:
 
 def least_memory(table: Table) -> float:
     """Bytes below which no choice fits."""
-    return sum(min(nbytes for _, nbytes in found.values()) for found in table)
+    return sum(min(nbytes for _, nbytes in algorithms.values()) for algorithms in table)
 
 
 def bounds_of(table: Table) -> list[float]:
-    """From no bound at all, over what the fastest choice takes, down to the least that any choice needs."""
+    """Memory bounds: none, then from the memory of the fastest choice down to the least that any choice needs."""
     free, least = fastest(table, math.inf), least_memory(table)
     most = free.nbytes if free else least
     return [math.inf, *(least + (most - least) * step / SHRINKS for step in reversed(range(SHRINKS)))]
@@ -148,8 +147,8 @@ def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     R_O of Lemma 1 (suite zou2017): what a step takes beyond its computation, as a share of the computation. What is
     overlapped is not in it. Defined on launches with one rank only.
     """
-    whole, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
-    return whole / compute - 1 if whole and compute and record.case.ranks == 1 else None
+    step, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
+    return step / compute - 1 if step and compute and record.case.ranks == 1 else None
 
 
 def over_lemma1(launch: Launch, base: Launch) -> float | None:
@@ -159,9 +158,11 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
     the one-worker launch of the same repetition. t: median step. 1 is a perfect prediction; what the lemma leaves out
     (barriers, shared caches) makes it smaller.
     """
-    one, many = _median_s(base.record, base.samples, "step"), _median_s(launch.record, launch.samples, "step")
+    base_s, many_s = _median_s(base.record, base.samples, "step"), _median_s(launch.record, launch.samples, "step")
     ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks
-    return one / many / workers / efficiency(ratio, workers) if one and many and ratio is not None else None
+    if not base_s or not many_s or ratio is None:
+        return None
+    return base_s / many_s / workers / efficiency(ratio, workers)
 
 
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
@@ -224,13 +225,13 @@ def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
     Over all minibatches of the launch and eight memory bounds each, from none to the least that any choice needs
     (suite zou2017). Both choose from the same measured times and workspaces.
     """
-    found = [
+    differences = [
         abs(ours.time_s / theirs.time_s - 1)
         for table in tables(record, samples).values()
         for bound in bounds_of(table)
         if (ours := fastest(table, bound)) and (theirs := by_brute_force(table, bound))
     ]
-    return max(found, default=None)
+    return max(differences, default=None)
 
 
 def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
@@ -238,10 +239,10 @@ def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
 
     At the launch's largest minibatch (suite zou2017).
     """
-    found = tables(record, samples)
-    if not found:
+    by_minibatch = tables(record, samples)
+    if not by_minibatch:
         return None
-    table = found[max(found)]
+    table = by_minibatch[max(by_minibatch)]
     free, tight = fastest(table, math.inf), fastest(table, least_memory(table))
     return (
         None
@@ -256,10 +257,10 @@ def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
     Over all minibatches of the launch (suite zou2017).
     """
     pairs = [
-        (name, min(found, key=lambda name: found[name][0]))
+        (name, min(algorithms, key=lambda name: algorithms[name][0]))
         for table in tables(record, samples).values()
         if (choice := fastest(table, math.inf))
-        for name, found in zip(choice.algorithms, table, strict=True)
+        for name, algorithms in zip(choice.algorithms, table, strict=True)
     ]
     return sum(name == best for name, best in pairs) / len(pairs) if pairs else None
 
@@ -267,9 +268,11 @@ def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
 def ilp_minibatch(record: Record, samples: pd.DataFrame, tight: bool) -> float | None:
     """The minibatch that the procedure chooses: without a bound, or with the memory that the smallest candidate just
     needs."""
-    found = tables(record, samples)
-    least = {points: least_memory(table) for points, table in found.items()}
-    best = best_minibatch(found, dict.fromkeys(found, min(least.values()) if tight else math.inf)) if found else None
+    by_minibatch = tables(record, samples)
+    if not by_minibatch:
+        return None
+    bound = min(map(least_memory, by_minibatch.values())) if tight else math.inf
+    best = best_minibatch(by_minibatch, dict.fromkeys(by_minibatch, bound))
     return None if best is None else float(best[0])
 
 
@@ -277,15 +280,15 @@ def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tu
     """By minibatch: medians of time and workspace of every algorithm at every layer."""
     rows = samples[~samples["warmup"] & samples["event"].astype(str).str.startswith("conv.")]
     rows = rows.assign(event=rows["event"].astype(str), took=(rows["end_ns"] - rows["start_ns"]) / SECOND)
-    found: dict[int, list[dict[str, tuple[float, float]]]] = {}
+    by_minibatch: dict[int, list[dict[str, tuple[float, float]]]] = {}
     for (points, layer, event), part in rows.groupby(["value", "step", "event"]):
-        layers = found.setdefault(int(points), [])
+        layers = by_minibatch.setdefault(int(points), [])
         layers += [{} for _ in range(int(layer) + 1 - len(layers))]
         layers[int(layer)][str(event).removeprefix("conv.")] = (
             float(part["took"].median()),
             float(part["nbytes"].median()),
         )
-    return found
+    return by_minibatch
 
 
 # Metrics of arithmetic

@@ -64,8 +64,8 @@ def benchmark_of(program: str, transport: str) -> Callable[..., None]:
     def test(point: Point, launches: Launches, benchmark: BenchmarkFixture) -> None:
         if not benchmark.enabled:
             pytest.skip("it runs launches: ask for it with --benchmark-enable")
-        found = launches.of(point)
-        seconds = [took for record in found if (took := launches.seconds(record, point.nbytes)) is not None]
+        result = launches.of(point)
+        seconds = [took for record in result if (took := launches.seconds(record, point.nbytes)) is not None]
         if not seconds:
             pytest.skip(launches.why_none(point))
         benchmark.group = f"{program} {point}"
@@ -76,8 +76,8 @@ def benchmark_of(program: str, transport: str) -> Callable[..., None]:
             transport=transport,
             nbytes=point.nbytes,
             case=point.case.case_id,
-            launches=[record.launch for record in found],
-            evidence=sorted({record.evidence for record in found}),
+            launches=[record.launch for record in result],
+            evidence=sorted({record.evidence for record in result}),
             code=code_digest(),
             machine=machine_id(),
         )
@@ -89,7 +89,7 @@ def benchmark_of(program: str, transport: str) -> Callable[..., None]:
 
 def points(suite: Suite, size: str, program: str, transport: str) -> list[Point]:
     """Every benchmark of a file; none where the size leaves the transport out."""
-    found = []
+    selected = []
     for experiment in PROGRAMS[program]:
         if size in suite.experiment(experiment).sizes:
             cases = [
@@ -97,8 +97,8 @@ def points(suite: Suite, size: str, program: str, transport: str) -> list[Point]
                 for case in suite.experiment(experiment).size(size).cases
                 if case.arm == transport and _is_about(case, program)
             ]
-            found += [Point(experiment, case, nbytes) for case in cases for nbytes in getattr(case, "sizes", ())]
-    return found
+            selected += [Point(experiment, case, nbytes) for case in cases for nbytes in getattr(case, "sizes", ())]
+    return selected
 
 
 def _is_about(case: AnyCase, program: str) -> bool:
@@ -124,8 +124,8 @@ class Launches:
         """The finished launches of a benchmark's case, by repetition."""
         store, case_id = self._run(), point.case.case_id
         indices = [launch.plan_index for launch in self._plans[point.experiment] if launch.case.case_id == case_id]
-        found = [store.find(case_id, index, code_digest(), machine_id()) for index in indices]
-        return [record for record in found if record is not None]
+        records = [store.find(case_id, index, code_digest(), machine_id()) for index in indices]
+        return [record for record in records if record is not None]
 
     def why_none(self, point: Point) -> str:
         """What the records of a case say that gave this size no value."""
@@ -141,8 +141,8 @@ class Launches:
         if isinstance(record.case, OwnCase):
             rate = suite_metrics(self.suite.folder)["message_rate"].size
             assert rate is not None
-            found = rate(record, samples, nbytes)
-            return 1 / found if found else None
+            measured = rate(record, samples, nbytes)
+            return 1 / measured if measured else None
         rows = by_size(record, samples)
         rows = rows[rows["nbytes"] == nbytes]
         return float(rows["time_s"].iloc[0]) if len(rows) else None

@@ -383,7 +383,7 @@ def test_a_kernel_without_control_groups_gives_the_reason(tmp_path):
     quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
     assert not quota.report()["in_effect"] and quota.why
     quota.join(0)
-    assert core_quota.left("scaleproof-", tmp_path) == core_quota.remove("scaleproof-x", tmp_path) == []
+    assert core_quota.leftovers("scaleproof-", tmp_path) == core_quota.remove("scaleproof-x", tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_version_two_groups_get_a_quota_per_period(tmp_path):
     made = core_quota.Quota("scaleproof-y", 1, 0.25, tmp_path)
     assert made.report() == {"cores": 0.25, "version": 2, "in_effect": True, "why": ""}
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == "2500 10000"
-    assert core_quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
+    assert core_quota.leftovers("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
 
 
 def of_rank(
@@ -482,7 +482,7 @@ def test_a_trial_that_timed_out_is_repeated_later(monkeypatch):
     with monkeypatch.context() as busy:
         busy.setattr(netns.subprocess, "run", slow)
         hindrance = Netns("eth0").obstacle()
-    assert hindrance is not None and "not done within 20 s" in hindrance[0] and "try again" in hindrance[1]
+    assert hindrance is not None and "took longer than 20 s" in hindrance[0] and "try again" in hindrance[1]
     monkeypatch.setattr(
         netns.subprocess, "run", lambda command, **options: subprocess.CompletedProcess(command, 0, "", "")
     )

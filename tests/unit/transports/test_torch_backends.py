@@ -59,8 +59,9 @@ def test_nccl_without_a_gpu_is_unavailable_with_the_reason(monkeypatch: pytest.M
 def test_a_case_with_a_missing_back_end_is_not_runnable_here() -> None:
     if registry.availability("transport", "ucc").available:
         pytest.skip("this torch has UCC")
-    reason, advice = obstacle(case_of("ucc")) or ("", "")
-    assert reason.startswith("transport ucc: torch") and "USE_UCC=1" in advice
+    missing = obstacle(case_of("ucc"))
+    assert missing is not None
+    assert missing.reason.startswith("transport ucc: torch") and "USE_UCC=1" in missing.advice
 
 
 class Staged(Gloo):
