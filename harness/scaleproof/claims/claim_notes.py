@@ -13,7 +13,7 @@ from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fenc
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
-from scaleproof.record.placement import ADVICE, unlike
+from scaleproof.record.placement import ADVICE, placement_differences
 from scaleproof.record.stops import read_stops
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.stats.time_to_quality import DROPPED, score
@@ -144,7 +144,7 @@ def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:
 def _placement(used: list[Record]) -> list[Note]:
     return [
         note(NoteCode.PLACEMENT, placement=code, message=message, advice=ADVICE[code])
-        for code, message in unlike([("", used)])
+        for code, message in placement_differences([("", used)])
     ]
 
 

@@ -38,6 +38,15 @@ _OFFER_COLUMNS = 4
 """The first of _NEED_COLUMNS: about the case as it is written."""
 
 
+class _Rate(NamedTuple):
+    """A measured rate of this machine, and the factor and unit in which it is shown."""
+
+    name: str
+    spread: Spread
+    scale: float
+    unit: str
+
+
 class _Need(NamedTuple):
     """What a case needs of this machine, as cells of _NEED_COLUMNS; `is_carried`: as the case is written."""
 
@@ -109,9 +118,12 @@ def _show(capacity: Capacity) -> None:
     )
 
 
-def _rates(capacity: Capacity) -> list[tuple[str, Spread, float, str]]:
-    bulk, paced = ("bytes in bulk", capacity.bulk, 1e6, "MB/s"), ("bytes over slow links", capacity.paced, 1e6, "MB/s")
-    return [bulk, paced, ("messages", capacity.messages, 1.0, "/s")]
+def _rates(capacity: Capacity) -> list[_Rate]:
+    return [
+        _Rate("bytes in bulk", capacity.bulk, 1e6, "MB/s"),
+        _Rate("bytes over slow links", capacity.paced, 1e6, "MB/s"),
+        _Rate("messages", capacity.messages, 1.0, "/s"),
+    ]
 
 
 def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:

@@ -193,10 +193,10 @@ def picture(
     options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
 ) -> PredictionPicture:
     """The figure: throughput and efficiency by number of nodes."""
-    from scaleproof.report.figures.prediction import NodesPoint, PredictionPicture
+    from scaleproof.report.figures.prediction import Bounded, NodesPoint, PredictionPicture
 
-    def bounded(value: Range) -> tuple[float, float, float]:
-        return value.value, value.low, value.high
+    def bounded(value: Range) -> Bounded:
+        return Bounded(value.value, value.low, value.high)
 
     shares = [point.exposed_s.value / point.step_s.value for point in points]
     drawn = [
@@ -209,7 +209,7 @@ def picture(
     )
     title = f"{request.question.network.name}, {_scaling(request)}: simulated"
     return PredictionPicture(
-        title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end)
+        title, subtitle, drawn, useful.least, Bounded(useful.value, useful.low, useful.high), bool(useful.at_end)
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scaleproof.commands.common import results_argument, size_argument, size_of, suites_argument, suites_of
 
@@ -59,9 +59,18 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _needed(suite: Suite, size: str, results: Path) -> Iterator[tuple[str, Path]]:
-    """The files that the pages of a suite are made from, each with the command that writes it."""
+class _NeededFile(NamedTuple):
+    """A file, and the command that writes it."""
+
+    command: str
+    path: Path
+
+
+def _needed(suite: Suite, size: str, results: Path) -> Iterator[_NeededFile]:
+    """The files that the pages of a suite are made from."""
     for name, experiment in suite.experiments.items():
         if size in experiment.sizes:
-            yield f"collect {suite.name} {name}", results / "tables" / f"{suite.name}.{name}.{size}.parquet"
-    yield f"judge {suite.name}", results / "claims" / f"{suite.name}.{size}.json"
+            yield _NeededFile(
+                f"collect {suite.name} {name}", results / "tables" / f"{suite.name}.{name}.{size}.parquet"
+            )
+    yield _NeededFile(f"judge {suite.name}", results / "claims" / f"{suite.name}.{size}.json")

@@ -87,7 +87,7 @@ def _nodes(sources: WarningSources) -> Iterator[tuple[str, str]]:
             (name, [records[run] for run in runs if run in records])
             for name, runs in (("A", pair.runs_a), ("B", pair.runs_b))
         ]
-        counts.update(placement.unlike(sides))
+        counts.update(placement.placement_differences(sides))
     for (code, message), count in counts.items():
         of = f" ({count} of {len(sources.pairs)} cases)" if len(sources.pairs) > 1 else ""
         yield code, f"{message}{of}; {placement.ADVICE[code]}"

@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from scaleproof.spec import registry
 from scaleproof.spec.plugins import FabricPlugin, Plugin, TransportPlugin
@@ -39,6 +40,13 @@ class Finding:
     advice: str = ""
 
 
+class _Problem(NamedTuple):
+    """Why a plugin would fail here, and what to do."""
+
+    why: str
+    advice: str
+
+
 def survey(import_libraries: bool = False) -> list[Finding]:
     """Every plugin and every tool. `import_libraries`: also import each library, in a separate process (seconds)."""
     broken = _broken_imports() if import_libraries else {}
@@ -60,20 +68,20 @@ def _finding(plugin: Plugin, broken: dict[str, str]) -> Finding:
     )
     if not state.available:
         return row
-    why, advice = _obstacle(plugin)
+    why, advice = _problem(plugin)
     why = why or next((broken[module] for module in plugin.requires if module in broken), "")
     return replace(row, available=False, why=why, advice=advice) if why else row
 
 
-def _obstacle(plugin: Plugin) -> tuple[str, str]:
-    """Why an installed plugin would fail here, and what to do; two empty texts if no problem is known."""
+def _problem(plugin: Plugin) -> _Problem:
+    """The known problem of an installed plugin on this machine; empty without one."""
     if plugin.check_installation is not None and (why := plugin.check_installation()):
-        return why, plugin.advice
+        return _Problem(why, plugin.advice)
     if isinstance(plugin, TransportPlugin) and (why := _launcher_problem(plugin.launcher)):
-        return why, plugin.advice
+        return _Problem(why, plugin.advice)
     if isinstance(plugin, FabricPlugin) and plugin.makes_nodes:
-        return plugin.load()(plugin.interface).obstacle() or ("", "")
-    return "", plugin.advice
+        return _Problem(*(plugin.load()(plugin.interface).obstacle() or ("", "")))
+    return _Problem("", plugin.advice)
 
 
 def _launcher_problem(name: str) -> str:

@@ -20,7 +20,7 @@ ADVICE = {
 Code = Literal["different_nodes", "different_switches"]
 
 
-def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
+def placement_differences(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
     """Reasons why these named groups of launches did not run on the same nodes, in words that name nodes and switches;
     empty where no reason is known.
 

@@ -60,9 +60,10 @@ class Store:
 
     def records(self, case_id: str | None = None) -> Iterator[Record]:
         """Every readable record, of one case or of all, oldest first within a case."""
-        cases = (
-            [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
-        )
+        if case_id is not None:
+            cases = [self.runs / case_id]
+        else:
+            cases = sorted(self.runs.iterdir()) if self.runs.exists() else []
         for folder in cases:
             records = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
             readable = [record for record in records if record is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,15 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import WorkloadPlugin
 from scaleproof.stats.intervals import median_interval
 
-Groups = dict[tuple[str, str], list[Run]]
-"""Launches by experiment and network: one panel each."""
+
+class PanelKey(NamedTuple):
+    """Launches with the same key share a panel."""
+
+    experiment: str
+    network: str
+
+
+Groups = dict[PanelKey, list[Run]]
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -68,18 +75,20 @@ def network(run: Run) -> str:
 
 def by_network(runs: Iterable[Run]) -> Groups:
     """Launches by experiment and network: one panel each, in the order of the networks' names."""
-    return grouped(sorted(runs, key=network), lambda run: (training(run).experiment, network(run)))
+    return grouped(sorted(runs, key=network), lambda run: PanelKey(training(run).experiment, network(run)))
 
 
-def heading(key: tuple[str, str], groups: Groups) -> str:
+def heading(key: PanelKey, groups: Groups) -> str:
     """A panel's title: the network, and the experiment if another one has the same network."""
-    same = [other for other in groups if other[1] == key[1]]
-    return key[1] if len(same) == 1 else f"{key[1]} ({key[0]})"
+    same_network = [other for other in groups if other.network == key.network]
+    return key.network if len(same_network) == 1 else f"{key.network} ({key.experiment})"
 
 
 def arm(run: Run) -> str:
     """The arm of a launch, which is its series."""
-    return str(run.row["arm"]) if "arm" in run.row else run.record.case.arm if run.record else ""
+    if "arm" in run.row:
+        return str(run.row["arm"])
+    return run.record.case.arm if run.record else ""
 
 
 def by_arm(runs: list[Run]) -> dict[str, list[Run]]:

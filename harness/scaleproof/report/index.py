@@ -12,7 +12,7 @@ from scaleproof.core.record_schema import Code, Record, evidence_text
 from scaleproof.report import tags, verdicts
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes
-from scaleproof.report.pages import Pages
+from scaleproof.report.pages import Fact, Pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
 )
 
 
-def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[tuple[str, str]] = ()) -> Path:
+def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[Fact] = ()) -> Path:
     """Write index.html."""
     claims = [claim for suite in data for claim in suite.claims]
     groups = [
@@ -86,24 +86,25 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 
-def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
+def machine(size: str, data: list[SuiteData]) -> list[Fact]:
     """Facts about the origin of the numbers, for the head of the page; all machines are named."""
     records = [run.record for suite in data for run in suite.runs if run.record]
     machines = _machines(records)
     facts = [
-        (f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values))
+        Fact(f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values))
         for name, facts_of in machines.items()
         for fact, values in facts_of.items()
     ]
     if records:
         days = sorted({record.started_at[:10] for record in records})
-        facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
+        facts += [Fact("Code", _versions(records)), Fact("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
     levels = Counter(evidence_text(record.evidence, record.case.fabric, record.case.transport) for record in records)
     evidence = ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
-    facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
+    facts += [Fact("Size", size), Fact("Evidence", evidence or "none yet")]
+    facts.append(Fact("Launches", f"{len(records)} with a record"))
     crowded = sum(record.oversubscribed for record in records)
     return facts + (
-        [("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else []
+        [Fact("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else []
     )
 
 
@@ -136,7 +137,7 @@ def _version(code: Code) -> str:
     return f"{code.version}{commit}{' with local changes' if code.dirty else ''}, digest {code.digest}"
 
 
-def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _describe(record: Record) -> tuple[str, tuple[Fact, ...]]:
     environment = record.environment
     memory = environment.get("memory_mib")
     values = (
@@ -147,4 +148,4 @@ def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
         ("Python", environment.get("python")),
         ("Machine id", record.machine),
     )
-    return record.machine, tuple((name, str(value)) for name, value in values if value is not None)
+    return record.machine, tuple(Fact(name, str(value)) for name, value in values if value is not None)

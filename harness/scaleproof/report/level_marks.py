@@ -7,6 +7,7 @@ from collections.abc import Collection
 from markupsafe import Markup
 
 from scaleproof.core.record_schema import Evidence
+from scaleproof.report.figures.style import LegendEntry
 
 STAR = "M14 1l1.600 4.200 4.400.2-3.500 2.800 1.200 4.300-3.700-2.500-3.700 2.500 1.200-4.300-3.500-2.800 4.400-.2z"
 _LEVELS: dict[Evidence, tuple[str, str]] = {
@@ -23,13 +24,15 @@ _PUBLISHED = {
 }
 
 
-def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> list[tuple[Markup, str]]:
+def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> list[LegendEntry]:
     """An entry per level that occurs, and per kind of published point: judged (True, filled) or not (False, hollow)."""
     entries = [
-        (_svg(fill, "var(--muted)", shape), level) for level, (fill, shape) in _LEVELS.items() if level in levels
+        LegendEntry(_svg(fill, "var(--muted)", shape), level)
+        for level, (fill, shape) in _LEVELS.items()
+        if level in levels
     ]
     stars = [
-        (_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), meaning)
+        LegendEntry(_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), meaning)
         for judged, (fill, meaning) in _PUBLISHED.items()
         if judged in published
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from scaleproof.record.machine import Floor, MachineProfile, read_profile
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes, significant
-from scaleproof.report.pages import Pages
+from scaleproof.report.pages import Fact, Pages
 from scaleproof.report.sections import Section
 
 NOT_MEASURED = "not measured here; type scaleproof calibrate"
@@ -53,7 +53,7 @@ def _floor_text(floor: Floor) -> str:
     return f"± {significant(100 * floor.share, 2)} %{size}"
 
 
-def summary(profiles: dict[str, MachineProfile | None]) -> Sequence[tuple[str, str]]:
+def summary(profiles: dict[str, MachineProfile | None]) -> Sequence[Fact]:
     """A line for the head of the index: when the machines were calibrated."""
     dates = [profile.measured_at[:10] for profile in profiles.values() if profile]
-    return [("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if profiles else []
+    return [Fact("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if profiles else []

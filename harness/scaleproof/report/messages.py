@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -64,17 +65,26 @@ Values = dict[str, dict[int, Summary]]
 """By arm and message size in bytes."""
 
 
+class SectionKey(NamedTuple):
+    """Launches with the same key share a section."""
+
+    experiment: str
+    operation: str
+    ranks: int
+
+
 def sections(runs: list[Run], program: str, looks: dict[str, Look]) -> list[Section]:
     """One per experiment, operation and number of ranks."""
     return [_section(key, group, program, looks) for key, group in grouped(runs, _key).items()]
 
 
-def _key(run: Run) -> tuple[str, str, int]:
+def _key(run: Run) -> SectionKey:
     assert run.record is not None
-    return run.record.case.experiment, str(getattr(run.record.case, "operation", "transfer")), run.record.case.ranks
+    case = run.record.case
+    return SectionKey(case.experiment, str(getattr(case, "operation", "transfer")), case.ranks)
 
 
-def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: dict[str, Look]) -> Section:
+def _section(key: SectionKey, runs: list[Run], program: str, looks: dict[str, Look]) -> Section:
     experiment, operation, ranks = key
     quantities = TRANSFER if program == "transfer" else COLLECTIVE
     frames = {run.launch: by_size(run.record, run.samples) for run in runs if run.record}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scaleproof.core.record_schema import PlacedNode, Placement, Record, Sniffed, SniffedNode
 from scaleproof.launch.preflight.slow_nodes import KINDS, Kind, slow
-from scaleproof.record.placement import ADVICE, unlike
+from scaleproof.record.placement import ADVICE, placement_differences
 
 HEAD = (
     "node",
@@ -81,7 +81,7 @@ def elsewhere(record: Record, others: Iterable[Record]) -> list[tuple[str, str]]
         for other in others
         if other.case_id == record.case_id and other.launch != record.launch and other.status == "ok"
     ]
-    differences = unlike([("this launch", [record]), ("others of its case", alike)]) if alike else []
+    differences = placement_differences([("this launch", [record]), ("others of its case", alike)]) if alike else []
     return [(code, f"{message}; {ADVICE[code]}") for code, message in differences]
 
 

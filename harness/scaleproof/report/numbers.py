@@ -13,8 +13,10 @@ def significant(value: float | int | None, digits: int = 3) -> str:
     """Rounded to significant digits; an en dash for nothing. Counts (int) below 10 000 stay as they are."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
-    if value == 0 or math.isinf(value):
-        return "0" if value == 0 else ("∞" if value > 0 else "−∞")
+    if value == 0:
+        return "0"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     if isinstance(value, int) and abs(value) < 10_000:
         return _signed(str(value))
     exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import category
 
 import jinja2
@@ -30,6 +30,13 @@ def _plain(value: Any) -> Any:
         letter.encode("unicode_escape").decode() if category(letter)[0] == "C" and letter not in "\t\n" else letter
         for letter in value
     )
+
+
+class Fact(NamedTuple):
+    """A fact in the head of a page."""
+
+    name: str
+    value: str
 
 
 class Pages:

@@ -134,18 +134,11 @@ def _log(path: Path) -> Log:
 
 
 def _rank_row(record: Record, status: RankStatus) -> RankRow:
-    path, traffic = _of(record, "ranks", status.rank), _of(record, "traffic", status.rank)
-    ended = (
-        f"signal {status.signal}"
-        if status.signal is not None
-        else "–"
-        if status.exit_code is None
-        else f"code {status.exit_code}"
-    )
+    path, traffic = _transport_facts(record, "ranks", status.rank), _transport_facts(record, "traffic", status.rank)
     facts = status.facts
     return RankRow(
         status,
-        ended,
+        _exit(status),
         str(path.get("path", "–")),
         nbytes(traffic.get("nbytes")),
         significant(traffic.get("messages")),
@@ -155,7 +148,13 @@ def _rank_row(record: Record, status: RankStatus) -> RankRow:
     )
 
 
-def _of(record: Record, name: str, rank: int) -> dict[str, Any]:
+def _exit(status: RankStatus) -> str:
+    if status.signal is not None:
+        return f"signal {status.signal}"
+    return "–" if status.exit_code is None else f"code {status.exit_code}"
+
+
+def _transport_facts(record: Record, name: str, rank: int) -> dict[str, Any]:
     """One rank's facts of the record's transport part."""
     by_rank = record.transport.get(name) or []
     return (by_rank[rank] or {}) if rank < len(by_rank) else {}

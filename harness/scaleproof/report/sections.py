@@ -11,7 +11,7 @@ from markupsafe import Markup
 from scaleproof.report import csvs
 from scaleproof.report.data import Run
 from scaleproof.report.figures.dots import Dot
-from scaleproof.report.figures.style import Look, key_mark
+from scaleproof.report.figures.style import LegendEntry, Look, key_mark
 from scaleproof.report.groups import Summary
 from scaleproof.report.numbers import bracket, significant
 
@@ -68,7 +68,7 @@ class Section:
     how: str
     metrics: list[str]
     panels: list[Panel]
-    key: list[tuple[Markup, str]]
+    key: list[LegendEntry]
     file: str
     csv: str
     runs: list[Run]
@@ -89,7 +89,7 @@ def section(
     how: str,
     metrics: list[str],
     panels: list[Panel],
-    key: list[tuple[Markup, str]],
+    key: list[LegendEntry],
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
     runs: list[Run],
@@ -116,18 +116,18 @@ def median_cell(stats: Summary | None) -> Cell:
     return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))
 
 
-def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, str]]:
+def legend(looks: dict[str, Look], used: Iterable[str]) -> list[LegendEntry]:
     """Marks and names of the series in `used`."""
-    return [(key_mark(looks[name]), name) for name in sorted(set(used))]
+    return [LegendEntry(key_mark(looks[name]), name) for name in sorted(set(used))]
 
 
-def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
+def swatches(names: Sequence[str]) -> list[LegendEntry]:
     """Filled squares of the parts of a step, hatched like the bars."""
     lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
     dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
     style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
     return [
-        (Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name)
+        LegendEntry(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name)
         for index, name in enumerate(names)
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.settling import BEYOND, settling, timed_regions
 from scaleproof.report.data import SuiteData
@@ -14,11 +16,19 @@ CAPTION = (
     f"and how far later blocks stray. Not settled: more than {BEYOND:g} times as far as any later block, in so many "
     "cases that a sign test is below 5 %."
 )
+COLUMNS = ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"]
 
 
-def table(data: SuiteData) -> tuple[Table, list[str]]:
-    """A row per experiment with enough cases and blocks, and commands that repeat those on an unsettled machine."""
-    rows, advice = [], []
+class SettlingTable(NamedTuple):
+    """A row per experiment, and commands that repeat the experiments on an unsettled machine."""
+
+    table: Table
+    commands: list[str]
+
+
+def settling_table(data: SuiteData) -> SettlingTable:
+    """The table of all experiments with enough cases and blocks."""
+    rows, commands = [], []
     for name in data.suite.experiments:
         launches = [
             Launch(run.record, run.samples)
@@ -36,7 +46,5 @@ def table(data: SuiteData) -> tuple[Table, list[str]]:
             ]
             rows.append(Row("", [Cell(text) for text in cells]))
             if not result.settled:
-                advice.append(f"scaleproof run {data.name} {name} --size {launches[0].record.size} --again")
-    return Table(
-        CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows
-    ), advice
+                commands.append(f"scaleproof run {data.name} {name} --size {launches[0].record.size} --again")
+    return SettlingTable(Table(CAPTION, COLUMNS, rows), commands)

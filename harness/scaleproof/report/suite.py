@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scaleproof.record.machine import MachineProfile
-from scaleproof.report import inputs, levels, messages, own, settling, training
+from scaleproof.report import inputs, levels, messages, own, training
 from scaleproof.report.data import SuiteData
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import arm
@@ -13,12 +13,13 @@ from scaleproof.report.headlines.page import headlines
 from scaleproof.report.machine import with_floors
 from scaleproof.report.pages import Pages
 from scaleproof.report.sections import Section
+from scaleproof.report.settling import settling_table
 
 
 def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
     """Write <suite>.html."""
     ids = [claim.id for claim in data.claims]
-    settled, advice = settling.table(data)
+    settled = settling_table(data)
     values: dict[str, Any] = {"evidence_of": data.evidence_of, "evidence_text_of": data.evidence_text}
     values |= {
         "claims": data.claims,
@@ -32,8 +33,8 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         counts=data.counts(),
         runs=data.runs,
         inputs=inputs.summary(run.record for run in data.runs if run.record),
-        settled=settled,
-        unsettled=advice,
+        settled=settled.table,
+        unsettled=settled.commands,
         headlines=headlines(data),
         sections=[with_floors(part, profiles) for part in sections(data)],
         **values,

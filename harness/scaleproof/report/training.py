@@ -10,7 +10,7 @@ from scaleproof.report.decomposition import base_runs, step_section
 from scaleproof.report.figures.curves import Curve, curves
 from scaleproof.report.figures.scaling import Point, scaling
 from scaleproof.report.figures.style import Look
-from scaleproof.report.groups import Groups, arm, by_arm, by_network, grouped, heading, summary, training
+from scaleproof.report.groups import Groups, PanelKey, arm, by_arm, by_network, grouped, heading, summary, training
 from scaleproof.report.numbers import bracket, significant
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, median_cell, section
 
@@ -238,7 +238,7 @@ def _learning_panels(
     return panels
 
 
-def _learning_rows(key: tuple[str, str], ranks: int, series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
+def _learning_rows(key: PanelKey, ranks: int, series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
     return [
         (*key, name, ranks, curve.launch, *point)
         for name, launches in series.items()

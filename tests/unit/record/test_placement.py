@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaleproof.core.record_schema import Placement, Record
-from scaleproof.record.placement import unlike
+from scaleproof.record.placement import placement_differences
 from tests.unit.claims.test_judge import SPEEDUP, judged
 from tests.unit.compare.compare_records import FAST, NEW, OLD, code, compared, launches, warning_messages
 from tests.unit.records import case, placed, record
@@ -21,11 +21,13 @@ def on(*nodes: str, ranks: int = 2, **fields: Any) -> Record:
 
 
 def codes(*sides: list[Record]) -> list[str]:
-    return [code for code, _ in unlike([(name, side) for name, side in zip("AB", sides, strict=False)])]
+    return [code for code, _ in placement_differences([(name, side) for name, side in zip("AB", sides, strict=False)])]
 
 
 def test_other_nodes_and_switches_are_reported_by_name() -> None:
-    (nodes, reason), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
+    (nodes, reason), (switches, spread) = placement_differences(
+        [("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])]
+    )
     assert (nodes, reason) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
     assert switches == "different_switches"
     assert spread == (
@@ -34,7 +36,7 @@ def test_other_nodes_and_switches_are_reported_by_name() -> None:
 
 
 def test_different_nodes_within_one_side_are_reported_with_their_launches() -> None:
-    [(_, reason)] = unlike([("", [on("n0", "n1"), on("n2", "n3"), on("n2", "n3")])])
+    [(_, reason)] = placement_differences([("", [on("n0", "n1"), on("n2", "n3"), on("n2", "n3")])])
     assert reason == "launches ran on different nodes: c/n0, c/n1 (1 launch) or on c/n2, c/n3 (2 launches)"
 
 
@@ -74,7 +76,7 @@ def test_unknown_switches_are_no_difference() -> None:
 
 def test_of_many_nodes_only_those_that_differ_are_listed() -> None:
     many = [f"n{number:02}" for number in range(40)]
-    [(_, reason)] = unlike(
+    [(_, reason)] = placement_differences(
         [("A", [record(placement=placed(*many, "y"))]), ("B", [record(placement=placed(*many, "z"))])]
     )
     assert "A on c/y, c/n00" in reason and "and 35 more; B on c/z" in reason

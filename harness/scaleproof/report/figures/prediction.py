@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,14 +19,22 @@ MOST_TICKS = 10
 DPI = 144
 
 
+class Bounded(NamedTuple):
+    """A value with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class NodesPoint:
-    """One number of nodes: (value, low, high) of throughput in samples/s and of efficiency, share of exposed
-    communication in a step, and the resource that limits the step."""
+    """One number of nodes: throughput in samples/s, efficiency, share of exposed communication in a step, and the
+    resource that limits the step."""
 
     nodes: int
-    throughput: tuple[float, float, float]
-    efficiency: tuple[float, float, float]
+    throughput: Bounded
+    efficiency: Bounded
     exposed_share: float
     binds: str
 
@@ -39,7 +48,7 @@ class PredictionPicture:
     subtitle: str
     points: Sequence[NodesPoint]
     least: float
-    useful: tuple[int, int, int]
+    useful: Bounded
     more: bool
 
 
@@ -64,7 +73,7 @@ def _throughput(axes: Axes, picture: PredictionPicture) -> None:
     first = picture.points[0]
     axes.plot(
         nodes,
-        [first.throughput[0] * count / first.nodes for count in nodes],
+        [first.throughput.value * count / first.nodes for count in nodes],
         ls="--",
         color=light(MUTED),
         lw=1.1,
@@ -142,11 +151,11 @@ def _step(axes: Axes, picture: PredictionPicture) -> None:
     axes.legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
-def _band(axes: Axes, nodes: Sequence[int], values: Sequence[tuple[float, float, float]], colour: str) -> None:
+def _band(axes: Axes, nodes: Sequence[int], values: Sequence[Bounded], colour: str) -> None:
     axes.fill_between(
         nodes,
-        [low for _, low, _ in values],
-        [high for *_, high in values],
+        [bounded.low for bounded in values],
+        [bounded.high for bounded in values],
         color=colour,
         alpha=0.18,
         lw=0,
@@ -154,7 +163,7 @@ def _band(axes: Axes, nodes: Sequence[int], values: Sequence[tuple[float, float,
     )
     axes.plot(
         nodes,
-        [value for value, *_ in values],
+        [bounded.value for bounded in values],
         marker="o",
         mec=colour,
         color=colour,

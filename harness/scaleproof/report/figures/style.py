@@ -220,6 +220,13 @@ _SHAPES = {
 _DASHES = ("none", "5 2", "2 1.5", "6 2 1.5 2")
 
 
+class LegendEntry(NamedTuple):
+    """An entry of the legend beside the panels."""
+
+    mark: Markup
+    name: str
+
+
 def key_mark(look: Look) -> Markup:
     """The line and marker of a series for the legend beside the panels."""
     colour, dashes = f"var(--s{look.colour_index})", _DASHES[look.variant % 4]

@@ -10,10 +10,10 @@ from markupsafe import Markup
 from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
-from scaleproof.report.figures.style import Look, key_mark, series_looks
+from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.report.headlines.load import Headlines, load_headlines
-from scaleproof.report.headlines.values import marks_of_claim, marks_of_launches, published_points, runs_of
+from scaleproof.report.headlines.values import SeriesMarks, marks_of_claim, marks_of_launches, published_points, runs_of
 from scaleproof.report.level_marks import level_marks
 from scaleproof.report.sections import Panel, Section, section
 from scaleproof.report.verdicts import verdict_text
@@ -69,15 +69,12 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     )
 
 
-def _marks(
-    figure: FigureForm, form: SeriesForm, declared: Headlines, data: SuiteData
-) -> tuple[tuple[Mark, ...], list[Run]]:
+def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: SuiteData) -> SeriesMarks:
     if form.claim is not None:
         launches = {launch for claim in data.claims if claim.id == form.claim for launch in claim.runs}
-        return marks_of_claim(figure, form, data), [run for run in data.runs if run.launch in launches]
+        return SeriesMarks(marks_of_claim(figure, form, data), [run for run in data.runs if run.launch in launches])
     assert figure.metric is not None, "the form refuses 'select' without a metric"
-    marks, runs = marks_of_launches(figure, form, declared.metrics[figure.metric], data)
-    return tuple(marks), runs
+    return marks_of_launches(figure, form, declared.metrics[figure.metric], data)
 
 
 def _looks(figure: FigureForm, data: SuiteData) -> dict[str, Look]:
@@ -101,7 +98,7 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
         {point.judged for drawn in series for point in drawn.published},
     )
     if kind.x is not None:
-        key = [*((key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks), *key]
+        key = [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks), *key]
     rows = [_row(drawn.name, "ours", mark) for drawn in series for mark in drawn.marks]
     rows += [
         (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_file import ClaimResult
@@ -29,6 +29,13 @@ class Measured:
 
     run: Run
     value: float
+
+
+class SeriesMarks(NamedTuple):
+    """The marks of a series, and all launches that they come from."""
+
+    marks: tuple[Mark, ...]
+    runs: list[Run]
 
 
 def marks_of_claim(figure: FigureForm, series: SeriesForm, data: SuiteData) -> tuple[Mark, ...]:
@@ -68,9 +75,7 @@ def runs_of(figure: FigureForm, select: Mapping[str, Any], data: SuiteData) -> l
     ]
 
 
-def marks_of_launches(
-    figure: FigureForm, series: SeriesForm, metric: Metric, data: SuiteData
-) -> tuple[list[Mark], list[Run]]:
+def marks_of_launches(figure: FigureForm, series: SeriesForm, metric: Metric, data: SuiteData) -> SeriesMarks:
     """A mark per value of the x axis and level of evidence, and the launches of all marks."""
     selected = runs_of(figure, series.select, data)
     base = [] if series.against is None else runs_of(figure, series.against, data)
@@ -83,7 +88,7 @@ def marks_of_launches(
             if mark is not None:
                 marks.append(mark)
                 used += same_level
-    return marks, list({run.launch: run for run in used}.values())
+    return SeriesMarks(tuple(marks), list({run.launch: run for run in used}.values()))
 
 
 def _x_values(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
