@@ -1,4 +1,4 @@
-# Noise floors and bounds of this machine; no other target asks for them. Once more on a quiet machine: `snakemake calibrate --forcerun calibrate`.
+# Noise floors and bounds of this machine; no other target requests them. To repeat it on a quiet machine: `snakemake calibrate --forcerun calibrate`.
 rule calibrate:
     output:
         touch("logs/calibrate/done"),
@@ -8,7 +8,7 @@ rule calibrate:
         "../environment.yml"
     resources:
         machine=100,
-        # On a cluster: a node of its own, all of it.
+        # On a cluster: one whole node.
         mpi="srun",
         nodes=1,
         tasks=2,

@@ -27,35 +27,35 @@ wildcard_constraints:
 
 
 def suite_files(wildcards):
-    """What decides an experiment's cases and what they do: suite.yaml and the suite's own code."""
+    """Files that define an experiment's cases: suite.yaml and the suite's own code."""
     folder = SUITES[wildcards.suite].folder
     return [str(folder / FILE), *sorted(map(str, folder.rglob("*.py")))]
 
 
 def profiling(wildcards):
-    """Measures what an experiment's cases replay or simulate of this machine, where it is missing; nothing where they do not."""
+    """The command that measures missing profiles of this machine for replayed or simulated cases; empty when no case needs one."""
     cases = size_of(wildcards).cases
     if not any(
         replayed(case) and case.compute_options.profile is None for case in cases
     ):
         return ""
-    words = f"{wildcards.suite} {wildcards.experiment} --size {wildcards.size}"
-    return f"scaleproof profile {words}; "
+    arguments = f"{wildcards.suite} {wildcards.experiment} --size {wildcards.size}"
+    return f"scaleproof profile {arguments}; "
 
 
 def size_of(wildcards):
-    """An experiment's size: its cases and what they ask a cluster for."""
+    """An experiment's size: its cases and the resources that they request from a cluster."""
     return (
         SUITES[wildcards.suite].experiment(wildcards.experiment).sizes[wildcards.size]
     )
 
 
-# One job after the other: they would share switches, and they share the lock of results/.
+# Jobs run one after the other: they would share switches, and they share the lock of results/.
 ONE_BY_ONE = "--dependency=singleton"
 
 
-def asked(what):
-    """A resource of an experiment's job, by name; read by executors for clusters only. A rule that is `mpi` starts its tasks itself and has two at least."""
+def requested(name):
+    """A resource of an experiment's job, by name; only executors for clusters read it. A rule with resource `mpi` starts its tasks itself and needs at least two."""
 
     def of(wildcards):
         request = size_of(wildcards).request
@@ -67,18 +67,18 @@ def asked(what):
             "constraint": request.constraint,
             "runtime": request.time_limit_min,
             "slurm_extra": f"{'--exclusive ' * request.exclusive}{ONE_BY_ONE}",
-        }[what]
+        }[name]
 
     return of
 
 
 def over(wildcards, resources):
-    """The interface that the profile names."""
+    """The option for the interface that the profile names."""
     return f"--interface {resources.interface} " if resources.get("interface") else ""
 
 
 def costs_first(wildcards):
-    """What simulation reads of this machine, where an experiment's cases ask for it."""
+    """The fitted costs of this machine, when an experiment simulates with them."""
     cases = size_of(wildcards).cases
     return (
         [fitted_to("ci" if SIZE == "ci" else "smoke")]
@@ -88,16 +88,16 @@ def costs_first(wildcards):
 
 
 def claim_files(wildcards):
-    """What the paper says and how it is judged."""
-    found = [
+    """The published values of a suite and the rules that judge them."""
+    paths = [
         SUITES[wildcards.suite].folder / name
         for name in ("published.yaml", "claims.yaml")
     ]
-    return [str(path) for path in found if path.exists()]
+    return [str(path) for path in paths if path.exists()]
 
 
 def tables(wildcards):
-    """One table per experiment of the suite that has this size."""
+    """One table for each experiment of the suite with this size."""
     experiments = SUITES[wildcards.suite].experiments
     names = [
         name
@@ -113,10 +113,10 @@ def tables(wildcards):
 
 
 def validated(wildcards):
-    """Digest of suite validation's verdicts, which label the evidence of all others: those are judged anew when they change. No input: a suite that was
-    not asked for is not run for them. Size ci has none."""
-    total, found = hashlib.sha256(), Path("results/claims").glob("validation.*.json")
-    for path in sorted(found) if wildcards.suite != "validation" else []:
+    """Digest of the verdicts of suite `validation`, which label the evidence of all other suites: these are judged again when it changes. It is no input, so that a
+    suite that was not requested is not run for it. Size ci has no such verdicts."""
+    total, paths = hashlib.sha256(), Path("results/claims").glob("validation.*.json")
+    for path in sorted(paths) if wildcards.suite != "validation" else []:
         if path.name != "validation.ci.json":
             total.update(path.read_bytes())
     return total.hexdigest()[:16]
@@ -128,17 +128,17 @@ def verdicts(suites, size):
 
 
 def fitted_to(size):
-    """Says that this machine's costs are fitted to a size of suite micro, or to a larger one: smoke has every transport that a simulated case asks for, and takes minutes."""
+    """The file that marks this machine's costs as fitted to a size of suite micro, or to a larger one. Size smoke has every transport of simulated cases, and takes minutes."""
     return f"results/machines/{machine_id()}/fitted.{size}"
 
 
 def fitted(suites, size):
-    """The costs of this machine's transports where the suite that measures them is asked for."""
+    """The costs of this machine's transports, when the suite that measures them is requested."""
     return [fitted_to(size)] if "micro" in suites else []
 
 
 def digest_of(*rooms):
-    """Digest of some rooms of the harness: Snakemake does not see a change inside a package that its rules call."""
+    """Digest of some subpackages of the harness: Snakemake does not notice changes inside a package that its rules call."""
     package, total = Path(scaleproof.__file__).parent, hashlib.sha256()
     for path in sorted(
         path
@@ -150,7 +150,7 @@ def digest_of(*rooms):
     return total.hexdigest()[:16]
 
 
-# name -> (suites, size): what `snakemake NAME` brings up to date before it makes the pages
+# name -> (suites, size): the verdicts that `snakemake NAME` updates before it makes the pages
 TARGETS = {
     "smoke": (list(SUITES), "smoke"),
     **{name: ([name], SIZE) for name in SUITES},

@@ -1,4 +1,4 @@
-# Verdicts on every claim of a suite, from the tables' records; nothing is started.
+# Verdicts on every claim of a suite, from the records behind the tables; nothing is started.
 rule judge:
     input:
         tables=tables,
