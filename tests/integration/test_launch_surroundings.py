@@ -19,7 +19,7 @@ from scaleproof.core.record_schema import RankNetwork
 from scaleproof.launch.preflight import machine_preflight
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
-from scaleproof.record.wire import carried, misled
+from scaleproof.record.wire import other_carrier, traffic_by_namespace
 from tests.integration.in_namespace import OTHER, namespaced, unshare
 from tests.integration.launches import launches, small_case
 from tests.short_form import case_from
@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 def test_through_shared_memory_interfaces_stay_still(tmp_path: Path) -> None:
     [record] = namespaced(tmp_path, ["link set lo up"], [{"sizes": [4 * MIB], "iterations": 10}])
-    [wire] = carried(record.network)
+    [wire] = traffic_by_namespace(record.network)
     assert record.status == "ok" and wire.ranks == (0, 1)
     assert wire.asked_bytes >= 2 * 10 * 4 * MIB
     assert sum(wire.sent_bytes.values()) < 0.01 * wire.asked_bytes
@@ -38,7 +38,7 @@ def test_through_shared_memory_interfaces_stay_still(tmp_path: Path) -> None:
 
 def test_bytes_on_the_requested_interface_are_counted_beside_the_bytes_asked(tmp_path: Path) -> None:
     [record] = namespaced(tmp_path, ["link set lo up"], [{"transport": "tcp", "sizes": [4 * MIB], "iterations": 10}])
-    [wire] = carried(record.network)
+    [wire] = traffic_by_namespace(record.network)
     assert (record.status, wire.interface) == ("ok", "lo")
     assert wire.share is not None and 1 <= wire.share < 1.05
     assert record.network[0].after["lo"]["tx_packets"] > record.network[0].before["lo"]["tx_packets"]
@@ -50,7 +50,7 @@ def test_traffic_on_another_interface_than_the_requested_one_fails_the_launch(tm
     assert re.fullmatch(
         r"'lo' carried \d+ MiB of the 200 MiB asked, the requested 'around0' [\d.]+ K?i?B", record.failure.message
     ), record.failure.message
-    [wire] = carried(record.network)
+    [wire] = traffic_by_namespace(record.network)
     assert wire.sent_bytes["around0"] < 16 << 10  # the kernel's own: a new IPv6 address announces itself
 
 
@@ -96,9 +96,9 @@ def test_a_real_link_between_two_namespaces_is_the_one_that_carried() -> None:
         server.kill()
         server.wait()
     told = json.loads(done.stdout)
-    [wire] = carried([RankNetwork(rank=0, asked_bytes=8 * MIB, **told)])
+    [wire] = traffic_by_namespace([RankNetwork(rank=0, asked_bytes=8 * MIB, **told)])
     assert wire.interface == "wire0" and wire.share is not None and 1 <= wire.share < 1.1
-    assert misled(wire, "wire0") is None and misled(wire, "lo") == "wire0"
+    assert other_carrier(wire, "wire0") is None and other_carrier(wire, "lo") == "wire0"
     assert told["namespace"] != network_namespace() and "wire0" not in read_counters()
 
 

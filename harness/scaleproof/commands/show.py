@@ -168,10 +168,10 @@ def _print_prediction(prediction: dict[str, Any]) -> None:
 
 
 def _print_wire(record: Record) -> None:
-    from scaleproof.record.wire import carried
+    from scaleproof.record.wire import traffic_by_namespace
     from scaleproof.spec.units import format_bytes
 
-    for part in carried(record.network):
+    for part in traffic_by_namespace(record.network):
         ranks = ", ".join(map(str, part.ranks))
         share = "" if part.share is None else f", {part.share:.3f} per byte asked"
         by = (

@@ -23,7 +23,7 @@ PER_MESSAGE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class NamespaceTraffic:
     """One network namespace over the timed region: bytes that its ranks requested, and bytes that each of its
     interfaces sent and received."""
 
@@ -50,22 +50,22 @@ class Carried:
         return self.wire_bytes / self.asked_bytes if self.asked_bytes else None
 
 
-def carried(network: Sequence[RankNetwork]) -> list[Carried]:
+def traffic_by_namespace(network: Sequence[RankNetwork]) -> list[NamespaceTraffic]:
     """The traffic of each namespace, from the start of its first rank to the end of its last."""
     groups: dict[str, list[RankNetwork]] = {}
     for part in network:
         groups.setdefault(part.namespace, []).append(part)
-    result = []
+    namespaces = []
     for name, parts in sorted(groups.items()):
         moved = difference(_first(parts), _last(parts))
         sent = {interface: counters["tx_bytes"] for interface, counters in moved.items()}
         received = {interface: counters["rx_bytes"] for interface, counters in moved.items()}
-        asked = sum(part.asked_bytes for part in parts)
-        result.append(Carried(name, tuple(part.rank for part in parts), asked, sent, received))
-    return result
+        requested = sum(part.asked_bytes for part in parts)
+        namespaces.append(NamespaceTraffic(name, tuple(part.rank for part in parts), requested, sent, received))
+    return namespaces
 
 
-def misled(traffic: Carried, interface: str) -> str | None:
+def other_carrier(traffic: NamespaceTraffic, interface: str) -> str | None:
     """The interface that carried the bytes instead of the requested one. None if the requested one carried them, if no
     interface did, or if too few bytes were requested to tell."""
     least = CARRIES * traffic.asked_bytes
@@ -75,13 +75,13 @@ def misled(traffic: Carried, interface: str) -> str | None:
     return traffic.interface if is_other_carrier else None
 
 
-def unseen(traffic: Carried, interface: str) -> bool:
-    """Whether no interface at all carried the bytes of a socket transport."""
+def is_on_no_interface(traffic: NamespaceTraffic, interface: str) -> bool:
+    """Whether no interface carried the bytes of a socket transport."""
     most = max(traffic.sent_bytes.get(interface, 0), traffic.wire_bytes)
     return traffic.asked_bytes >= NOTICED and most < CARRIES * traffic.asked_bytes
 
 
-def past_the_links(traffic: Carried, interface: str | None = None) -> int | None:
+def too_few_link_bytes(traffic: NamespaceTraffic, interface: str | None = None) -> int | None:
     """Bytes on a node's links to other nodes if they are too few for what its ranks requested; None if they are enough,
     or if too few bytes were requested to tell.
 
@@ -95,7 +95,9 @@ def past_the_links(traffic: Carried, interface: str | None = None) -> int | None
     return moved if traffic.asked_bytes >= NOTICED and moved < enough else None
 
 
-def background(traffic: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:
+def traffic_of_others(
+    traffic: NamespaceTraffic, interface: str | None, idle: Mapping[str, float], seconds: float
+) -> dict[str, int]:
     """Bytes that interfaces other than `interface` (None: all interfaces) sent above what they send when idle (`idle`:
     bytes per second); empty if these are too few to report."""
     above = {
@@ -107,7 +109,7 @@ def background(traffic: Carried, interface: str | None, idle: Mapping[str, float
     return above if sum(count for count in above.values() if count > 0) > limit else {}
 
 
-def shared(traffic: Carried, interface: str, messages: int) -> int:
+def foreign_bytes(traffic: NamespaceTraffic, interface: str, messages: int) -> int:
     """Bytes on the requested interface that cannot be the launch's own; 0 if all can be. For transports that send
     exactly the bytes requested."""
     own = SLACK * traffic.asked_bytes + PER_MESSAGE * messages + NOTICED

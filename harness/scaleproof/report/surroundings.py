@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scaleproof.core.record_schema import PreflightCheck, Record
-from scaleproof.record.wire import carried
+from scaleproof.record.wire import traffic_by_namespace
 from scaleproof.report.numbers import nbytes, significant
 
 OUTCOME = {True: "ok", False: "failed", None: "not looked at"}
@@ -39,7 +39,7 @@ def wire(record: Record) -> list[WireRow]:
     """A row per namespace and interface. `share`: bytes that the interface sent per byte that the ranks requested their
     transport to move."""
     rows = []
-    for traffic in carried(record.network):
+    for traffic in traffic_by_namespace(record.network):
         parts = [part for part in record.network if part.rank in traffic.ranks]
         for name, count in sorted(traffic.sent_bytes.items()):
             packets = max(part.after[name]["tx_packets"] for part in parts) - min(

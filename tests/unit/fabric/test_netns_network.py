@@ -28,7 +28,7 @@ from scaleproof.fabric.topology import PORTS, EmulatedNetwork, emulated_network
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
 from scaleproof.launch.start.on_namespaces import NamespacesLauncher
-from scaleproof.record.wire import carried, past_the_links
+from scaleproof.record.wire import too_few_link_bytes, traffic_by_namespace
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
 from scaleproof.spec.errors import FieldError, SpecError
@@ -433,8 +433,8 @@ def of_rank(
     ],
 )
 def test_bytes_that_do_not_pass_a_nodes_links_are_seen(parts, moved):
-    [traffic] = carried(parts)
-    assert past_the_links(traffic) == moved
+    [traffic] = traffic_by_namespace(parts)
+    assert too_few_link_bytes(traffic) == moved
 
 
 def test_a_link_is_judged_by_what_was_set_on_its_own_way():

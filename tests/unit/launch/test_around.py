@@ -15,7 +15,14 @@ from scaleproof.launch.preflight import experiment_preflight, machine_preflight,
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
 from scaleproof.record import pace
 from scaleproof.record.pace import HZ
-from scaleproof.record.wire import Carried, background, carried, misled, shared, unseen
+from scaleproof.record.wire import (
+    NamespaceTraffic,
+    foreign_bytes,
+    is_on_no_interface,
+    other_carrier,
+    traffic_by_namespace,
+    traffic_of_others,
+)
 from scaleproof.spec import registry
 from tests.integration.launches import small_case
 
@@ -41,12 +48,14 @@ def codes(launch_warnings: list[Any]) -> list[str]:
 
 
 def test_ranks_of_one_namespace_share_its_counters_and_others_have_their_own() -> None:
-    together = carried([part(0, 5 * MB, {"lo": 10}, {"lo": 9 * MB}), part(1, 5 * MB, {"lo": 20}, {"lo": 11 * MB})])
+    together = traffic_by_namespace(
+        [part(0, 5 * MB, {"lo": 10}, {"lo": 9 * MB}), part(1, 5 * MB, {"lo": 20}, {"lo": 11 * MB})]
+    )
     assert [(traffic.ranks, traffic.asked_bytes, traffic.sent_bytes) for traffic in together] == [
         ((0, 1), 10 * MB, {"lo": 11 * MB - 10})
     ]
-    assert len(carried([part(0, 1, {}, {}), part(1, 1, {}, {}, "2")])) == 2
-    assert carried([]) == []
+    assert len(traffic_by_namespace([part(0, 1, {}, {}), part(1, 1, {}, {}, "2")])) == 2
+    assert traffic_by_namespace([]) == []
 
 
 @pytest.mark.parametrize(
@@ -59,31 +68,31 @@ def test_ranks_of_one_namespace_share_its_counters_and_others_have_their_own() -
     ],
 )
 def test_another_interface_than_the_requested_one_is_named(sent_bytes: dict[str, int], expected: str | None) -> None:
-    assert misled(Carried("1", (0,), 10 * MB, sent_bytes), "eth0") == expected
+    assert other_carrier(NamespaceTraffic("1", (0,), 10 * MB, sent_bytes), "eth0") == expected
 
 
 def test_little_traffic_gives_no_warning() -> None:
-    assert misled(Carried("1", (0,), 1000, {"lo": 10 * MB, "eth0": 0}), "eth0") is None
+    assert other_carrier(NamespaceTraffic("1", (0,), 1000, {"lo": 10 * MB, "eth0": 0}), "eth0") is None
 
 
 def test_a_launch_without_counted_bytes_is_reported_as_unseen() -> None:
-    assert unseen(Carried("1", (0,), 10 * MB, {"lo": 100}), "lo") and not unseen(
-        Carried("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo"
+    assert is_on_no_interface(NamespaceTraffic("1", (0,), 10 * MB, {"lo": 100}), "lo") and not is_on_no_interface(
+        NamespaceTraffic("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo"
     )
 
 
 def test_idle_traffic_is_no_background() -> None:
-    traffic = Carried("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
-    assert background(traffic, "lo", {"eth0": 10 * MB}, seconds=2) == {}
-    assert background(traffic, "lo", {}, seconds=2) == {"eth0": 20 * MB}
-    assert background(Carried("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1) and not background(
-        Carried("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1
-    )
+    traffic = NamespaceTraffic("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
+    assert traffic_of_others(traffic, "lo", {"eth0": 10 * MB}, seconds=2) == {}
+    assert traffic_of_others(traffic, "lo", {}, seconds=2) == {"eth0": 20 * MB}
+    assert traffic_of_others(
+        NamespaceTraffic("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1
+    ) and not traffic_of_others(NamespaceTraffic("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1)
 
 
 def test_traffic_beyond_what_the_transport_can_send_is_foreign() -> None:
-    assert shared(Carried("1", (0,), 100 * MB, {"lo": 103 * MB}), "lo", 10) == 0
-    assert shared(Carried("1", (0,), 100 * MB, {"lo": 200 * MB}), "lo", 10) > 70 * MB
+    assert foreign_bytes(NamespaceTraffic("1", (0,), 100 * MB, {"lo": 103 * MB}), "lo", 10) == 0
+    assert foreign_bytes(NamespaceTraffic("1", (0,), 100 * MB, {"lo": 200 * MB}), "lo", 10) > 70 * MB
 
 
 def test_each_kind_of_foreign_traffic_has_its_warning() -> None:

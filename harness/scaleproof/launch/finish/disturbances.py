@@ -8,7 +8,13 @@ from typing import Any
 
 from scaleproof.core.record_schema import LINK, RankNetwork, Warning
 from scaleproof.record.pace import HZ
-from scaleproof.record.wire import Carried, background, carried, shared, unseen
+from scaleproof.record.wire import (
+    NamespaceTraffic,
+    foreign_bytes,
+    is_on_no_interface,
+    traffic_by_namespace,
+    traffic_of_others,
+)
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.units import format_bytes
 
@@ -85,7 +91,9 @@ def network_warnings(
     """Foreign traffic, and traffic of the launch that no interface counted. `path`: the transport's; `idle`: bytes per
     second of each interface before the experiment; `seconds`: length of the timed region."""
     return [
-        warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)
+        warning
+        for part in traffic_by_namespace(network)
+        for warning in _of_namespace(case, part, path, messages, idle, seconds)
     ]
 
 
@@ -130,16 +138,16 @@ def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
 
 
 def _of_namespace(
-    case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float
+    case: AnyCase, part: NamespaceTraffic, path: str, messages: int, idle: Mapping[str, float], seconds: float
 ) -> list[Warning]:
     asked_text = format_bytes(part.asked_bytes)
     if path == "shared memory":
-        leak = background(part, None, idle, seconds) if part.asked_bytes else {}
+        leak = traffic_of_others(part, None, idle, seconds) if part.asked_bytes else {}
         message = f"interfaces sent {_listed(leak)} above idle while ranks asked shared memory for {asked_text}"
         advice = "find out what else uses the network; more than 1 % of the bytes asked is not noise"
         return [_warning("interfaces_moved", message, advice)] if leak else []
     warnings = list[Warning]()
-    if path == "socket" and unseen(part, case.interface):
+    if path == "socket" and is_on_no_interface(part, case.interface):
         sent = format_bytes(part.sent_bytes.get(case.interface, 0))
         message = f"no interface carried the {asked_text} asked; {case.interface!r} sent {sent}"
         warnings.append(
@@ -149,7 +157,7 @@ def _of_namespace(
                 "the library may use shared memory between ranks of one machine; look at its settings",
             )
         )
-    others = background(part, case.interface, idle, seconds)
+    others = traffic_of_others(part, case.interface, idle, seconds)
     fabric = case.plugin("fabric")
     if fabric.makes_nodes:  # bytes that stay on a node go through its loopback; its other interfaces are its links
         others = {name: count for name, count in others.items() if name != "lo"} if fabric.own_kernels else {}
@@ -161,7 +169,7 @@ def _of_namespace(
             _warning("contended_network", message, "other traffic shared the machine; run again when it is quiet")
         )
     sends = case.transport is not None and case.plugin("transport").point_to_point
-    if path == "socket" and sends and (extra := shared(part, case.interface, messages)):
+    if path == "socket" and sends and (extra := foreign_bytes(part, case.interface, messages)):
         message = f"{case.interface!r} sent {format_bytes(extra)} more than the launch can have"
         warnings.append(
             _warning("contended_network", message, "other traffic used the same interface; run again when it is quiet")

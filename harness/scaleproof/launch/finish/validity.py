@@ -14,7 +14,7 @@ from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.preflight.experiment_preflight import failed
 from scaleproof.launch.watch.failure_signs import Watch
-from scaleproof.record.wire import carried, misled, past_the_links
+from scaleproof.record.wire import other_carrier, too_few_link_bytes, traffic_by_namespace
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.units import format_bytes
 
@@ -79,8 +79,8 @@ def silent_failure(
         return _past_the_links(case, network) or _wrong_address(case, address, watch)
     if _path(watch) == "shared memory":
         return None
-    for part in carried(network):
-        carrier = misled(part, case.interface)
+    for part in traffic_by_namespace(network):
+        carrier = other_carrier(part, case.interface)
         if carrier is not None and not (case.plugin("fabric").makes_nodes and carrier == LOOPBACK):
             moved, expected = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
             return _failure(
@@ -135,8 +135,8 @@ def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | 
         return None
     # A node of an allocation may have interfaces besides the requested one; of a node of namespaces all links count.
     measured = case.plugin("fabric").evidence == "measured"
-    for part in carried(network):
-        if (moved := past_the_links(part, case.interface if measured else None)) is not None:
+    for part in traffic_by_namespace(network):
+        if (moved := too_few_link_bytes(part, case.interface if measured else None)) is not None:
             node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
             links = f"{case.interface!r} of {node}" if measured else f"the links of {node}"
             return _failure(
