@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> None:
     records = candidates(options.results, index.launches, chosen, reasons, suites, options.even_last)
     if records:
         print_table([*COLUMNS[:_SHOWN_COLUMNS], "why", "", "behind a verdict"], [_row(record) for record in records])
-    removable = [record for record in records if not record.kept]
+    removable = [record for record in records if not record.kept_because]
     size, kept = format_bytes(sum(record.nbytes for record in removable)), len(records) - len(removable)
     remark = f"; {counted(kept, 'last good launch', 'last good launches')} of a case stay (--even-last)" if kept else ""
     if options.yes:
@@ -70,6 +70,6 @@ def _row(record: Candidate) -> list[str]:
     return [
         *launch_row(record.row)[:_SHOWN_COLUMNS],
         ", ".join(record.why),
-        record.kept and f"stays: {record.kept}",
+        record.kept_because and f"stays: {record.kept_because}",
         "yes" if record.cited else "",
     ]

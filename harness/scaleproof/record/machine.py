@@ -20,13 +20,13 @@ class Floor(_Part):
     """Noise floor of one metric: comparisons of identical arms differ by at most the factor 1 + `share` in 95 % of
     cases."""
 
-    metric: str
+    metric: str = Field(description="Name of the metric.")
     program: str = Field(description="Program of the launches: `collective`, `transfer` or `train`.")
     nbytes: int | None = Field(description="Message size, for metrics per size.")
-    share: float
+    share: float = Field(description="Identical arms differ by at most the factor 1 + share in 95 % of comparisons.")
     spread: float = Field(description="Standard deviation of the logarithm of one launch's value.")
-    launches_per_arm: int
-    comparisons: int
+    launches_per_arm: int = Field(description="Launches of each arm in one comparison.")
+    comparisons: int = Field(description="Comparisons of identical arms.")
     taken: str = Field(description="Which launches, arms and pairs, in words.")
 
 
@@ -35,24 +35,24 @@ class Bound(_Part):
 
     name: Literal["memory_copy", "two_rank_all_reduce", "loopback", "network", "single_core_flop"]
     nbytes: int | None = Field(None, description="Size that was moved, for bounds that depend on it.")
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    unit: str
-    taken: str
+    value: float = Field(description="Median over launches, in `unit`.")
+    low: float | None = Field(description="Lower end of its 95 % interval; None with too few launches.")
+    high: float | None = Field(description="Upper end of its 95 % interval; None with too few launches.")
+    n: int = Field(description="Launches that gave a value.")
+    unit: str = Field(description="Unit of value and interval, such as GB/s.")
+    taken: str = Field(description="How it was measured, in words.")
 
 
 class MachineProfile(_Part):
     """Result of one calibration of a machine. The next calibration replaces it; the records stay."""
 
     schema_version: Literal[1] = 1
-    machine: str
+    machine: str = Field(description="Id of the machine.")
     code: str = Field(description="Digest of the code that measured.")
-    measured_at: str
-    floors: tuple[Floor, ...] = Field(default=())
-    bounds: tuple[Bound, ...] = Field(default=())
-    runs: tuple[str, ...] = Field(default=())
+    measured_at: str = Field(description="Date and time of the calibration, UTC.")
+    floors: tuple[Floor, ...] = Field(default=(), description="Noise floors.")
+    bounds: tuple[Bound, ...] = Field(default=(), description="Upper bounds.")
+    runs: tuple[str, ...] = Field(default=(), description="Ids of the launches of the calibration.")
 
     def floor(self, metric: str, program: str, nbytes: int | None = None) -> Floor | None:
         """The floor of a program's metric; for metrics per message size that of the nearest size, by ratio."""

@@ -25,8 +25,8 @@ class _Part(BaseModel):
 class CaseStop(_Part):
     """How many launches one case got, and why no more."""
 
-    case_id: str
-    arm: str
+    case_id: str = Field(description="Id of the case.")
+    arm: str = Field(description="Its arm.")
     repetitions: int = Field(description="Repetitions planned when the run ended.")
     launches: int = Field(description="Of these, launches that gave a value.")
     decided: Decided = Field(
@@ -46,14 +46,14 @@ class Stops(_Part):
     suite: str
     experiment: str
     size: str
-    machine: str
-    code: str
-    metric: str | None = None
-    nbytes: int | None = None
-    target: float | None = None
-    minimum: int
-    budget: int
-    cases: tuple[CaseStop, ...]
+    machine: str = Field(description="Id of the machine on which the experiment ran.")
+    code: str = Field(description="Digest of the code that ran.")
+    metric: str | None = Field(None, description="Metric whose interval decides; None: the number was fixed.")
+    nbytes: int | None = Field(None, description="Message size in bytes, for a metric per message size.")
+    target: float | None = Field(None, description="Largest half width of the interval, as a share of the median.")
+    minimum: int = Field(description="Launches of each case before anything is decided.")
+    budget: int = Field(description="Most launches of a case.")
+    cases: tuple[CaseStop, ...] = Field(description="An entry per case.")
 
     def case(self, case_id: str) -> CaseStop | None:
         """The entry of a case."""

@@ -1,4 +1,4 @@
-"""A Research Object Crate (RO-Crate 1.2) of chosen launches, with which an artifact committee can judge again."""
+"""A Research Object Crate (RO-Crate 1.2) of chosen launches, with which an artifact committee can judge the claims again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,9 @@ def _fill(
     """Copy all files but the metadata file."""
     for case_id, launch in zip(chosen["case"].to_pylist(), chosen["launch"].to_pylist(), strict=True):
         shutil.copytree(results / "runs" / case_id / launch, folder / "results" / "runs" / case_id / launch)
+    others = [f"{suite}.*" for suite in _other_suites(results, chosen)]
     for name in (*BESIDE_RECORDS, "tables", "claims"):
         if (results / name).is_dir():
-            others = [f"{suite}.*" for suite in _other_suites(results, chosen)]
             shutil.copytree(results / name, folder / "results" / name, ignore=shutil.ignore_patterns(".*", *others))
     (folder / "tables").mkdir(parents=True)
     for name, table in tables.items():
@@ -123,28 +123,28 @@ def _fill(
     for name in _PROJECT_FILES:
         if (PROJECT / name).exists():
             shutil.copyfile(PROJECT / name, folder / _project_file(name))
-    packages = sorted(
-        f"{distribution.metadata['Name']}=={distribution.version}"
-        for distribution in importlib.metadata.distributions()
-    )
-    (folder / "environment" / "packages.txt").write_text(
-        "\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n"
-    )
-    codes = sorted(
-        {
-            f"digest {code}, commit {commit or 'unknown'}"
-            for code, commit in zip(chosen["code"].to_pylist(), chosen["commit"].to_pylist(), strict=True)
-        }
-    )
-    (folder / "README.md").write_text(
-        README.format(
-            title=_title(chosen),
-            count=len(chosen),
-            version=scaleproof.__version__,
-            codes="; ".join(codes),
-            tables=", ".join(f"`{name}`" for name in tables),
-            machines=", ".join(sorted(set(chosen["machine"].to_pylist()))),
-        )
+    (folder / "environment" / "packages.txt").write_text(_packages())
+    (folder / "README.md").write_text(_readme(chosen, tables))
+
+
+def _packages() -> str:
+    """Python and all packages of this environment with their versions, one per line."""
+    distributions = importlib.metadata.distributions()
+    packages = sorted(f"{distribution.metadata['Name']}=={distribution.version}" for distribution in distributions)
+    return "\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n"
+
+
+def _readme(chosen: pa.Table, tables: Iterable[str]) -> str:
+    """`tables`: names of the tables in the crate."""
+    codes_and_commits = zip(chosen["code"].to_pylist(), chosen["commit"].to_pylist(), strict=True)
+    codes = sorted({f"digest {code}, commit {commit or 'unknown'}" for code, commit in codes_and_commits})
+    return README.format(
+        title=_title(chosen),
+        count=len(chosen),
+        version=scaleproof.__version__,
+        codes="; ".join(codes),
+        tables=", ".join(f"`{name}`" for name in tables),
+        machines=", ".join(sorted(set(chosen["machine"].to_pylist()))),
     )
 
 

@@ -32,7 +32,7 @@ class Candidate:
     row: Row
     why: tuple[str, ...]
     """Reasons, keys of REASONS."""
-    kept: str
+    kept_because: str
     """Why it is kept all the same; empty if it is not."""
     cited: bool
     """Whether a verdict rests on it."""
