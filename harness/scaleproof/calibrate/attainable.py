@@ -1,5 +1,5 @@
-"""What share of this machine's own bound a rate attains, and rates that cannot be. Without a measured bound there is no
-percentage: none is ever assumed."""
+"""The share of this machine's measured bound that a rate attains, and rates that are impossible. Without a measured
+bound there is no share: bounds are never assumed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from scaleproof.workloads.case_network import network_of
 
 GIGA = 1e9
 CERTAIN_FACTOR = 4.0
-"""A rate above so many times the fastest measured copy of memory is no rate: every byte is written at least once, ranks
-and cores may share that work, clocks may be higher than at calibration; four times covers all that on any machine we
-know, and faults of a clock or a count exceed it by far."""
+"""A rate above so many times the fastest measured copy of memory is impossible: every byte is written at least once.
+The factor covers cores that share that work and clock frequencies above those at calibration, on any machine that was
+tried; faults of a clock or a count exceed it by far."""
 RATES = ("transfer_bandwidth", "algbw", "busbw")
 
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """A value beside its bound, both in the metric's unit: `share` of the bound, `above` when it lies beyond the
-    bound's interval; `impossible` when no measurement can be right that gives it. `why` names how the bound was taken.
-    """
+    """A value and its bound, both in the metric's unit. `share`: of the bound; `above`: it lies beyond the bound's
+    interval; `impossible`: the measurement must be wrong; `why`: how the bound was measured."""
 
     value: float
     limit: float
@@ -43,29 +42,28 @@ class Attainable:
 def attainable(
     record: Record, metric: str, value: float, profile: MachineProfile | None, nbytes: int | None = None
 ) -> Attainable | None:
-    """A rate of bytes (GB/s) against the bound of the path that they took, of samples (1/s) against the cores'
-    arithmetic; None for other metrics and where this machine has no bound for it. `nbytes`: message size; without it
-    the highest of several bounds counts."""
+    """A rate of bytes (GB/s) against the bound of their path, or a rate of samples (1/s) against the cores' arithmetic;
+    None for other metrics, and where this machine has no bound for it. `nbytes`: message size; without it the highest
+    of several bounds counts."""
     case = record.case
     if profile is None or profile.machine != record.machine:
         return None
     if isinstance(case, TrainCase):
-        found, per_unit = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric)
-        return None if found is None or per_unit is None else _beside(value, found, per_unit, impossible=False)
+        bound, factor = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric)
+        return None if bound is None or factor is None else _compared(value, bound, factor, impossible=False)
     if metric not in RATES or not isinstance(case, TransferCase | CollectiveCase) or case.ranks < 2:
         return None
-    found = _bound(record, profile, nbytes)
-    if found is None:
+    bound = _bound(record, profile, nbytes)
+    if bound is None:
         return None
-    return _beside(
-        value, found, _times(record, metric, found) / GIGA, impossible=_beyond_memory(value, profile) is not None
-    )
+    factor = _factor(record, metric, bound) / GIGA
+    return _compared(value, bound, factor, impossible=_beyond_memory(value, profile) is not None)
 
 
-def _beside(value: float, bound: Bound, per_unit: float, impossible: bool) -> Attainable:
-    """`per_unit`: by what the bound is multiplied to be in the metric's unit."""
-    low, high = (None if one is None else one * per_unit for one in (bound.low, bound.high))
-    limit = bound.value * per_unit
+def _compared(value: float, bound: Bound, factor: float, impossible: bool) -> Attainable:
+    """`factor`: from the bound's unit to the metric's."""
+    low, high = (None if end is None else end * factor for end in (bound.low, bound.high))
+    limit = bound.value * factor
     return Attainable(
         value,
         limit,
@@ -80,9 +78,9 @@ def _beside(value: float, bound: Bound, per_unit: float, impossible: bool) -> At
 
 
 def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | None:
-    """Samples per second of all ranks for each operation per second of one core, by the direct count of the network's
-    operations (docs/workloads.md); None for a network that is not computed, other metrics, and where the record does
-    not say how many cores there were."""
+    """Samples per second of all ranks for each operation per second of one core, by the count of the network's
+    operations (docs/workloads.md). None for a network that is not computed, for other metrics, and where the record
+    does not say how many cores there were."""
     cores = record.environment.get("cores")
     if metric not in ("throughput", "forward_throughput") or case.compute == "none" or not cores:
         return None
@@ -92,7 +90,8 @@ def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | N
 
 
 def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> Failure | None:
-    """Why a launch's rates cannot be true; None when they can, or when this machine's memory was never measured."""
+    """The failure of a launch with an impossible rate; None when all rates are possible, or when this machine's memory
+    was never measured."""
     case = record.case
     if (
         profile is None
@@ -105,14 +104,14 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
         rate, nbytes = float(row["algbw_gbs"]), int(row["nbytes"])
         limit = _beyond_memory(rate, profile) if nbytes else None
         if limit is not None:
-            said = (
+            message = (
                 f"{row['operation']} of {nbytes} B at {rate:.4g} GB/s is above {limit:.4g} GB/s, {CERTAIN_FACTOR:g} "
                 "times the fastest copy of memory here"
             )
             return Failure(
                 code="impossible_value",
                 rank=-1,
-                message=said,
+                message=message,
                 step=-1,
                 operation=str(row["operation"]),
                 advice=ADVICE["impossible_value"],
@@ -133,8 +132,8 @@ def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound
     return profile.bound("two_rank_all_reduce", nbytes) if two_rank else None
 
 
-def _times(record: Record, metric: str, bound: Bound) -> float:
-    """By what a bound is multiplied to bound this metric. A socket bounds what crosses a link, busbw; adds and copies
+def _factor(record: Record, metric: str, bound: Bound) -> float:
+    """From a bound to the bound of this metric. A socket bounds the bytes on a link (busbw); the additions and copies
     of an all-reduce bound algbw."""
     case = record.case
     if not isinstance(case, CollectiveCase):
@@ -146,13 +145,13 @@ def _times(record: Record, metric: str, bound: Bound) -> float:
 
 
 def _path(record: Record) -> str | None:
-    """How the ranks' bytes moved; None when they do not agree or never said."""
-    paths = {(found or {}).get("path") for found in record.transport.get("ranks", [])}
+    """The path of the ranks' bytes; None when ranks report different ones, or none."""
+    paths = {(of_rank or {}).get("path") for of_rank in record.transport.get("ranks", [])}
     return paths.pop() if len(paths) == 1 else None
 
 
 def _beyond_memory(rate: float, profile: MachineProfile) -> float | None:
-    """The limit in GB/s when a rate exceeds it or is no number; None when the rate is possible or memory was never
+    """The limit in GB/s when a rate exceeds it or is not finite; None when the rate is possible, or memory was never
     measured."""
     fastest = profile.bound("memory_copy")
     if fastest is None:

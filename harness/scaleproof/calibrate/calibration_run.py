@@ -1,4 +1,4 @@
-"""The whole calibration: identical arms interleaved, bounds before and after them, one profile."""
+"""A calibration: identical arms interleaved, bounds measured before and after them, one machine profile."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FOLDER = Path(__file__).parent / "calibration"
 SIZE = "full"
 COMPARISONS = 5
 TRAINING_SHARE = 0.4
-"""Of all blocks, those that hold trainings too: a training takes as long as the rest of its block."""
+"""Share of the blocks that also hold trainings: a training takes as long as the rest of its block."""
 DEADLINE_S = 120.0
 BLOCK_S, TRAINING_BLOCK_S, BOUNDS_S = 2.6, 4.4, 12.0
-"""What a block, its trainings and all bounds take on two cores; for the number of comparisons that fit into some
-minutes."""
+"""Time of a block, of its trainings and of all bounds on two cores; for the number of comparisons that fit into a given
+time."""
 
 
 def suite() -> Suite:
@@ -41,7 +41,7 @@ def suite() -> Suite:
 
 
 def comparisons_within(minutes: float) -> int:
-    """How many comparisons take about so long, at least one."""
+    """How many comparisons fit into this time, at least one."""
     return max(1, int((minutes * 60 - BOUNDS_S) / (LAUNCHES * (BLOCK_S + TRAINING_SHARE * TRAINING_BLOCK_S))))
 
 
@@ -60,23 +60,23 @@ def calibrate(
     results: Path,
     comparisons: int,
     progress: Progress,
-    say: Callable[[str], None],
+    note: Callable[[str], None],
     allocated: AllocatedNodes | None = None,
 ) -> tuple[MachineProfile, PlanOutcome]:
-    """Measure and store the profile: of this machine, or of the nodes `allocated` together, of which there are floors
-    only. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the
-    folder."""
+    """Measure and store the profile of this machine, or of the nodes `allocated` together, which have floors only. A
+    calibration that was interrupted continues; after a complete one everything is measured again. `note` is called with
+    lines for the user. SpecError when another run uses the results folder."""
     machine = machine_id() if allocated is None else allocated.machine
     again = _measured_before(results, machine)
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
     if allocated is None:
-        _measure(bounds, BOUND_LAUNCHES // 2, say)
+        _measure(bounds, BOUND_LAUNCHES // 2, note)
     outcome = run_plan(
         launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, allocated=allocated
     )
     if allocated is None:
-        _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
+        _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, note)
     floors, runs = noise_floors(launches, Store(results), allocated)
     profile = MachineProfile(
         machine=machine,
@@ -91,26 +91,27 @@ def calibrate(
 
 
 def _measured_before(results: Path, machine: str) -> bool:
-    """Whether a calibration with this code came to its end here; a profile of another form is as good as none."""
+    """Whether a calibration with this code was completed here; a profile in the form of another version counts as
+    none."""
     try:
-        known = read_profile(results, machine)
+        profile = read_profile(results, machine)
     except ValidationError:
         return False
-    return known is not None and known.code == code_digest()
+    return profile is not None and profile.code == code_digest()
 
 
-def _measure(bounds: Bounds, launches: int, say: Callable[[str], None]) -> None:
-    say(f"bounds of memory and loopback: {launches} launches")
+def _measure(bounds: Bounds, launches: int, note: Callable[[str], None]) -> None:
+    note(f"bounds of memory and loopback: {launches} launches")
     for _ in range(launches):
         bounds.launch()
 
 
 def _interleaved(planned: dict[str, list[PlannedLaunch]]) -> list[PlannedLaunch]:
     """Both experiments in one order: block k holds repetition k of every case, shuffled."""
-    everything = [launch for launches in planned.values() for launch in launches]
+    all_launches = [launch for launches in planned.values() for launch in launches]
     shuffler, ordered = random.Random(LAUNCHES), list[PlannedLaunch]()
-    for index in range(max(launch.plan_index for launch in everything) + 1):
-        block = [launch for launch in everything if launch.plan_index == index]
+    for index in range(max(launch.plan_index for launch in all_launches) + 1):
+        block = [launch for launch in all_launches if launch.plan_index == index]
         shuffler.shuffle(block)
         ordered += block
     return [replace(launch, order=order) for order, launch in enumerate(ordered)]

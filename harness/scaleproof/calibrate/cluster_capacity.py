@@ -1,5 +1,5 @@
-"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when its
-cores do nothing else."""
+"""The capacity of this machine: bytes and messages per second that all nodes of an emulated cluster together move when
+the cores do nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from scaleproof.workloads.profile import Spread
 SUITE = Path(__file__).with_name("carrying")
 EXPERIMENT, SIZE = "traffic", "full"
 FILE = "capacity.json"
-"""In a machine's folder results/machines/<id>/."""
+"""Name of the file in results/machines/<id>/."""
 
 
 class Capacity(BaseModel):
@@ -41,23 +41,24 @@ class Capacity(BaseModel):
     code: str
     measured_at: str
     bulk: Spread
-    """Bytes a second in large messages, as fast as they go: more than this cannot be carried."""
+    """Bytes per second in large messages at full speed: the machine cannot move more."""
     paced: Spread
-    """Bytes a second over slow links: those moved per second of processor time, times the cores. Up to this cores have
-    time to be idle; beyond it bytes wait for a core, and come in larger pieces, which cost less."""
+    """Bytes per second over slow links: those moved per second of processor time, times the cores. Up to this rate the
+    cores have idle time; above it bytes wait for a core, and are read in larger pieces, which cost less."""
     messages: Spread
-    """Messages a second, small ones, as fast as they go."""
+    """Small messages per second at full speed."""
     ranks: PositiveInt
     taken: str
 
 
 def messages_in(pattern: Pattern) -> int:
     """Messages that all ranks together send in one call."""
-    return sum(len(one.source) * times for one, times in pattern.rounds)
+    return sum(len(transfers.source) * times for transfers, times in pattern.rounds)
 
 
 def read_capacity(results: Path) -> Capacity | None:
-    """This machine's; None when it was never measured. SpecError for a file of another form."""
+    """The capacity of this machine; None when it was never measured. SpecError for a file in the form of another
+    version."""
     path = results / "machines" / machine_id() / FILE
     try:
         return Capacity.model_validate_json(path.read_bytes()) if path.exists() else None
@@ -68,14 +69,14 @@ def read_capacity(results: Path) -> Capacity | None:
 
 
 def measure_capacity(results: Path, progress: Progress) -> Capacity:
-    """Run the launches anew and store what they moved. SpecError when an arm has none that ended well."""
+    """Run the launches again and store the capacity. SpecError when no launch of an arm ended well."""
     launches = plan(load_suite(SUITE), EXPERIMENT, SIZE)
     outcome = run_plan(launches, results, size=SIZE, deadline_s=90.0, progress=progress, again=True)
     store = Store(results)
     records = [store.load(launch)[0] for launch in outcome.launches]
-    found = _capacity([record for record in records if record.status == "ok"], store)
-    write_form(results / "machines" / found.machine / FILE, found)
-    return found
+    capacity = _capacity([record for record in records if record.status == "ok"], store)
+    write_form(results / "machines" / capacity.machine / FILE, capacity)
+    return capacity
 
 
 def _capacity(records: list[Record], store: Store) -> Capacity:
@@ -85,7 +86,8 @@ def _capacity(records: list[Record], store: Store) -> Capacity:
     paced = [rate for record in of["paced"] if (rate := paced_rate(record)) is not None]
     if not messages or not bulk or not paced:
         raise SpecError(
-            "no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns"
+            "no launch that measures the machine's capacity ended well; `scaleproof doctor` says whether fabric netns "
+            "works here"
         )
     taken = (
         f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as "
@@ -109,13 +111,13 @@ def _pattern(record: Record) -> Pattern:
 
 
 def call_s(record: Record, store: Store) -> float:
-    """The launch's median call, in s."""
+    """The median time of a call of the launch, in s."""
     return float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0])
 
 
 def paced_rate(record: Record) -> float | None:
-    """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where
-    nothing was busy."""
+    """Bytes that all ranks moved in the timed region per second of processor time, times the cores; None without
+    processor time."""
     first, last = (record.ranks[0].facts["pace"][moment] for moment in ("start", "end"))
     busy_s = ((last["ticks"] - first["ticks"]) - (last["idle_ticks"] - first["idle_ticks"])) / HZ
     cores = (last["ticks"] - first["ticks"]) / HZ / ((last["at_ns"] - first["at_ns"]) / 1e9)

@@ -1,10 +1,10 @@
-"""How long each layer of a network takes in one fresh process that does nothing else; run as `python -m
-scaleproof.calibrate.layer_times REQUEST`, which is JSON.
+"""Measures the time of each layer of a network in a fresh process that does nothing else; run as `python -m
+scaleproof.calibrate.layer_times REQUEST`, where REQUEST is JSON.
 
-The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and
-all. A layer's forward pass ends where the next one's begins. Autograd goes through the layers from the last to the
-first, one after the other: a layer's backward pass begins when the gradient of its output is whole, and ends where the
-next one's begins; in between its parameters' gradients arrive.
+The model is the one that launches train (frameworks/torch/torch_model.py), with gradients copied into their buckets. A
+layer's forward pass ends where that of the next layer begins. Autograd goes through the layers from the last to the
+first: a layer's backward pass begins when the gradient of its output is complete, and ends where that of the next layer
+begins; in between the gradients of its parameters arrive.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from scaleproof.workloads.networks import Network
 SEED = 20160222
 WARMUP = 3
 LEAST, MOST, BUDGET_S = 3, 40, 2.0
-"""Timed steps of a process: as many as fit into the budget, within these."""
+"""Timed steps of a process: as many as fit into the budget, at least LEAST and at most MOST."""
 SECOND = 1e9
 
 
 @dataclass(slots=True)
 class Moments:
-    """When things happened in one step, in ns; by layer or parameter number, None where nothing was to happen."""
+    """The moments of one step in ns, by number of the layer; `ready`: by number of the parameter."""
 
     start: int = 0
     forward_ends: dict[int, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Moments:
 
 
 class TimedModel(TorchModel):
-    """Notes when each layer's passes begin and end."""
+    """A model that records when each layer's passes begin and end."""
 
     def __init__(self, network: Network, threads: int) -> None:
         super().__init__(network, initial_parameters(network, SEED), learning_rate=1e-6, momentum=0.9, threads=threads)
@@ -56,15 +56,15 @@ class TimedModel(TorchModel):
         self.bind(gradients, 1.0, lambda index: self.moments.ready.__setitem__(index, now()))
 
     def _after(self, number: int) -> Any:
-        def noted(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        def record(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
             if output.requires_grad:
                 output.register_hook(lambda gradient: self.moments.backward_starts.__setitem__(number, now()))
             self.moments.forward_ends[number] = now()
 
-        return noted
+        return record
 
     def timed_step(self, batch: Batch) -> Moments:
-        """One step as a launch makes it, without an exchange."""
+        """One step like that of a launch, without an exchange."""
         self.moments = moments = Moments(start=now())
         self.forward(batch)
         moments.backward_start = now()
@@ -76,8 +76,8 @@ class TimedModel(TorchModel):
 
 
 def times(network: Network, moments: Moments) -> dict[str, list[float]]:
-    """Of one step, in s: `forward`, `backward` and `weight` by layer, and `update`. The last layer's times hold the
-    loss."""
+    """The times of one step in s: `forward`, `backward` and `weight` by layer, and `update`. The times of the last
+    layer include the loss."""
     last = len(network.layers) - 1
     ends = [moments.start, *(moments.forward_ends[number] for number in range(last)), moments.backward_start]
     forward = np.diff(ends)
@@ -105,10 +105,10 @@ def _parameters(network: Network, number: int) -> range:
 
 
 def measure(network: Network, batch: int, threads: int) -> dict[str, Any]:
-    """Medians over the timed steps of this process, as `times` gives them, and the number of those `steps`."""
+    """Medians of `times` over the timed steps of this process, and the number of `steps`."""
     model, data = TimedModel(network, threads), Synthetic(network, batch, SEED, 0, 1)
-    took = [_length(model.timed_step(data.batch(step))) for step in range(WARMUP)]
-    steps = max(LEAST, min(MOST, int(BUDGET_S / min(took))))
+    warmup_s = [_length(model.timed_step(data.batch(step))) for step in range(WARMUP)]
+    steps = max(LEAST, min(MOST, int(BUDGET_S / min(warmup_s))))
     steps_times = [times(network, model.timed_step(data.batch(step))) for step in range(steps)]
     return {name: _medians([step[name] for step in steps_times]) for name in steps_times[0]} | {"steps": steps}
 
@@ -123,7 +123,7 @@ def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def main() -> None:
-    """Print what `measure` found."""
+    """Print the result of `measure`."""
     request = json.loads(sys.argv[1])
     network: Network = registry.load("workload", request["workload"])(request["image_side"], request["width"])
     json.dump(measure(network, request["batch"], request["threads"]), sys.stdout)

@@ -1,8 +1,8 @@
-"""How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python
--m scaleproof.calibrate.loopback_bandwidth`.
+"""Measures the bytes per second that two processes move through one TCP connection over the loopback interface; run as
+`python -m scaleproof.calibrate.loopback_bandwidth`.
 
-One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream
-of several buffer sizes counts: a transport that sends each byte once through one connection is not faster.
+One process sends, the other receives into one buffer; neither sleeps or uses the bytes. The fastest stream of several
+buffer sizes counts: a transport that sends each byte once through one connection cannot be faster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scaleproof.rank.process_lifetime import die_with_creator
 
 CHUNKS = (64 << 10, 256 << 10, 1 << 20)
 STREAM = 16 << 20
-"""Bytes of one timed stream: its acknowledgement takes less than 1 % of it."""
+"""Bytes of one timed stream: its acknowledgement takes less than 1 % of the time."""
 STREAMS = 12
 
 
@@ -29,7 +29,7 @@ def main() -> None:
         child = os.fork()
         if not child:
             die_with_creator(creator)
-            _receive(server.getsockname())
+            _receive_all(server.getsockname())
             os._exit(0)
         connection, _ = server.accept()
     with connection:
@@ -43,34 +43,34 @@ def main() -> None:
 
 
 def send(connection: socket.socket, payload: memoryview, nbytes: int) -> float:
-    """The seconds of one stream of so many bytes, `payload` over and over; the receiver acknowledges it with a byte.
-    `connection` does not block."""
-    start, left = time.perf_counter(), nbytes
-    while left:
-        left -= _at_once(connection.send, payload[: min(left, len(payload))])
-    _at_once(connection.recv_into, memoryview(bytearray(1)))
+    """Send a stream of so many bytes, `payload` repeatedly, which the receiver acknowledges with a byte; returns its
+    time in s. `connection` does not block."""
+    start, remaining = time.perf_counter(), nbytes
+    while remaining:
+        remaining -= _without_sleep(connection.send, payload[: min(remaining, len(payload))])
+    _without_sleep(connection.recv_into, memoryview(bytearray(1)))
     return time.perf_counter() - start
 
 
-def take(connection: socket.socket, buffer: memoryview, nbytes: int) -> None:
-    """The receiver's part; what it gets is in `buffer` until more comes."""
-    left = nbytes
-    while left:
-        left -= _at_once(connection.recv_into, buffer[: min(left, len(buffer))])
-    _at_once(connection.send, memoryview(b"1"))
+def receive(connection: socket.socket, buffer: memoryview, nbytes: int) -> None:
+    """Receive the stream of `send` and acknowledge it; the bytes overwrite each other in `buffer`."""
+    remaining = nbytes
+    while remaining:
+        remaining -= _without_sleep(connection.recv_into, buffer[: min(remaining, len(buffer))])
+    _without_sleep(connection.send, memoryview(b"1"))
 
 
-def _receive(address: tuple[str, int]) -> None:
+def _receive_all(address: tuple[str, int]) -> None:
     with socket.create_connection(address) as connection:
         connection.setblocking(False)
         for chunk in CHUNKS:
             buffer = memoryview(bytearray(chunk))
             for _ in range(STREAMS):
-                take(connection, buffer, STREAM)
+                receive(connection, buffer, STREAM)
 
 
-def _at_once(call: Callable[[memoryview], int], data: memoryview) -> int:
-    """Bytes moved; polls instead of sleeping. ConnectionError when the other process is gone."""
+def _without_sleep(call: Callable[[memoryview], int], data: memoryview) -> int:
+    """The bytes that a call moved; polls instead of sleeping. ConnectionError when the other process has ended."""
     while True:
         try:
             moved = call(data)
@@ -78,7 +78,7 @@ def _at_once(call: Callable[[memoryview], int], data: memoryview) -> int:
             os.sched_yield()
             continue
         if not moved:
-            raise ConnectionError("the other process is gone")
+            raise ConnectionError("the other process has ended")
         return moved
 
 

@@ -1,4 +1,4 @@
-"""Upper bounds of this machine, each from several launches of a process of its own."""
+"""Upper bounds of this machine, each from several launches of a separate process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from scaleproof.record.machine import Bound
 from scaleproof.stats.intervals import median, median_interval
 
 SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
-"""Bytes: within one core's cache, within the shared one, and beyond."""
+"""Bytes: sizes that fit one core's cache, the shared cache, and neither."""
 LAUNCHES = 6
-"""The fewest that give an interval."""
+"""The smallest number that gives an interval."""
 TIMEOUT_S = 120.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Bounds:
-    """Collects launches of the bounds' programs."""
+    """The results of all launches of the programs that measure bounds."""
 
     def __init__(self) -> None:
         self.copy: dict[int, list[float]] = {size: [] for size in SIZES}
@@ -30,7 +30,7 @@ class Bounds:
         self.flop: list[float] = []
 
     def launch(self) -> None:
-        """One launch of each. Raises subprocess.CalledProcessError or TimeoutExpired when one does not end well."""
+        """Run each program once. Raises subprocess.CalledProcessError or TimeoutExpired when one does not end well."""
         memory = _run("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
         for size in SIZES:
             self.copy[size].append(size / memory["copy"][str(size)])
@@ -44,8 +44,8 @@ class Bounds:
             _bound("memory_copy", size, rates, "one process copies memory, nobody else runs")
             for size, rates in self.copy.items()
         ]
-        adds = "two processes do an all-reduce's adds and copies on shared memory, nothing else; algbw"
-        reduces = [_bound("two_rank_all_reduce", size, rates, adds) for size, rates in self.all_reduce.items()]
+        additions = "two processes do an all-reduce's adds and copies on shared memory, nothing else; algbw"
+        reduces = [_bound("two_rank_all_reduce", size, rates, additions) for size, rates in self.all_reduce.items()]
         stream = _bound(
             "loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer"
         )
@@ -55,17 +55,23 @@ class Bounds:
         return (*copies, *reduces, stream, products)
 
 
-def _bound(name: Any, nbytes: int | None, rates: list[float], what: str, unit: str = "B/s") -> Bound:
+def _bound(name: Any, nbytes: int | None, rates: list[float], procedure: str, unit: str = "B/s") -> Bound:
     interval = median_interval(rates)
     low, high = (interval.low, interval.high) if interval else (None, None)
-    taken = f"{what}; median over {len(rates)} launches"
+    taken = f"{procedure}; median over {len(rates)} launches"
     return Bound(
         name=name, nbytes=nbytes, value=median(rates), low=low, high=high, n=len(rates), unit=unit, taken=taken
     )
 
 
 def _run(module: str, *arguments: str) -> Any:
-    words = [sys.executable, "-m", module, *arguments]
-    root, variables = IMPORT_ROOT, {**os.environ, **ONE_THREAD}
-    done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
-    return json.loads(done.stdout)
+    completed = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=IMPORT_ROOT,
+        env={**os.environ, **ONE_THREAD},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    return json.loads(completed.stdout)

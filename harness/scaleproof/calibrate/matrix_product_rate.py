@@ -1,7 +1,7 @@
-"""How many float32 operations per second one core does in a matrix product; run as `python -m
+"""Measures the float32 operations per second of one core in a matrix product; run as `python -m
 scaleproof.calibrate.matrix_product_rate` with one thread for NumPy's BLAS.
 
-The fastest of many products counts: what is trained in float32 by direct products does not do more of them per core.
+The fastest of many products counts: a float32 training by direct products does no more operations per second and core.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 SIDE = 1024
 FLOP = 2 * SIDE**3
-"""Of one product of n x n matrices."""
+"""Operations of one product of SIDE x SIDE matrices."""
 PRODUCTS = 40
 
 
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def products() -> Iterator[float]:
-    """Without end: the seconds of one product after the other."""
+    """Endless: the time in s of one product after the other."""
     left, right = (np.random.default_rng(seed).random((SIDE, SIDE), np.float32) for seed in (0, 1))
     result = np.empty_like(left)
     while True:

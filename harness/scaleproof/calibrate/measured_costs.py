@@ -1,4 +1,4 @@
-"""alpha, beta and gamma of every transport from a suite's ping-pongs and all-reduces; starts nothing."""
+"""Fits alpha, beta and gamma of every transport to a suite's ping-pongs and all-reduces; runs no launches."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import median_interval
 
 ASSUMED = "ring"
-"""What a library's own all-reduce is taken for. With 2 ranks the ring's rounds are those of recursive halving and
-doubling too."""
+"""The algorithm assumed for a library's own all-reduce. With 2 ranks recursive halving and doubling has the same rounds
+as the ring."""
 Table = tuple[np.ndarray, np.ndarray]
-"""Message sizes in bytes, and s: a row per launch, a column per size."""
+"""Message sizes in bytes, and times in s: a row per launch, a column per size."""
 
 
 def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> list[Costs]:
-    """Every transport of an experiment with ping-pongs (program transfer) and all-reduces (program collective), from
-    launches of one code, by machine: an allocation's nodes, and the one of them that makes networks of its own, are
-    two.
+    """The costs of every transport of an experiment with ping-pongs (program transfer) and all-reduces (program
+    collective), from launches of one version of the code, by machine. An allocation, and a node of it that also makes
+    emulated networks, are two machines.
 
-    SpecError when there is no such launch, or when a transport's cannot be fitted."""
+    SpecError when there is no such launch, or when a transport cannot be fitted."""
     pool = Pool(store, suite, experiment, size)
-    found = [
+    by_machine = [
         costs for machine in pool.machines if (costs := _of_machine(pool, machine, suite, experiment, size)) is not None
     ]
-    if not found:
+    if not by_machine:
         raise SpecError(
             f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; "
             "`scaleproof run` makes them"
         )
-    return found
+    return by_machine
 
 
 def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: str) -> Costs | None:
@@ -63,8 +63,8 @@ def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: s
         for record in records
         if record.case.program == "transfer" or getattr(record.case, "operation", "") == "all_reduce"
     )
-    found = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
-    if not found:
+    transports = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
+    if not transports:
         return None
     return Costs(
         machine=machine,
@@ -73,19 +73,18 @@ def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: s
         suite=suite.name,
         experiment=experiment,
         size=size,
-        transports=tuple(found),
+        transports=tuple(transports),
     )
 
 
 def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
     transfers = pool.launches({"arm": arm, "program": "transfer"}, evidence)
     reduces = pool.launches({"arm": arm, "program": "collective", "operation": "all_reduce"}, evidence)
-    some = [*transfers, *reduces][0].record
-    line, sent = (
-        (fit_transfer(f"transfer over {arm}", *table(transfers)), table(transfers)) if transfers else (None, None)
-    )
-    library = str(((some.transport.get("ranks") or [None])[0] or {}).get("library", ""))
-    case = some.case
+    record = [*transfers, *reduces][0].record
+    sent = table(transfers) if transfers else None
+    line = fit_transfer(f"transfer over {arm}", *sent) if sent else None
+    library = str(((record.transport.get("ranks") or [None])[0] or {}).get("library", ""))
+    case = record.case
     return TransportCost(
         arm=arm,
         transport=str(case.transport),
@@ -104,11 +103,11 @@ def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
 
 def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Sequence[Launch]) -> AllReduceCost:
     case: Any = launches[0].record.case
-    what, measured_table = f"all_reduce over {arm}", table(launches)
-    call, rounds = fit_transfer(what, *measured_table), None
+    title, measured_table = f"all_reduce over {arm}", table(launches)
+    call, rounds = fit_transfer(title, *measured_table), None
     if line is not None and sent is not None:
         algorithm = ASSUMED if case.collective == NATIVE else case.collective
-        fitted = fit_reduction(what, line, algorithm, case.ranks, *measured_table, sent)
+        fitted = fit_reduction(title, line, algorithm, case.ranks, *measured_table, sent)
         rounds = RoundsCost(
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
@@ -120,7 +119,8 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
 
 
 def table(launches: Sequence[Launch]) -> Table:
-    """The times of some launches of one case: those that have all of its sizes but 0, which takes part in no fit."""
+    """The times of launches of one case, without messages of 0 bytes, which are not fitted. Launches that lack a size
+    are left out."""
     frames = [by_size(launch.record, launch.samples) for launch in launches]
     rows = [dict(zip(frame["nbytes"], frame["time_s"], strict=True)) for frame in frames]
     nbytes = sorted({int(size) for row in rows for size in row if size})

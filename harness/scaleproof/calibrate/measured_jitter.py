@@ -1,4 +1,5 @@
-"""How unevenly a machine's ranks compute, from the steps of a suite's training launches; starts nothing."""
+"""Fits the jitter of a machine's ranks, how unevenly they compute, to the steps of a suite's trainings; runs no
+launches."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ from scaleproof.spec.suite import Suite
 
 PASSES = ("forward", "backward")
 FEWEST = 5
-"""Steps of a rank from which its usual one can be told."""
+"""Fewest steps of a rank from which its usual step time is estimated."""
 STRAGGLING = 1.5
-"""Times its usual time from which a step is a straggler's, when it is also beyond WIDE spreads."""
+"""A step straggles when it takes more than so many times the usual time, and lies beyond WIDE spreads."""
 WIDE = 4.0
 MAD = 1.482602218505602
 """Standard deviation of a normal distribution over its median absolute deviation."""
@@ -29,7 +30,7 @@ MAD = 1.482602218505602
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What Jitter needs, and how well it fits: see FittedJitter."""
+    """The parameters of Jitter, and how well they fit: see FittedJitter."""
 
     steps: int
     step_sigma: float
@@ -40,8 +41,8 @@ class Spread:
 
 
 def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> FittedJitter | None:
-    """From launches of one machine and code that computed for real and had a core for every thread; None where there
-    are none with enough steps."""
+    """The jitter of launches of one machine and version of the code that really computed and had a core for every
+    thread; None where none has enough steps."""
     pool = Pool(store, suite, experiment, size)
     launches = [
         launch
@@ -72,15 +73,15 @@ def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> Fitted
 
 
 def compute_times(launch: Launch) -> pd.DataFrame:
-    """Seconds of computing by step (row) and rank (column): forward and backward pass, without what waits between."""
+    """Computing time in s by step (row) and rank (column): forward and backward pass, without waiting between them."""
     rows = timed(launch.samples, *PASSES)
     table = (rows["end_ns"] - rows["start_ns"]).groupby([rows["step"], rows["rank"]]).sum().unstack()
     return table.dropna() / 1e9
 
 
 def spread(launches: Sequence[pd.DataFrame]) -> Spread | None:
-    """Of tables as `compute_times` gives them. Stragglers are set apart first: the spread of the rest is their median
-    absolute deviation, scaled."""
+    """The spread of tables of `compute_times`. Stragglers are separated first; the spread of the other steps is their
+    scaled median absolute deviation."""
     tables = [np.log(table.to_numpy(float)) for table in launches if len(table) >= FEWEST and table.shape[1]]
     if not tables:
         return None

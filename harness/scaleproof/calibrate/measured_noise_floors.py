@@ -21,17 +21,17 @@ from scaleproof.spec.plan import PlannedLaunch
 
 CONFIDENCE = 0.95
 LAUNCHES = 6
-"""Launches per arm of the comparisons that a floor speaks of: the fewest that give an interval."""
+"""Launches per arm of the comparisons that a floor is for: the smallest number that gives an interval."""
 REGROUPINGS = 10_000
 SEED = 20_160_222
 ARMS = ("a", "b")
 _UNITS = ("s", "samples/s")
-"""Metrics of a training that are times or rates; losses do not depend on the machine's noise."""
+"""Units of the metrics of a training that have a floor. Losses have none: they do not depend on the machine's noise."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Key:
-    """What a floor is of."""
+    """What a floor belongs to."""
 
     program: str
     metric: str
@@ -45,30 +45,29 @@ Paired = dict[str, dict[int, float]]
 def noise_floors(
     planned: Sequence[PlannedLaunch], store: Store, allocated: AllocatedNodes | None = None
 ) -> tuple[list[Floor], list[str]]:
-    """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of
-    `allocated`. Of several transports the noisier one counts."""
-    found: dict[Key, dict[str, Paired]] = {}
+    """A floor per metric, program and message size of this machine, or of the nodes of `allocated`, and the launches
+    behind them. Of several transports the noisier one counts."""
+    by_key: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
     counts = Counter(launch.case.case_id for launch in planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
         for record in finished_launches(case.case_id, counts[case.case_id], store, allocated):
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas()):
-                found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][
-                    record.plan_index
-                ] = value
+                arms = by_key.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})
+                arms[case.arm][record.plan_index] = value
     floors = []
-    for key in sorted(found, key=lambda key: (key.program, key.metric, key.nbytes or 0)):
-        each = [
-            floor for transport, values in found[key].items() if (floor := _floor(key, transport, values)) is not None
+    for key in sorted(by_key, key=lambda key: (key.program, key.metric, key.nbytes or 0)):
+        of_transports = [
+            floor for transport, values in by_key[key].items() if (floor := _floor(key, transport, values)) is not None
         ]
-        if each:
-            floors.append(max(each, key=lambda floor: floor.share))
+        if of_transports:
+            floors.append(max(of_transports, key=lambda floor: floor.share))
     return floors, runs
 
 
 def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, float]]:
-    """Every metric of a launch that a floor is wanted for."""
+    """The values of a launch for every metric that has a floor."""
     program = record.case.program
     if isinstance(record.case, TrainCase):
         for name, metric in METRICS.items():
@@ -86,12 +85,12 @@ def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, floa
 
 
 def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:
-    """The share by which medians of identical arms differ at most in 95 % of comparisons of so many launches an arm.
+    """The largest share by which medians of identical arms differ in 95 % of comparisons with so many launches per arm.
     Element k of both ran in one block.
 
-    Blocks are drawn without replacement and their two launches swapped at random: as both arms are the same, every such
-    regrouping is a comparison that could have been made. ValueError with fewer blocks than launches, or a value that is
-    0 or below."""
+    Blocks are drawn without replacement and their two launches swapped at random: since both arms are the same, every
+    such regrouping is a possible comparison. ValueError with fewer blocks than launches, or a value that is 0 or
+    below."""
     values = np.stack([first, second])
     if values.shape[1] < launches:
         raise ValueError(f"{values.shape[1]} blocks are fewer than the {launches} launches of a comparison")

@@ -1,4 +1,4 @@
-"""Measures a network's profile on this machine, each repetition in a process of its own."""
+"""Measures a network's profile on this machine, each repetition in a fresh process."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import FRAMEWORK, LayerTimes, Profile, Spread
 
 LAUNCHES = 6
-"""The fewest that give an interval."""
+"""The smallest number that gives an interval."""
 TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What is to be measured: a network at a batch (samples of one rank)."""
+    """A network to measure, at a batch size (samples of one rank)."""
 
     workload: str
     image_side: int | None
@@ -36,8 +36,8 @@ class ProfileRequest:
     threads: int = 1
 
     @property
-    def words(self) -> str:
-        """For a line on the terminal."""
+    def title(self) -> str:
+        """The request for a line on the terminal."""
         side = "" if self.image_side is None else f" at side {self.image_side}"
         width = "" if self.width == 1 else f", width {self.width:g}"
         return (
@@ -45,7 +45,7 @@ class ProfileRequest:
         )
 
     def network(self) -> Network:
-        """Resolved; SpecError for an unknown workload or a size that does not go."""
+        """The network; SpecError for an unknown workload or an impossible size."""
         registry.get("workload", self.workload)
         network: Network = registry.load("workload", self.workload)(self.image_side, self.width)
         return network
@@ -62,14 +62,15 @@ def request_of(case: TrainCase) -> ProfileRequest:
     )
 
 
-def measure_profile(request: ProfileRequest, launches: int, say: Callable[[str], None]) -> Profile:
-    """So many processes, one after the other; `say` hears of each. SpecError when one does not end well."""
+def measure_profile(request: ProfileRequest, launches: int, note: Callable[[str], None]) -> Profile:
+    """Measure in so many processes, one after the other. `note` is called with a line about each. SpecError when one
+    does not end well."""
     network, processes = request.network(), []
     for number in range(launches):
         processes.append(_run(request))
         step = sum(map(sum, (processes[-1][name] for name in ("forward", "backward", "update"))))
-        say(
-            f"{request.words}: process {number + 1} of {launches}, "
+        note(
+            f"{request.title}: process {number + 1} of {launches}, "
             f"{processes[-1]['steps']} steps of {step * 1e3:.3g} ms"
         )
     return _profile(request, network, processes)
@@ -104,7 +105,7 @@ def _profile(request: ProfileRequest, network: Network, processes: Sequence[dict
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Median and its interval; without one below 6 values."""
+    """The median and its interval, which needs at least 6 values."""
     interval = median_interval(values)
     return Spread(
         median=median(values),
@@ -115,19 +116,19 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def _run(request: ProfileRequest) -> dict[str, Any]:
-    words = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(request))]
+    command = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(request))]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(request.threads))
     root, variables = IMPORT_ROOT, {**os.environ, **threads}
     try:
-        done = subprocess.run(
-            words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        completed = subprocess.run(
+            command, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         )
-    except subprocess.CalledProcessError as failed:
-        last = failed.stderr.strip().splitlines()[-1:] or [f"code {failed.returncode}"]
-        raise SpecError(f"{request.words}: the process that measured ended with: {last[0]}") from None
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.strip().splitlines()[-1:] or [f"code {error.returncode}"]
+        raise SpecError(f"{request.title}: the process that measured ended with: {last[0]}") from None
     except subprocess.TimeoutExpired:
         raise SpecError(
-            f"{request.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch"
+            f"{request.title}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch"
         ) from None
-    result: dict[str, Any] = json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(completed.stdout)
     return result

@@ -1,10 +1,10 @@
-"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped;
-run as `python -m scaleproof.calibrate.memory_bandwidth BYTES...`.
+"""Measures the memory bound of an all-reduce of two ranks: both do only its additions and copies, on memory that both
+have mapped; run as `python -m scaleproof.calibrate.memory_bandwidth BYTES...`.
 
 With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and
-give the sum to the other (write one half). Both processes do so at once, block by block, so that the copy finds the sum
-in its cache; the block size is the best of several. This is the least that any 2-rank all-reduce in place can do, and
-what the table calls the bound. Beside it: one copy of n bytes by one process alone.
+copy the sum to the other (write one half). Both processes do so at the same time, block by block, so that the copy
+finds the sum in its cache; the best of several block sizes counts. No in-place all-reduce of 2 ranks can do less work.
+Also measured: one copy of n bytes by one process alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
     control, durations = memoryview(shared).cast("Q")[: 2 * LINE], memoryview(shared).cast("d")[2 * LINE :]
     memories = [mmap.mmap(-1, max(sizes)) for _ in range(2)]
     for memory in memories:
-        # The same pages as transport shm's; a kernel without them gives small ones to both.
+        # Huge pages as in transport shm; a kernel without them gives small pages to both.
         memory.madvise(mmap.MADV_HUGEPAGE)
     arrays = [np.frombuffer(memory, np.float32) for memory in memories]
     for array in arrays:
@@ -80,12 +80,12 @@ def all_reduce_seconds(
 
 
 def copy_seconds(target: np.ndarray, source: np.ndarray) -> float:
-    """Median over iterations."""
+    """Median time in s over iterations."""
     return statistics.median(list(islice(copies(target, source), WARMUP + ITERATIONS))[WARMUP:])
 
 
 def copies(target: np.ndarray, source: np.ndarray) -> Iterator[float]:
-    """Without end: the seconds of one copy after the other."""
+    """Endless: the time in s of one copy after the other."""
     while True:
         start = time.perf_counter()
         np.copyto(target, source)

@@ -1,4 +1,4 @@
-"""Dilation and shrink of a replayed case: the least with which the machine carries what the ranks offer their links."""
+"""The smallest dilation and shrink of a replayed case with which the machine can carry the traffic of its ranks."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 LOAD = 0.5
-"""Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
+"""Share of the machine's capacity with idle cores (`paced`) that a case may need while its links are busy."""
 MESSAGES = 0.05
-"""Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the
-cluster."""
+"""Share of that time for which the cores may be busy with messages alone: this work is not hidden behind the links, and
+does not exist on the emulated cluster."""
 SHARE = 0.05
-"""Share of a step for which the cores may work on messages and bytes whatever the links carry meanwhile: by more they
-cannot lengthen it, and so far two dilations may lie apart."""
+"""Share of a step for which the cores may be busy with messages and bytes, whatever the links do: this work cannot
+lengthen the step by more, and two dilations may differ by so much."""
 MOST_DILATION, MOST_SHRINK = 64, 1024
 LEAST_MESSAGE = 16 << 10
-"""Bytes that messages keep in the mean: smaller ones are mostly headers."""
+"""Smallest mean message size in bytes after the shrink: smaller messages are mostly headers."""
 MEMORY = 0.8
-"""Share of the machine's memory that a launch may take."""
-"""Messages that cost nothing: links alone take time."""
+"""Share of the machine's memory that a launch may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, the s for
-    which the links are busy, and the s of the whole step."""
+    """The traffic of one step of a case before dilation and shrink: bytes and messages of all ranks, the time in s for
+    which the links are busy, and the time of the step."""
 
     nbytes: float
     messages: float
@@ -53,9 +52,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """A dilation and a shrink, and what is asked of the machine with them while links are busy: shares of what it
-    carries with cores to spare, of both and of messages alone, and of what it carries at all. `busy`: the share of the
-    step that this is."""
+    """A dilation and a shrink, and the load of the machine with them while links are busy. `load` and `messages`: bytes
+    with messages, and messages alone, as shares of the capacity with idle cores; `most`: both as a share of the full
+    capacity; `busy`: share of the step for which links are busy."""
 
     dilation: float
     shrink: float
@@ -66,7 +65,7 @@ class Knobs:
 
     @property
     def carried(self) -> bool:
-        """Whether both shares are within what is allowed, or so little of the step that they do not matter."""
+        """Whether both shares are within their limits, or too small a part of the step to matter."""
         return (self.load <= LOAD and self.messages <= MESSAGES) or self.load * self.busy <= SHARE
 
 
@@ -78,9 +77,9 @@ def concerns(case: AnyCase) -> bool:
 
 
 def offer_of(case: TrainCase, machine: Path) -> Offer:
-    """From the schedules that the engine executes, the cluster's links and the profile (`machine`: where this machine's
-    are; without one the links are taken to be busy all the time). SpecError where a link has no rate: nothing then
-    tells a slow machine from it."""
+    """The traffic of a case, from the schedules that the engine executes, the cluster's links and the profile.
+    `machine`: the folder of this machine's profiles; without a profile the links count as always busy. SpecError where
+    a link has no rate: then a slow machine looks like a slow link."""
     cluster = cluster_of(case)
     if any(link.mbit is None for link in cluster.links):
         raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
@@ -106,10 +105,11 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
 
 
 def timeless(network: Network, batch: int) -> Profile:
-    """Of a node that computes in no time: what is exchanged between layers shows without it."""
+    """The profile of a node that computes in no time, so that only the exchanges between layers remain."""
     none = Spread(median=0.0)
     layers = tuple(
-        LayerTimes(name=one.name, mac=one.mac, forward_s=none, backward_s=none, weight_s=none) for one in network.layers
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=none, backward_s=none, weight_s=none)
+        for layer in network.layers
     )
     return Profile(
         workload=network.name,
@@ -123,8 +123,8 @@ def timeless(network: Network, batch: int) -> Profile:
     )
 
 
-def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
-    """What these knobs ask of the machine; nothing where links are never busy."""
+def load_of(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
+    """The load of the machine with this dilation and shrink; 0 where links are never busy."""
     span = dilation * offer.link_s
     if not span:
         return Knobs(dilation, shrink, 0.0, 0.0)
@@ -134,38 +134,38 @@ def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> K
 
 
 def too_much(case: AnyCase, capacity: Capacity | None, machine: Path) -> tuple[str, str] | None:
-    """Why this machine cannot carry a case as it is written, and what to do; None where it can within a step, or where
-    nobody measured."""
+    """Why this machine cannot carry a case as it is written, and advice; None where it can, or where its capacity was
+    never measured."""
     if capacity is None or not isinstance(case, TrainCase) or not concerns(case):
         return None
     try:
-        found = asked(offer_of(case, machine), capacity, case.dilation, case.shrink)
+        knobs = load_of(offer_of(case, machine), capacity, case.dilation, case.shrink)
     except SpecError:
-        return None  # no rate: nothing tells how much is offered
-    if found.most * found.busy <= 1:
+        return None  # a link has no rate, so that the load is not known
+    if knobs.most * knobs.busy <= 1:
         return None
     return (
-        f"its ranks ask for {found.most * found.busy:.0%} of what this machine carries",
+        f"its ranks need {knobs.most * knobs.busy:.0%} of what this machine carries",
         f"`scaleproof dilate {case.suite} {case.experiment}` says which dilation would do",
     )
 
 
 def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
-    """Powers of two: the least dilation, which costs time, and with it the least shrink, which costs likeness.
-    SpecError where none will do."""
+    """Powers of two: the smallest dilation, since it costs time, and with it the smallest shrink, since it makes the
+    launch less like the original. SpecError where no pair is enough."""
     mean = offer.nbytes / offer.messages if offer.messages else 0.0
     dilation = 1
     while dilation <= MOST_DILATION:
         shrink = 1
         while shrink == 1 or (shrink <= MOST_SHRINK and mean / shrink >= LEAST_MESSAGE):
-            found = asked(offer, capacity, dilation, shrink)
-            if found.carried and _fits(case, shrink):
-                return found
+            knobs = load_of(offer, capacity, dilation, shrink)
+            if knobs.carried and _fits(case, shrink):
+                return knobs
             shrink *= 2
         dilation *= 2
-    least = asked(offer, capacity, MOST_DILATION, shrink / 2)
+    least = load_of(offer, capacity, MOST_DILATION, shrink / 2)
     why = (
-        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this "
+        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks need {least.load:.0%} of what this "
         f"machine carries ({LOAD:.0%} allowed), "
         f"{least.messages:.0%} of it for messages ({MESSAGES:.0%})"
     )

@@ -160,14 +160,14 @@ def _case_cells(case: TrainCase) -> list[str]:
 
 
 def _need(case: TrainCase, capacity: Capacity, machine: Path) -> _Need:
-    from scaleproof.calibrate.needed_dilation import asked, choose, offer_of
+    from scaleproof.calibrate.needed_dilation import choose, load_of, offer_of
     from scaleproof.spec.errors import SpecError
 
     cells: list[str] = []
     is_carried = False
     try:
         offer = offer_of(case, machine)
-        load = asked(offer, capacity, case.dilation, case.shrink)
+        load = load_of(offer, capacity, case.dilation, case.shrink)
         is_carried = load.carried
         cells += [f"{offer.busy:.0%}", f"{load.load:.0%}", f"{load.messages:.1%}", "yes" if is_carried else "no"]
         least = choose(case, offer, capacity)

@@ -1,4 +1,4 @@
-"""What a comparison of two arms finds, as facts; `claims/difference_sentences.py` says them in words."""
+"""The result of a comparison of two arms, as facts; `claims/difference_sentences.py` makes the sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DifferenceReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a comparison of arms a and b found.
+    """The result of a comparison of arms a and b.
 
     `ratio`: of medians, a / b; None where a side has no launches or values of 0 and below. `shift`: the factor between
     the arms that the test is about (Hodges-Lehmann); unlike the ratio of medians it is free of what paired blocks

@@ -1,4 +1,4 @@
-"""Whether two arms differ: an exact rank test over launches, beside the machine's noise floor."""
+"""Whether two arms differ: an exact rank test over launches, together with the machine's noise floor."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scaleproof.stats.rank_tests import depth_of, differences, shift
 
 POWER = 0.95
 WORTH_FINDING = 0.05
-"""The difference that the default budget is made for: within a larger noise floor nothing is called equal that may
-differ by this."""
+"""The difference that the default budget of launches can find. Arms that may differ by so much are never called equal,
+also where the noise floor is larger."""
 _SEED = 20_160_222
 _TRIALS = 4_000
 
@@ -36,12 +36,7 @@ def compare(
     paired sides differ in length, or floor or margin is negative.
     """
     above, below = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if paired and len(above) != len(below):
-        raise ValueError(f"paired sides differ: {len(above)} and {len(below)} launches")
-    if not (np.isfinite(above).all() and np.isfinite(below).all()):
-        raise ValueError("a value to compare is not finite")
-    if min(floor or 0, margin or 0) < 0:
-        raise ValueError("a noise floor or margin is a share of at least 0")
+    _check_values(above, below, paired, min(floor or 0, margin or 0))
     counts = (len(above), len(below))
     test = DifferenceTest.SIGNED_RANK if paired else DifferenceTest.RANK_SUM
     if not min(counts) or min(above.min(), below.min()) <= 0:
@@ -53,15 +48,24 @@ def compare(
     estimate = shift(np.log(above), np.log(below), paired, confidence)
     assert estimate.low is not None and estimate.high is not None
     centre = float(np.exp(estimate.centre))
-    # Shown beside the ratio of medians: where that one lies outside, the interval is widened to hold it.
+    # The ratio of medians is shown beside the interval, which is widened where the ratio lies outside.
     low, high = min(float(np.exp(estimate.low)), ratio), max(float(np.exp(estimate.high)), ratio)
     method = Method.HODGES_LEHMANN_PAIRED if paired else Method.HODGES_LEHMANN
     interval = Interval(low, high, estimate.coverage, method, counts)
-    seen = detectable(_spread(above, below, paired), min(counts), paired, floor=floor or 0)
+    smallest = detectable(_spread(above, below, paired), min(counts), paired, floor=floor or 0)
     finding, reason = _decide(centre, interval, estimate.p_value <= 1 - confidence, floor, margin)
     return Difference(
-        ratio, centre, interval, estimate.p_value, test, counts, floor, finding, reason, confidence, margin, seen
+        ratio, centre, interval, estimate.p_value, test, counts, floor, finding, reason, confidence, margin, smallest
     )
+
+
+def _check_values(above: np.ndarray, below: np.ndarray, paired: bool, smallest_share: float) -> None:
+    if paired and len(above) != len(below):
+        raise ValueError(f"paired sides differ: {len(above)} and {len(below)} launches")
+    if not (np.isfinite(above).all() and np.isfinite(below).all()):
+        raise ValueError("a value to compare is not finite")
+    if smallest_share < 0:
+        raise ValueError("a noise floor or margin is a share of at least 0")
 
 
 def detectable(
@@ -75,14 +79,14 @@ def detectable(
     if n_per_arm < smallest_count(confidence):
         return float("inf")
     short, centre = _null_comparisons(n_per_arm, paired, confidence)
-    # Adding a shift moves both bounds by it: a comparison finds every shift beyond what its own bounds lack.
+    # Adding a shift moves both bounds by it: a comparison finds every shift larger than the distance of its bound.
     needed = np.maximum(spread * short, np.log1p(floor) - spread * centre)
     return float(np.expm1(max(0.0, float(np.quantile(needed, POWER, method="higher")))))
 
 
 @lru_cache(maxsize=64)
 def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of comparisons of equal arms with noise of 1: what each lacks to be significant, and its shift."""
+    """Of comparisons of equal arms with noise of 1: how far each is from being significant, and its shift."""
     generator = np.random.default_rng(_SEED)
     trials = max(400, min(_TRIALS, 4_000_000 // count**2))
     draws = generator.normal(size=(trials, 2, count))

@@ -39,11 +39,11 @@ def uncovered_length(starts: np.ndarray, ends: np.ndarray, cover_starts: np.ndar
 
 
 def label(layers: Sequence[Intervals], inside: Intervals) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts time into pieces: edges (n + 1), and for each piece the index of the first layer that covers it,
+    """Divides time into pieces: edges (n + 1), and for each piece the index of the first layer that covers it,
     `len(layers)` for none, OUTSIDE beyond `inside`.
 
-    Every moment inside is given away exactly once, so lengths by label add up to the union of `inside`, whatever
-    overlaps or is there twice.
+    Every moment inside has exactly one label, so that lengths by label add up to the union of `inside`, whatever
+    overlaps.
     """
     edges = np.unique(np.concatenate([bound for layer in (*layers, inside) for bound in layer]))
     if len(edges) < 2:

@@ -30,7 +30,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where the true value lies with probability `coverage` (the attained one, not the one asked for)."""
+    """An interval that holds the true value with probability `coverage`: the attained one, not the requested one."""
 
     low: float
     high: float
@@ -70,7 +70,7 @@ def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CO
 @cache
 def _depth(count: int, confidence: float) -> tuple[int, float]:
     """The k of `median_interval` and its coverage; k is 0 when there is no interval."""
-    from scipy.stats import binom  # SciPy takes half a second, and tables of metrics ask for no interval
+    from scipy.stats import binom  # imported late: it takes half a second, and tables of metrics need no interval
 
     coverages = 1 - 2 * binom.cdf(np.arange(count // 2), count, 0.5)  # of k = 1, 2, ...
     depth = int(np.sum(coverages >= confidence))

@@ -1,5 +1,5 @@
-"""Intervals of predictions: a deterministic model repeats itself, so its uncertainty is that of what it was fed, shown
-by draws from it."""
+"""Intervals of predictions. A deterministic model repeats itself: its uncertainty is that of its inputs, which draws
+from the inputs show."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scaleproof.stats.arm_difference import Difference, DifferenceReason, Differ
 from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, median, smallest_count
 
 CENTRAL = 0
-"""Repetition whose inputs are all at their values; each other one is a draw."""
+"""The repetition with the inputs at their values; each other repetition is a draw."""
 Known = tuple[float, Interval | None]
-"""A value with its interval."""
+"""A value and its interval."""
 
 
 def central(values: Mapping[int, float]) -> float:
@@ -23,9 +23,9 @@ def central(values: Mapping[int, float]) -> float:
 
 
 def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Interval | None:
-    """Where one more draw lies with `confidence`: Student's prediction interval of the draws, on logarithms where all
-    are positive; it always holds the prediction itself. More draws make it surer, never narrower than the inputs are.
-    None with fewer repetitions than a median's interval needs."""
+    """The interval that holds one more draw with `confidence`: Student's prediction interval of the draws, on
+    logarithms where all are positive; it always holds the prediction itself. More draws make it more certain, but never
+    narrower than the uncertainty of the inputs. None with fewer repetitions than a median's interval needs."""
     if len(values) < smallest_count(confidence):
         return None
     draws = np.array([value for index, value in values.items() if index != CENTRAL])
@@ -42,13 +42,13 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
 
 
 def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, float]:
-    """Of each repetition that both sides have: draws of one repetition are of the same inputs."""
+    """The ratio of each repetition that both sides have: both draws of a repetition have the same inputs."""
     return {index: above[index] / below[index] for index in above if below.get(index)}
 
 
 def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Difference:
-    """Whether two predictions differ: when the interval of their ratio leaves 1 out. There is no sampling, hence no
-    p-value."""
+    """Whether two predictions differ: they do when the interval of their ratio does not contain 1. There is no
+    sampling, hence no p-value."""
     quotients, counts = ratios(above, below), (len(above), len(below))
     if not quotients or central(quotients) <= 0:
         reason = DifferenceReason.NOT_POSITIVE
@@ -57,19 +57,20 @@ def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Differ
 
 
 def quotient(above: Known, below: Known) -> Known:
-    """A prediction over a median of launches, or the reverse: its interval has the worst ends of both, since draws and
-    launches say different things."""
-    (one, around), (other, beside) = above, below
-    if around is None or beside is None or beside.low <= 0:
-        return one / other, None
-    ends = around.low / beside.high, around.high / beside.low
-    coverage = min(around.coverage, beside.coverage)
-    return one / other, Interval(*ends, coverage, Method.WORST_ENDS, parts=(around, beside))
+    """A prediction over a median of launches, or the reverse. Its interval has the worst ends of both, since draws and
+    launches have different kinds of uncertainty."""
+    (numerator, interval_above), (denominator, interval_below) = above, below
+    ratio = numerator / denominator
+    if interval_above is None or interval_below is None or interval_below.low <= 0:
+        return ratio, None
+    ends = interval_above.low / interval_below.high, interval_above.high / interval_below.low
+    coverage = min(interval_above.coverage, interval_below.coverage)
+    return ratio, Interval(*ends, coverage, Method.WORST_ENDS, parts=(interval_above, interval_below))
 
 
 def across(above: Known, below: Known, counts: tuple[int, int], floor: float | None) -> Difference:
-    """Whether a prediction and launches differ: when the interval of their quotient leaves 1 out, and the quotient lies
-    beyond the noise floor."""
+    """Whether a prediction and launches differ: they do when the interval of their quotient does not contain 1, and the
+    quotient lies beyond the noise floor."""
     if min(above[0], below[0]) <= 0:
         reason = DifferenceReason.NOT_POSITIVE
         return Difference(None, None, None, None, DifferenceTest.WORST_ENDS, counts, floor, "inconclusive", reason)
@@ -94,4 +95,4 @@ def by_repetition(pairs: Sequence[tuple[int, float]]) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for index, value in pairs:
         values.setdefault(index, []).append(value)
-    return {index: median(some) for index, some in sorted(values.items())}
+    return {index: median(of_repetition) for index, of_repetition in sorted(values.items())}

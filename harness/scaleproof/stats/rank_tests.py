@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """By how much the first sample is shifted over the second. `low`, `high` are None when so few values give no
+    """The shift of the first sample against the second. `low`, `high`: None when there are too few values for an
     interval of that confidence."""
 
     centre: float
@@ -43,7 +43,8 @@ def shift(first: np.ndarray, second: np.ndarray, paired: bool, confidence: float
 
 
 def differences(first: np.ndarray, second: np.ndarray, paired: bool) -> np.ndarray:
-    """What the test counts, sorted: differences of all pairs, or averages of two (or one) of the paired differences."""
+    """The sorted differences that the test counts: of all pairs of values, or the Walsh averages of the paired
+    differences."""
     if not len(first) or not len(second):
         raise ValueError("a test needs values on both sides")
     if not paired:
@@ -51,12 +52,13 @@ def differences(first: np.ndarray, second: np.ndarray, paired: bool) -> np.ndarr
     if len(first) != len(second):
         raise ValueError(f"paired sides differ: {len(first)} and {len(second)} launches")
     by_block = first - second
-    one, other = np.triu_indices(len(by_block))
-    return np.sort((by_block[one] + by_block[other]) / 2)
+    rows, columns = np.triu_indices(len(by_block))
+    return np.sort((by_block[rows] + by_block[columns]) / 2)
 
 
 def depth_of(first: int, second: int, paired: bool, confidence: float) -> int:
-    """How many differences from each end the interval starts; 0 when not even all of them reach the confidence."""
+    """At which difference, counted from each end, the interval starts; 0 when not even all of them reach the
+    confidence."""
     below = null_below(first, second, paired)
     return int(np.sum(2 * below <= 1 - confidence + 1e-12))
 

@@ -1,4 +1,4 @@
-"""When enough launches were made: the interval of their median is narrow enough, or the budget is spent."""
+"""When to stop launching: the interval of the median is narrow enough, or the budget is spent."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from scaleproof.stats.intervals import CONFIDENCE, median, median_interval, smallest_count
 
 TARGET = 0.05
-"""The interval's farther end is to lie within this share of the median."""
+"""The interval's farther end must lie within this share of the median."""
 BUDGET = 10
-"""Launches per arm unless a suite says otherwise: what it takes to find a slowdown of 5 % in 95 % of comparisons when
-launches spread by 2 %."""
+"""Launches per arm unless a suite says otherwise: enough to find a slowdown of 5 % in 95 % of comparisons when launches
+spread by 2 %."""
 Outcome = Literal["continue", "reached", "budget spent"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Whether to stop, in one line why, and how far the interval's farther end is from the median, as a share of it
-    (None: no interval yet)."""
+    """Whether to stop, the reason in one line, and the distance of the interval's farther end from the median as a
+    share of the median (None: no interval yet)."""
 
     done: bool
     reason: str
@@ -32,8 +32,8 @@ class Stop:
 def state(
     values: Sequence[float], target: float = TARGET, budget: int = BUDGET, confidence: float = CONFIDENCE
 ) -> Stop:
-    """Look at one arm's values so far, one per launch. ValueError: budget below 1, target not above 0, or a value that
-    is not finite."""
+    """Decide from one arm's values so far, one per launch. ValueError: budget below 1, target not above 0, or a value
+    that is not finite."""
     if budget < 1 or target <= 0:
         raise ValueError(f"a budget is at least 1 launch and a target above 0, not {budget} and {target}")
     if not np.isfinite(np.asarray(values, dtype=float)).all():

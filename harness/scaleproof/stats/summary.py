@@ -1,5 +1,5 @@
-"""Summaries and the checks that come before them: means by kind, Tukey's fences as a warning, normality before any
-t-based interval, effect size, trend."""
+"""Summaries and the checks before them: means by kind, Tukey's fences as a warning, a test of normality before any t
+interval, effect size, trend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEWEST_FOR_SHAPIRO = 3
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Values outside Tukey's fences: which ones, by position. They are shown, never removed."""
+    """Positions of values outside Tukey's fences. They are shown, never removed."""
 
     positions: tuple[int, ...]
     low: float
@@ -28,7 +28,7 @@ class Outliers:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of outliers."""
         return len(self.positions)
 
 

@@ -32,7 +32,7 @@ class Score:
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:
     """Convergence of the reference at one batch size, in epochs: mean and population standard deviation of the runs
-    kept, and their number."""
+    that were not dropped, and their number."""
 
     batch: float
     mean: float
@@ -42,14 +42,14 @@ class ReferencePoint:
 
     def bound(self, submission_runs: int, dropped: int = DROPPED) -> float:
         """The smallest accepted mean of a submission: one-sided two-sample t test at p = 0.05, equal variances."""
-        kept = submission_runs - 2 * dropped
-        if kept < 1:
+        scored_runs = submission_runs - 2 * dropped
+        if scored_runs < 1:
             raise ValueError(f"{submission_runs} runs leave none when {dropped} are dropped at each end")
-        quantile = float(student.ppf(1 - P_VALUE, self.runs + kept - 2))
-        return self.mean - quantile * self.deviation * math.sqrt(1 / self.runs + 1 / kept)
+        quantile = float(student.ppf(1 - P_VALUE, self.runs + scored_runs - 2))
+        return self.mean - quantile * self.deviation * math.sqrt(1 / self.runs + 1 / scored_runs)
 
     def largest_speedup(self, submission_runs: int, dropped: int = DROPPED) -> float:
-        """By what share a submission may converge faster than the reference."""
+        """The share by which a submission may converge faster than the reference."""
         return self.mean / self.bound(submission_runs, dropped) - 1
 
 
@@ -99,8 +99,8 @@ def reference_point(
     """The reference's point of a batch size. ValueError when it has fewer runs than twice the submission's."""
     if len(epochs) < 2 * submission_runs:
         raise ValueError(f"batch {batch:g}: {len(epochs)} reference runs, {2 * submission_runs} are needed")
-    kept = np.sort(np.asarray(epochs, dtype=float))[dropped : len(epochs) - dropped]
-    return ReferencePoint(batch, float(kept.mean()), float(kept.std()), len(kept))
+    scored = np.sort(np.asarray(epochs, dtype=float))[dropped : len(epochs) - dropped]
+    return ReferencePoint(batch, float(scored.mean()), float(scored.std()), len(scored))
 
 
 def interpolate(batch: float, low: ReferencePoint, high: ReferencePoint, submission_runs: int) -> ReferencePoint:
@@ -115,13 +115,13 @@ def interpolate(batch: float, low: ReferencePoint, high: ReferencePoint, submiss
 
 
 def prune(points: Sequence[ReferencePoint]) -> list[ReferencePoint]:
-    """Without the points that are slower than a straight line between any two around them: the rest bends upwards."""
-    kept: list[ReferencePoint] = []
+    """The lower convex hull: without points that are slower than a straight line between two others around them."""
+    hull: list[ReferencePoint] = []
     for point in sorted(points, key=lambda point: point.batch):
-        while len(kept) > 1 and kept[-1].mean > interpolate(kept[-1].batch, kept[-2], point, 1).mean:
-            kept.pop()
-        kept.append(point)
-    return kept
+        while len(hull) > 1 and hull[-1].mean > interpolate(hull[-1].batch, hull[-2], point, 1).mean:
+            hull.pop()
+        hull.append(point)
+    return hull
 
 
 def point_at(batch: float, points: Sequence[ReferencePoint], submission_runs: int) -> ReferencePoint | None:
@@ -141,17 +141,17 @@ def check_convergence(
     if len(epochs) != needed:
         raise ValueError(f"{len(epochs)} runs to check, the result has {needed}")
     own = score(epochs, needed, dropped)
-    left = prune(points)
-    if own.value is None or not left:
-        return Convergence(
-            False if left else None, 1.0, own.value, None, own.why if left else "there are no reference points"
-        )
-    point = point_at(batch, left, needed)
+    hull = prune(points)
+    if not hull:
+        return Convergence(None, 1.0, own.value, None, "there are no reference points")
+    if own.value is None:
+        return Convergence(False, 1.0, None, None, own.why)
+    point = point_at(batch, hull, needed)
     if point is not None:
         return _against(own.value, point, needed, dropped)
-    smallest = left[0]
+    smallest = hull[0]
     missing = (
-        f"batch {batch:g} is {{}} than every reference point ({left[0].batch:g} to {left[-1].batch:g}): the reference "
+        f"batch {batch:g} is {{}} than every reference point ({hull[0].batch:g} to {hull[-1].batch:g}): the reference "
         "must be run at this batch size"
     )
     if batch > smallest.batch:

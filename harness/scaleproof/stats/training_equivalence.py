@@ -1,4 +1,4 @@
-"""Whether two trainings are the same one: loss curves and final parameters, compared up to rounding."""
+"""Whether two trainings are equal up to rounding, by loss curves and final parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def relative_difference(ours: np.ndarray, base: np.ndarray) -> float:
     or a value is not finite."""
     if ours.shape != base.shape or not ours.size:
         return float("inf")
-    one, other = ours.astype(np.float64), base.astype(np.float64)
-    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+    values, reference = ours.astype(np.float64), base.astype(np.float64)
+    if not (np.isfinite(values).all() and np.isfinite(reference).all()):
         return float("inf")
-    return float(np.max(np.abs(one - other))) / (float(np.max(np.abs(other))) or 1.0)
+    return float(np.max(np.abs(values - reference))) / (float(np.max(np.abs(reference))) or 1.0)

@@ -11,7 +11,7 @@ import pytest
 
 from scaleproof.calibrate import needed_dilation as dilation
 from scaleproof.calibrate.cluster_capacity import FILE, Capacity, read_capacity
-from scaleproof.calibrate.needed_dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
+from scaleproof.calibrate.needed_dilation import LOAD, MESSAGES, Offer, choose, concerns, load_of, offer_of, too_much
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import TrainCase
@@ -82,9 +82,9 @@ def test_the_least_sufficient_dilation_and_shrink_are_chosen(slower: int) -> Non
     knobs = choose(case, offer, machine)
     assert knobs.carried and knobs.load <= LOAD and knobs.messages <= MESSAGES
     if knobs.dilation > 1:
-        assert all(not asked(offer, machine, knobs.dilation / 2, 2.0**power).carried for power in range(11))
+        assert all(not load_of(offer, machine, knobs.dilation / 2, 2.0**power).carried for power in range(11))
     if knobs.shrink > 1:
-        assert not asked(offer, machine, knobs.dilation, knobs.shrink / 2).carried
+        assert not load_of(offer, machine, knobs.dilation, knobs.shrink / 2).carried
 
 
 def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_case_that_no_dilation_or_shrink_can_carry_is_refused_with_advice() -> None:
     with pytest.raises(
         SpecError,
-        match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or "
+        match=r"even with dilation 64 and shrink \d+ the ranks need .*; take fewer ranks, slower links, or "
         r"fabric: simulated",
     ):
         choose(case_of(), offer_of(case_of(), NOWHERE), capacity(messages=10.0))
@@ -111,7 +111,7 @@ def test_links_without_a_rate_are_refused() -> None:
 def test_a_case_beyond_the_machines_capacity_is_not_runnable_here() -> None:
     heavy = case_of()
     why, advice = too_much(heavy, capacity(gbytes=0.1), NOWHERE) or ("", "")
-    assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
+    assert why.startswith("its ranks need ") and "`scaleproof dilate s e`" in advice
     assert (
         too_much(heavy, None, NOWHERE) is None
         and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1), NOWHERE) is None
@@ -120,7 +120,7 @@ def test_a_case_beyond_the_machines_capacity_is_not_runnable_here() -> None:
     # More than the comfortable load, but not more than the capacity.
     slow_links = replace_rates(capacity(gbytes=20.0), 0.1e9)
     assert (
-        too_much(heavy, slow_links, NOWHERE) is None and not asked(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried
+        too_much(heavy, slow_links, NOWHERE) is None and not load_of(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried
     )
 
 
@@ -129,10 +129,10 @@ def test_a_short_exchange_in_a_long_step_may_exceed_the_capacity() -> None:
     case = case_of(link_mbit=100_000.0, profile="xeon_e5_2698v3_x2", efficiency=0.1, minibatch=512)
     offer, machine = offer_of(case, NOWHERE), capacity(gbytes=20.0, messages=1e9)
     assert offer.step_s > 20 * offer.link_s > 0
-    load = asked(offer, machine, 1, 1)
+    load = load_of(offer, machine, 1, 1)
     assert load.load > 1 and load.carried and too_much(case, machine, NOWHERE) is None
     tired = capacity(gbytes=0.01, messages=1e9)
-    assert not asked(offer, tired, 1, 1).carried and too_much(case, tired, NOWHERE) is not None
+    assert not load_of(offer, tired, 1, 1).carried and too_much(case, tired, NOWHERE) is not None
 
 
 def test_only_replayed_cases_on_built_links_are_concerned() -> None:
@@ -140,7 +140,7 @@ def test_only_replayed_cases_on_built_links_are_concerned() -> None:
 
 
 def test_a_case_without_traffic_needs_no_capacity() -> None:
-    assert asked(Offer(0.0, 0.0, 0.0, 0.0), capacity(), 1, 1).carried
+    assert load_of(Offer(0.0, 0.0, 0.0, 0.0), capacity(), 1, 1).carried
 
 
 def test_the_command_prints_the_dilation_and_shrink_of_each_case(
@@ -176,6 +176,6 @@ def replace_rates(capacity: Capacity, nbytes: float) -> Capacity:
 
 def test_shares_add_up() -> None:
     offer = Offer(nbytes=1e9, messages=1000.0, link_s=1.0, step_s=1.0)
-    load = asked(offer, capacity(), 2, 4)
+    load = load_of(offer, capacity(), 2, 4)
     assert (load.messages, load.load) == pytest.approx((1000 / 20_000 / 2, 1 / 4 / 2 + 1000 / 20_000 / 2))
     assert not replace(load, messages=0.06).carried and not replace(load, load=0.6).carried
