@@ -131,7 +131,7 @@ def test_the_profiles_that_a_suite_replays_are_measured_once(
     )
     arguments = ["profile", str(folder), "--size", "ci", "--results", str(tmp_path)]
     assert main(arguments) == 0 and capsys.readouterr().out.count("whole network") == 1
-    assert main(arguments) == 0 and "is there" in capsys.readouterr().out
+    assert main(arguments) == 0 and "every profile that these cases replay exists" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_the_table_of_nodes_shows_places_figures_and_what_is_slow() -> None:
     made = nodes(launch)
     assert (
         made is not None
-        and made.words
+        and made.origin
         == "2 of Slurm job 17 on cluster c, partition batch; started by srun over eth0, a shared file system"
     )
     assert [cell.value for cell in made.rows[1]] == [
