@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.core.record_schema import Sniff
+from scaleproof.core.node_schema import Sniff
 from scaleproof.fabric.netns import core_quota
 from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.launch.preflight import sniff_test as sniffing

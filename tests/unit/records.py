@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.core.record_schema import Code, Failure, Job, PlacedNode, Placement, Record
+from scaleproof.core.node_schema import Job, PlacedNode, Placement
+from scaleproof.core.record_schema import Code, Failure, Record
 from scaleproof.core.recorder import EVENT_DTYPE
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table

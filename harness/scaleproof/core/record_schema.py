@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.spec import registry
 from scaleproof.spec.case import Case
 from scaleproof.spec.emulated import emulated, true_times
@@ -69,11 +70,7 @@ SAMPLES = pa.schema(
 """One row per event of a rank: start and end on CLOCK_MONOTONIC in ns, bytes asked, value (loss, accuracy) or NaN."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Failure(_Part):
+class Failure(RecordPart):
     """Why a launch failed. What code decides by has a field of its own: `message` and `advice` are for people, and no
     code reads them."""
 
@@ -91,7 +88,7 @@ class Failure(_Part):
     )
 
 
-class RankStatus(_Part):
+class RankStatus(RecordPart):
     """One rank's end: exit code or signal, last step and operation, thread and affinity facts."""
 
     rank: int
@@ -106,7 +103,7 @@ class RankStatus(_Part):
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
-class Check(_Part):
+class Check(RecordPart):
     """One correctness check of one rank."""
 
     rank: int
@@ -115,7 +112,7 @@ class Check(_Part):
     detail: str
 
 
-class Warning(_Part):
+class Warning(RecordPart):
     """Something that a reader should know, with advice."""
 
     code: str
@@ -123,7 +120,7 @@ class Warning(_Part):
     advice: str
 
 
-class Code(_Part):
+class Code(RecordPart):
     """Which code ran. `commit` and `dirty` are None outside a git checkout."""
 
     version: str
@@ -145,7 +142,7 @@ class Code(_Part):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class PreflightCheck(_Part):
+class PreflightCheck(RecordPart):
     """One thing that is checked before the ranks measure."""
 
     code: str
@@ -155,7 +152,7 @@ class PreflightCheck(_Part):
     node: str = Field("", description="the node of an allocation that failed the check; empty: none in particular")
 
 
-class RankNetwork(_Part):
+class RankNetwork(RecordPart):
     """One rank's namespace around its timed region: what it asked the transport to move, and what each interface moved
     (bytes and packets, both ways)."""
 
@@ -166,7 +163,7 @@ class RankNetwork(_Part):
     after: dict[str, dict[str, int]]
 
 
-class RankDoing(_Part):
+class RankDoing(RecordPart):
     """What one rank was doing when the supervisor looked."""
 
     rank: int
@@ -181,7 +178,7 @@ class RankDoing(_Part):
     no_stack: str = Field("", description="why there is no stack, for people; empty: there is one")
 
 
-class Stall(_Part):
+class Stall(RecordPart):
     """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else
     waited for."""
 
@@ -197,7 +194,7 @@ class Stall(_Part):
     )
 
 
-class InputCheck(_Part):
+class InputCheck(RecordPart):
     """One check of a data set before timing (D1 to D12 of docs/inputs.md): a number, its bound in words, and the
     outcome."""
 
@@ -210,82 +207,13 @@ class InputCheck(_Part):
     detail: str = ""
 
 
-class Clock(_Part):
+class Clock(RecordPart):
     """A rank's monotonic clock against rank 0's: add `offset_ns` to bring its times to rank 0's; true within
     `uncertainty_ns`."""
 
     rank: int
     offset_ns: int
     uncertainty_ns: int
-
-
-class Job(_Part):
-    """The batch job that a launch ran in: its id, its partition, and how often it was requeued before."""
-
-    id: str
-    partition: str
-    restarts: int
-
-
-class PlacedNode(_Part):
-    """One node of an allocation and the ranks on it. `machine` is the id of its hardware and kernel, `boot` of this
-    boot of its kernel: nodes with the same one share a machine."""
-
-    name: str
-    address: str
-    switch: str = Field(
-        description="the switches above it, from the top, as Slurm writes them (`spine.leaf`); empty: not known"
-    )
-    machine: str
-    boot: str
-    cores: int
-    ranks: list[int]
-
-
-class Placement(_Part):
-    """Where a launch over several nodes ran. `streamed`: its files were sent over the network, since the nodes share no
-    file system."""
-
-    launcher: str
-    kind: Literal["slurm", "hosts"]
-    cluster: str
-    job: Job | None
-    interface: str
-    streamed: bool
-    nodes: list[PlacedNode]
-
-
-class Sniffed(_Part):
-    """One figure of a node: the median of `n` repetitions and the interval of that median (None: too few of them)."""
-
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-
-
-class SniffedNode(_Part):
-    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and the rate (B/s) and round trip (s) of
-    the link to the node `next`."""
-
-    name: str
-    boot: str
-    cores: int
-    copied: Sniffed
-    multiplied: Sniffed
-    next: str
-    rate: Sniffed | None
-    trip: Sniffed | None
-
-
-class Sniff(_Part):
-    """The sniff test of an allocation's nodes before the experiment. `job`: the batch job; empty: there is none."""
-
-    schema_version: Literal[1] = 1
-    cluster: str
-    job: str
-    taken_at: str = Field(description="UTC, ISO 8601")
-    nodes: list[SniffedNode]
 
 
 EXCLUDING = ("saturated",)
@@ -309,7 +237,7 @@ def evidence_text(evidence: str, fabric: str, transport: str | None) -> str:
     return f"{evidence}, soft-RoCE" if _soft_roce(fabric, transport) else evidence
 
 
-class Record(_Part):
+class Record(RecordPart):
     """One launch."""
 
     schema_version: Literal[3] = 3

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scaleproof.core.record_schema import PlacedNode, Placement, Record, Sniffed, SniffedNode
+from scaleproof.core.node_schema import PlacedNode, Placement, Sniffed, SniffedNode
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.preflight.slow_nodes import KINDS, Kind, slow
 from scaleproof.record.placement import ADVICE, placement_differences
 

@@ -11,7 +11,7 @@ import pytest
 
 from scaleproof.calibrate.sniffing.sniff import links_apart, one_per_machine
 from scaleproof.core.atomic_write import write_form
-from scaleproof.core.record_schema import Sniff, Sniffed, SniffedNode
+from scaleproof.core.node_schema import Sniff, Sniffed, SniffedNode
 from scaleproof.launch.preflight import sniff_test as sniffing
 from scaleproof.launch.preflight.slow_nodes import SHARES, check, slow
 from scaleproof.report.nodes import elsewhere, lines, nodes

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.core.record_schema import Placement, Record
+from scaleproof.core.node_schema import Placement
+from scaleproof.core.record_schema import Record
 from scaleproof.record.placement import placement_differences
 from tests.unit.claims.test_judge import SPEEDUP, judged
 from tests.unit.compare.compare_records import FAST, NEW, OLD, code, compared, launches, warning_messages

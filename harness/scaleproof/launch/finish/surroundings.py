@@ -8,7 +8,8 @@ from typing import Any
 
 from scaleproof.core.counters import Counters
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.core.record_schema import PreflightCheck, Sniff
+from scaleproof.core.node_schema import Sniff
+from scaleproof.core.record_schema import PreflightCheck
 from scaleproof.launch.nodes.allocated_nodes import NodePlacement
 from scaleproof.launch.nodes.requested_nodes import options
 from scaleproof.record.digest import machine_id

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.record_schema import Evidence, PlacedNode, Placement, Record
+from scaleproof.core.node_schema import PlacedNode, Placement
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.fabric.verbs import netdev
 from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.nodes import slurm

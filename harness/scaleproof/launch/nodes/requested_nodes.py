@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from scaleproof.core.record_schema import Job
+from scaleproof.core.node_schema import Job
 from scaleproof.launch.nodes import host_list, slurm
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.ssh import is_here, remote_shell

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from scaleproof.core.record_schema import Job
+from scaleproof.core.node_schema import Job
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.spec.errors import SpecError
 

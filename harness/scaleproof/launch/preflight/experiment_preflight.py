@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from scaleproof.core.record_schema import PreflightCheck, Sniff, Warning
+from scaleproof.core.node_schema import Sniff
+from scaleproof.core.record_schema import PreflightCheck, Warning
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, has_room, placement_for
 from scaleproof.launch.preflight import machine_preflight as machine
 from scaleproof.launch.preflight.rank_preflight import Group, RankAnswers, answers_of, groups, judge

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, SniffedNode
+from scaleproof.core.node_schema import Sniff, Sniffed, SniffedNode
+from scaleproof.core.record_schema import PreflightCheck
 
 CODE = "slow_nodes"
 FEWEST = 3

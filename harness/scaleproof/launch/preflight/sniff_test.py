@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from scaleproof.core.atomic_write import write_form
-from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, SniffedNode
+from scaleproof.core.node_schema import Sniff, Sniffed, SniffedNode
+from scaleproof.core.record_schema import PreflightCheck
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, NodePlacement, placement_for
 from scaleproof.launch.preflight.machine_preflight import checked
 from scaleproof.launch.preflight.rank_preflight import facts_of, no_answer
