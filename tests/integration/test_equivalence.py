@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
+from pydantic import ValidationError
 
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
 from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.strategies.parameter_server import ParameterServer
 from scaleproof.strategies.sync import Sync
@@ -43,6 +45,7 @@ SERVED = [
     *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS),
 ]
 SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
+STRATEGIES = [name for name, plugin in registry.plugins("strategy").items() if plugin.communicates]
 STEPS = 40
 TENSORS = 8
 """Parameters of dnn_digits."""
@@ -116,13 +119,28 @@ def test_tensorflow_workers_with_parameter_servers_train_as_one_torch_worker_doe
     )
 
 
-@pytest.mark.parametrize("strategy", ["sync", "sync_overlap"])
-def test_convolutional_workers_train_as_one_does(strategy: str, folder: Path) -> None:
-    outcome = launch(
-        folder / strategy,
-        case_of(workload="vgg_digits", ranks=2, transport="shm", collective="ring", strategy=strategy, steps=STEPS),
-    )
-    assert_equivalent(outcome, reference("vgg_digits", folder))
+@pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_workers_of_every_strategy_train_as_one_does(strategy: str, workload: str, folder: Path) -> None:
+    case = case_that_fits(strategy, workload)
+    if case.framework == "tensorflow":
+        pytest.importorskip("tensorflow")
+    outcome = launch(folder / f"{strategy}-{workload}", case)
+    assert_equivalent(outcome, reference(workload, folder))
+
+
+def case_that_fits(strategy: str, workload: str) -> TrainCase:
+    """Two workers over the first transport that the strategy runs over."""
+    errors = []
+    for fields in (
+        {"transport": "shm", "collective": "ring"},
+        {"transport": "tensorflow-grpc", "framework": "tensorflow"},
+    ):
+        try:
+            return case_of(workload=workload, ranks=2, strategy=strategy, steps=STEPS, **fields)
+        except ValidationError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 @pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
