@@ -74,8 +74,7 @@ class TensorflowParameterServer(Strategy):
     def start(self, model: Model) -> None:
         """See Strategy. Each server initialises its variables; then all ranks may use them."""
         self._model = model
-        self._shapes = [value.shape for value in model.values()]
-        self._graph.open([np.ascontiguousarray(value).reshape(-1) for value in model.values()])
+        self._graph.open(model.flat_values())
         self.context.rendezvous.exchange(
             "parameter_server.ready", self.context.rank, self.context.world_size, True, MEET_S
         )
@@ -98,9 +97,7 @@ class TensorflowParameterServer(Strategy):
             self._traffic.count(nbytes)
         context.recorder.add("wait", self.step, start, end)
         self.exchanges = [Exchange(start, start, end, ITEM * sum(parameter.elements for parameter in self.parameters))]
-        self.apply(
-            lambda: self._model.load([value.reshape(shape) for value, shape in zip(pulled, self._shapes, strict=True)])
-        )
+        self.apply(lambda: self._model.load_flat(pulled))
 
     def _messages(self) -> list[int]:
         """Bytes of each tensor that this rank sends in a step: gradients to other servers, and its own parameters to

@@ -60,6 +60,13 @@ class Model(Protocol):
     def load(self, values: Sequence[np.ndarray]) -> None:
         """Sets the parameters from canonical values."""
 
+    def flat_values(self) -> list[np.ndarray]:
+        """Parameters as flat arrays whose elements are in the order of the gradients' (views or copies): what a server
+        holds that applies gradients itself. A framework may keep a kernel in another order than the canonical one."""
+
+    def load_flat(self, values: Sequence[np.ndarray]) -> None:
+        """Sets the parameters from flat values in the order of the gradients' elements."""
+
     def accuracy(self, batch: Batch) -> float:
         """Share of samples whose largest output is their label."""
 

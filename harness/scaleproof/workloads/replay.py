@@ -115,6 +115,13 @@ class ReplayModel:
     def load(self, values: Sequence[np.ndarray]) -> None:
         """See Model; the values are ignored."""
 
+    def flat_values(self) -> list[np.ndarray]:
+        """See Model."""
+        return self._values
+
+    def load_flat(self, values: Sequence[np.ndarray]) -> None:
+        """See Model; the values are ignored."""
+
     def accuracy(self, batch: Batch) -> float:
         """See Model; not a number, since nothing was learned."""
         return math.nan

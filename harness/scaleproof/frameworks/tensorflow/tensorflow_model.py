@@ -79,6 +79,15 @@ class TensorflowModel:
         for variable, value in zip(self._variables, values, strict=True):
             variable.assign(_from_canonical(value))
 
+    def flat_values(self) -> list[np.ndarray]:
+        """See Model; copies."""
+        return [variable.numpy().reshape(-1) for variable in self._variables]
+
+    def load_flat(self, values: Sequence[np.ndarray]) -> None:
+        """See Model."""
+        for variable, value in zip(self._variables, values, strict=True):
+            variable.assign(value.reshape(variable.shape))
+
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
         predicted = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)

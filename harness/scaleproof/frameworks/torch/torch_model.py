@@ -106,6 +106,14 @@ class TorchModel:
         for own, value in zip(self.values(), values, strict=True):
             np.copyto(own, value)
 
+    def flat_values(self) -> list[np.ndarray]:
+        """See Model; views where the parameters are contiguous."""
+        return [value.reshape(-1) for value in self.values()]
+
+    def load_flat(self, values: Sequence[np.ndarray]) -> None:
+        """See Model."""
+        self.load([value.reshape(own.shape) for value, own in zip(values, self.values(), strict=True)])
+
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
         with torch.inference_mode():
