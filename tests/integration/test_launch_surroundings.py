@@ -183,8 +183,8 @@ def test_show_has_the_wire_and_the_preflight(capsys: pytest.CaptureFixture[str],
     assert main(["show", outcome.launches[0], "--results", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert (
-        "wire of ranks 0, 1: asked" in shown
-        and "per byte asked" in shown
+        "wire of ranks 0, 1: requested" in shown
+        and "per byte requested" in shown
         and "preflight:" in shown
         and "not readable here:" in shown
     )

@@ -195,8 +195,8 @@ def _replayed_case(options: argparse.Namespace, trace: Trace) -> tuple[TrainCase
     exported = _exported_case(options.folder, trace)
     if exported is None and options.fabric is None:
         raise SpecError(
-            f"{options.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and "
-            "--collective (ring) where they differ"
+            f"{options.folder}: was not exported from a case of Scaleproof; give --fabric, and also --transport and "
+            "--collective unless they are tcp and ring"
         )
     transport = registry.get("transport", options.transport or (exported and exported.transport) or "tcp")
     exported_algorithm = algorithm_of(exported) if exported and transport.point_to_point else ASSUMED

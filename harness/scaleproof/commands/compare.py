@@ -105,7 +105,7 @@ def _print(comparison: Comparison) -> None:
     for row in comparison.unpaired:
         print(f"not compared: {row.title}\n  case {row.case} of {row.side}: {row.reason}\n")
     if comparison.environment:
-        marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
+        marks = {(True, False): "yes", (True, True): "requested", (False, True): "requested", (False, False): ""}
         rows = [
             [row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]]
             for row in comparison.environment

@@ -27,12 +27,12 @@ EXAMPLE = """scaleproof dilate validation --size smoke
 _CASE_COLUMNS = ("experiment", "arm", "ranks", "network", "link", "dilation", "shrink")
 _NEED_COLUMNS = (
     "links busy",
-    "asks for",
+    "needs",
     "messages",
     "carried",
     "least dilation",
     "shrink",
-    "asks for",
+    "needs",
 )
 _OFFER_COLUMNS = 4
 """The first of _NEED_COLUMNS: about the case as it is written."""
@@ -132,7 +132,7 @@ def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
 
     needs = [_need(case, capacity, machine) for case in cases]
     allowed = (
-        f"{LOAD:.0%} may be asked for while links are busy, {MESSAGES:.0%} for messages, or {SHARE:.0%} of a whole step"
+        f"{LOAD:.0%} may be needed while links are busy, {MESSAGES:.0%} for messages, or {SHARE:.0%} of a whole step"
     )
     print_table(
         [*_CASE_COLUMNS, *_NEED_COLUMNS],

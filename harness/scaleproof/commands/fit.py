@@ -77,7 +77,7 @@ def _store(results: Path, costs: Costs) -> None:
     from scaleproof.simulate.cost_file import write_costs
 
     if (larger := _larger(results, costs)) is not None:
-        refit = f"`scaleproof fit {larger.suite} {larger.experiment} --size {larger.size}` makes them anew"
+        refit = f"`scaleproof fit {larger.suite} {larger.experiment} --size {larger.size}` fits them again"
         print(
             f"kept the costs that the same code measured at size {larger.size} ({larger.suite} {larger.experiment}, "
             f"fitted {larger.fitted_at}); {refit}"

@@ -18,7 +18,7 @@ from scaleproof.commands.common import (
 if TYPE_CHECKING:
     from scaleproof.claims.claims_file import ClaimResult
 
-HELP = "verdicts anew from the records, without running"
+HELP = "verdicts from the existing records, without running"
 EXAMPLE = "scaleproof judge das2016 --size smoke"
 
 

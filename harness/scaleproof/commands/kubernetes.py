@@ -25,11 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", required=True, metavar="KIND", help="mpijob (mpi-operator) or pytorchjob (training-operator)"
     )
     parser.add_argument("--image", required=True, metavar="NAME", help="image built from containers/Dockerfile")
+    parser.add_argument("--nodes", type=int, metavar="N", help="pods with ranks (default: as the experiment says)")
     parser.add_argument(
-        "--nodes", type=int, metavar="N", help="pods with ranks (default: what the experiment asks for)"
-    )
-    parser.add_argument(
-        "--gpus", type=int, metavar="N", help="GPUs of each of these pods (default: what the experiment asks for)"
+        "--gpus", type=int, metavar="N", help="GPUs of each of these pods (default: as the experiment says)"
     )
     parser.add_argument(
         "--namespace", default="default", metavar="NAME", help="namespace of the object (default: default)"

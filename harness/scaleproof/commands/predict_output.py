@@ -172,7 +172,7 @@ def _verdict(points: list[Point], useful: Useful) -> str:
     text = f"worth it up to {nodes}{span}, for at least {least}" + (f"; {useful.at_end}" if useful.at_end else "")
     best = max(points, key=lambda point: point.throughput.value)
     return text + (
-        f"; of the numbers asked for {best.nodes} nodes are the fastest" if best.nodes < points[-1].nodes else ""
+        f"; of the requested numbers, {best.nodes} nodes are the fastest" if best.nodes < points[-1].nodes else ""
     )
 
 
@@ -186,7 +186,7 @@ def _memory_remark(network: Any, points: list[Point]) -> str:
     needed = 4 * (3 * network.parameters + 2 * values * points[0].batch)
     if needed <= 16 * 2**30:
         return ""
-    return f"memory is not looked at: {points[0].batch} samples on a node need about {format_bytes(needed)}"
+    return f"memory is not checked: {points[0].batch} samples on a node need about {format_bytes(needed)}"
 
 
 def picture(

@@ -62,7 +62,7 @@ def open_index(results: Path) -> Index:
     if not (results / "runs").is_dir():
         raise SpecError(
             f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` "
-            "makes some"
+            "makes records"
         )
     index = Index(results)
     lines = [ignored(index.runs / case_id / launch, problem) for (case_id, launch), problem in index.problems.items()]

@@ -39,6 +39,6 @@ def main(options: argparse.Namespace) -> None:
         print(f"  differs, ours stays: {path}")
     if merged.new and not options.dry_run:
         print(
-            "tables and verdicts are as they were: `scaleproof collect` and `scaleproof judge` make them anew, "
+            "tables and verdicts are unchanged: `scaleproof collect` and `scaleproof judge` make them again, "
             "or `snakemake`"
         )

@@ -61,7 +61,7 @@ def _summary(migrated: Migrated, folder: Path) -> None:
     for suite, count in sorted(migrated.unknown_suites.items()):
         print(
             f"warning: suite {suite!r} is not here (--suites): {count} records of its own programs keep the digest of "
-            "these programs, which is not that of today's",
+            "these programs, which differs from today's",
             file=sys.stderr,
         )
     more = f" ({len(migrated.skipped) - MOST_NAMED} of them not named)" if len(migrated.skipped) > MOST_NAMED else ""
@@ -81,7 +81,7 @@ def _summary(migrated: Migrated, folder: Path) -> None:
         )
     print(f"{migrated.target}: {len(set(migrated.case_ids.values()))} cases under their new ids")
     print(
-        "tables, verdicts and the index were left out: `scaleproof collect` and `scaleproof judge` make them anew, or "
+        "tables, verdicts and the index were left out: `scaleproof collect` and `scaleproof judge` make them again, or "
         "`snakemake`"
     )
     if migrated.backup:

@@ -173,14 +173,15 @@ def _print_wire(record: Record) -> None:
 
     for part in traffic_by_namespace(record.network):
         ranks = ", ".join(map(str, part.ranks))
-        share = "" if part.share is None else f", {part.share:.3f} per byte asked"
+        share = "" if part.share is None else f", {part.share:.3f} per byte requested"
         by = (
             f"{part.interface} sent {format_bytes(part.wire_bytes)}{share}"
             if part.interface
             else "no interface sent a byte"
         )
         print(
-            f"wire of ranks {ranks}: asked {format_bytes(part.asked_bytes)} of interface {record.case.interface}; {by}"
+            f"wire of ranks {ranks}: requested {format_bytes(part.asked_bytes)} of interface "
+            f"{record.case.interface}; {by}"
         )
 
 

@@ -93,9 +93,7 @@ def _origin(placement: Placement) -> str:
     )
     requeued = f", requeued {job.restarts} times" if job and job.restarts else ""
     machines = len({node.boot for node in placement.nodes})
-    shared = (
-        f" (of {machines} machine{'s' if machines > 1 else ''} in truth)" if machines != len(placement.nodes) else ""
-    )
+    shared = f" (of {machines} machine{'s' if machines > 1 else ''})" if machines != len(placement.nodes) else ""
     files = "files sent over the network" if placement.streamed else "a shared file system"
     return (
         f"{len(placement.nodes)}{shared} of {source}{requeued}; started by {placement.launcher} over "

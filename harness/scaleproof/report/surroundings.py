@@ -8,7 +8,7 @@ from scaleproof.core.record_schema import PreflightCheck, Record
 from scaleproof.record.wire import traffic_by_namespace
 from scaleproof.report.numbers import nbytes, significant
 
-OUTCOME = {True: "ok", False: "failed", None: "not looked at"}
+OUTCOME = {True: "ok", False: "failed", None: "not readable"}
 
 
 @dataclass(frozen=True, slots=True)

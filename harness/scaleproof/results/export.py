@@ -17,7 +17,7 @@ from scaleproof.spec.errors import SpecError
 def draft_path(path: Path) -> Path:
     """A temporary name beside `path`, whose folder is created. SpecError if `path` exists, since nothing is overwritten."""
     if path.exists():
-        raise SpecError(f"{path}: is there already; give another name or remove it")
+        raise SpecError(f"{path}: exists already; give another name or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(f".{path.name}.draft")
 

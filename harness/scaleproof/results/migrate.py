@@ -86,7 +86,7 @@ def migrate(folder: Path, to: Path | None, suites: Mapping[str, Path], watch: Wa
         if not earlier and to is None:
             return migrated
         if backup is not None and backup.exists():
-            raise SpecError(f"{backup}: is there already, from an earlier migration; remove it, or use --to NEW")
+            raise SpecError(f"{backup}: exists already, from an earlier migration; remove it, or use --to NEW")
         migrated.programs = _programs(earlier.values(), suites)
         shutil.rmtree(draft, ignore_errors=True)
         try:

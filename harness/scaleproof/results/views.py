@@ -121,7 +121,7 @@ def _read(path: Path) -> Sequence[ClaimResult]:
     except ValidationError:
         suite, size, _ = path.name.rsplit(".", 2)
         raise SpecError(
-            f"{path}: not of this version; `scaleproof judge {suite} --size {size}` makes it anew"
+            f"{path}: not of this version; `scaleproof judge {suite} --size {size}` makes it again"
         ) from None
 
 

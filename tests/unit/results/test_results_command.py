@@ -90,7 +90,7 @@ def test_list_takes_options_of_plugins_also_at_their_default(
         (("query", "SELECT launhc FROM launches"), '"launch"'),
         (("prune",), "say which"),
         (("query", "SELEC"), "syntax error"),
-        (("export", "--duckdb", "{there}"), "is there already"),
+        (("export", "--duckdb", "{there}"), "exists already"),
         (("merge", "{there}"), "no folder 'runs'"),
         (("merge", "{results}"), "is the results folder itself"),
     ],
