@@ -107,10 +107,10 @@ class Group:
         if self._calls:
             self._calls[-1].wait()
         if self._post:
-            self._post.entered("barrier")
+            self._post.begin_call("barrier")
         self.transport.barrier()
         if self._post:
-            self._post.left()
+            self._post.end_call()
 
     def close(self) -> None:
         """See Transport.close."""
@@ -152,7 +152,7 @@ class Group:
 
     def _submit(self, name: Operation, steps: Iterator[Handle]) -> Handle:
         if self._post:
-            self._post.entered(name)
+            self._post.begin_call(name)
         call = _Call(self._calls, steps, self._post)
         self._calls.append(call)
         call.test()
@@ -206,7 +206,7 @@ class _Call:
                     self._done = True
                     self._queue.popleft()
                     if self._post:
-                        self._post.left()
+                        self._post.end_call()
                     return True
                 self._step = next_step
         except TransportError as error:

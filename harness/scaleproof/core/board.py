@@ -1,6 +1,7 @@
-"""A page of memory per launch, one line per rank: beat, step, operation, collective call and round, whom it waits for.
+"""The board: a page of memory per launch with a line per rank: heartbeat, step, operation, collective call and round,
+and the rank that it waits for.
 
-Ranks write it, the supervisor reads it, also after a rank is dead: it is the launch's flight recorder
+Ranks write it, and the supervisor reads it, also after a rank has died: it is the launch's flight recorder
 (docs/watchdog.md).
 """
 
@@ -20,8 +21,8 @@ LINE = 192
 """Bytes: three cache lines, so that no two ranks write into one."""
 _FORMAT = struct.Struct("<qqqq16s40s")
 _WORDS = LINE // 8
-_PID, _CALL, _LEFT, _ROUND, _MAIN, _HELPER, _POLLERS = range(11, 18)
-"""Places of 8-byte words behind what _FORMAT holds."""
+_PID, _CALL, _ENDED, _ROUND, _MAIN, _HELPER, _POLLERS = range(11, 18)
+"""Indices of the 8-byte words behind the fields of _FORMAT."""
 _POLLERS_KEPT = _WORDS - _POLLERS
 _PEER_BITS = 20
 CALLS = ("", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "recv")
@@ -31,13 +32,12 @@ State = Literal["starting", "running", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one rank wrote last: monotonic beat in ns, step (-1: before the first), state, operation, and the `peer`
-    that the program named (-1: none).
+    """What one rank wrote last: monotonic time of its heartbeat in ns, step (-1: before the first), state, operation,
+    and the `peer` that the program named (-1: none).
 
-    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the
-    engine's.
-    `main` and `helper` are the ranks for which the main thread and another one wait: None: for none, -1: for one that
-    only the library knows.
+    `calls`: collective calls that have begun, of which `call` is the last; `calls_left`: those that have ended;
+    `round`: the round of the engine. `main` and `helper`: the ranks that the main thread and another thread wait for;
+    None: no rank, -1: a rank that only the library knows.
     """
 
     beat_ns: int
@@ -55,12 +55,12 @@ class Line:
 
     @property
     def waits_for(self) -> int | None:
-        """Whom the rank as a whole waits for: a helper's waiting counts once the main thread waits too."""
+        """The rank that this rank waits for; what a helper thread waits for counts once the main thread waits too."""
         return self.helper if self.main == -1 and self.helper is not None else self.main
 
     @property
     def doing(self) -> str:
-        """The operation, and the collective call in which it is."""
+        """The operation, and the collective call that has not ended."""
         if self.calls == self.calls_left:
             return self.operation
         name = "" if self.call in self.operation else f"{self.call} "
@@ -70,7 +70,7 @@ class Line:
 
 
 class Board:
-    """The lines of all ranks, in a file that the supervisor made and all of them map."""
+    """The lines of all ranks, in a file that the supervisor makes and all ranks map."""
 
     def __init__(self, path: Path, world_size: int) -> None:
         self.world_size = world_size
@@ -87,27 +87,27 @@ class Board:
         self._words[rank * _WORDS + _MAIN] = 0
 
     def enrol(self, rank: int) -> None:
-        """Say which process this rank is."""
+        """Write this process's id into the rank's line."""
         self._words[rank * _WORDS + _PID] = location.pid()
         self.beat(rank)
 
     def pid(self, rank: int) -> int:
-        """The process of a rank; 0 before it enrolled."""
+        """The process id of a rank; 0 before it has enrolled."""
         return self._words[rank * _WORDS + _PID]
 
     def beat(self, rank: int) -> None:
-        """Say that this rank's process still runs."""
+        """Write a heartbeat: this rank's process still runs."""
         self._words[rank * _WORDS] = time.monotonic_ns()
 
     def post(self, rank: int) -> Post:
-        """The rank's own line, to write from inside collectives and transports. Call on the rank's main thread."""
+        """The rank's line, for collectives and transports to write. Call it on the rank's main thread."""
         return Post(self._words[rank * _WORDS : (rank + 1) * _WORDS])
 
     def read(self, rank: int) -> Line:
         """A rank's line."""
         beat, moved, step, peer, state, operation = _FORMAT.unpack_from(self._memory, rank * LINE)
-        words = self._words[rank * _WORDS : (rank + 1) * _WORDS].tolist()
-        calls, code = divmod(words[_CALL], len(CALLS))
+        numbers = self._words[rank * _WORDS : (rank + 1) * _WORDS].tolist()
+        calls, code = divmod(numbers[_CALL], len(CALLS))
         return Line(
             beat,
             moved,
@@ -117,69 +117,71 @@ class Board:
             _text(operation),
             CALLS[code],
             calls,
-            words[_LEFT],
-            words[_ROUND],
-            _peer(words[_MAIN]),
-            _peer(words[_HELPER]),
+            numbers[_ENDED],
+            numbers[_ROUND],
+            _peer(numbers[_MAIN]),
+            _peer(numbers[_HELPER]),
         )
 
     def pollers(self, rank: int) -> list[int]:
-        """Threads of the rank that turn without work while a library waits."""
+        """Threads of the rank that poll while a library waits."""
         return [thread for thread in self._words[rank * _WORDS + _POLLERS : (rank + 1) * _WORDS] if thread]
 
     def mark(self, rank: int) -> bytes:
-        """All of a line but its beat: it changes when the rank moves."""
+        """A line without its heartbeat: it changes when the rank moves."""
         return self._memory[rank * LINE + 8 : (rank + 1) * LINE]
 
     def line(self, rank: int) -> bytes:
-        """A rank's line as its bytes, which begin with the times `beat_ns` and `moved_ns`."""
+        """The bytes of a rank's line, which begin with the times `beat_ns` and `moved_ns`."""
         return self._memory[rank * LINE : (rank + 1) * LINE]
 
     def close(self) -> None:
-        """Unmap; posts of this board end with it."""
+        """Unmap the board; its posts cannot be used afterwards."""
         self._words.release()
         self._memory.close()
 
 
 class Post:
-    """How collectives and transports report what they do, one word of memory at a time: no clock, no text, no
+    """The reports of collectives and transports. Each report writes one word of memory, without a clock, text or
     allocation."""
 
-    __slots__ = ("_calls", "_left", "_main", "_waits", "_words")
+    __slots__ = ("_begun", "_ended", "_main", "_waits", "_words")
 
-    def __init__(self, words: memoryview) -> None:
-        self._words = words
+    def __init__(self, memory: memoryview) -> None:
+        self._words = memory
         self._main = threading.get_ident()
-        self._calls = self._left = self._waits = 0
+        self._begun = self._ended = self._waits = 0
 
-    def entered(self, call: str) -> None:
+    def begin_call(self, call: str) -> None:
         """A collective call begins."""
-        self._calls += 1
+        self._begun += 1
         self._words[_ROUND] = 0
-        self._words[_CALL] = self._calls * len(CALLS) + _CODES[call]
+        self._words[_CALL] = self._begun * len(CALLS) + _CODES[call]
 
-    def left(self) -> None:
-        """The oldest collective call that was not done is done."""
-        self._left += 1
-        self._words[_LEFT] = self._left
+    def end_call(self) -> None:
+        """The oldest collective call that has not ended ends."""
+        self._ended += 1
+        self._words[_ENDED] = self._ended
 
     def round(self, number: int) -> None:
         """The engine begins this round of the call, counted from 1."""
         self._words[_ROUND] = number
 
     def wait(self, peer: int = -1) -> None:
-        """This thread is about to block until the peer does something (-1: whichever a library waits for); saying it
-        again tells of progress."""
+        """This thread begins to wait for a peer (-1: for a rank that only the library knows). A repeated report counts
+        as progress."""
         self._waits += 1
         self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
 
     def polls(self, threads: list[int]) -> None:
-        """These threads (by the kernel's numbers) belong to a library that polls: their processor time is no work."""
+        """These threads (by the kernel's ids) belong to a library that polls: their processor time does not count as
+        work."""
         for index, thread in enumerate(location.threads(threads)[:_POLLERS_KEPT]):
             self._words[_POLLERS + index] = thread
 
-    def go_on(self) -> None:
-        """It did; not called when waiting failed, so that the line of a rank that lost its peer says which."""
+    def stop_waiting(self) -> None:
+        """This thread no longer waits. Not called when waiting failed, so that the line of a rank that lost its peer
+        still names the peer."""
         self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = 0
 
 

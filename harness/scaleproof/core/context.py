@@ -1,4 +1,4 @@
-"""What a rank knows about itself: its case, its number in the launch, and where it writes."""
+"""The context of a rank: its case, its number in the launch, and its recorder, board and rendezvous."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scaleproof.spec.case import AnyCase
 
 @dataclass(slots=True)
 class RankContext:
-    """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the
-    rank's record."""
+    """The argument of programs, transports and strategies. `checks`: results of correctness checks; `facts`: further
+    entries of the rank's record."""
 
     case: AnyCase
     rank: int
@@ -42,17 +42,17 @@ class RankContext:
     counters: dict[str, Counters] = field(default_factory=dict)
     """Interface counters of this rank's namespace at the `start` and the `end` of the timed region."""
     trace: list[tuple[str, int, int, int, int]] = field(default_factory=list)
-    """Messages of the engine not yet recorded, where the case traces: event, start and end in ns, bytes, peer."""
+    """In a traced case, messages of the engine that are not recorded yet: event, start and end in ns, bytes, peer."""
     held_sockets: frozenset[str] = frozenset()
-    """Inodes of sockets that this rank had before its program; what else is open is the transport's."""
+    """Inodes of sockets that this rank had before its program; all other sockets belong to the transport."""
     post: Post = field(init=False)
-    """Where collectives and transports say in which call and round they are and whom they wait for."""
+    """For collectives and transports to report their call and round, and the rank that they wait for."""
 
     def __post_init__(self) -> None:
         self.post = self.rendezvous.post = self.board.post(self.rank)
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
-        """Report what this rank is about to do, and with which peer; `post` reports waiting itself."""
+        """Report the next step and operation of this rank, and its peer; waiting is reported by `post`."""
         self.board.write(self.rank, step=step, operation=operation, peer=peer)
 
     def check(self, name: str, passed: bool, detail: str = "") -> None:

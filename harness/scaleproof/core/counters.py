@@ -11,19 +11,18 @@ NOTICED = 1 << 20
 
 
 def read_counters(process: int | str = "self") -> Counters:
-    """Received and sent bytes and packets of every interface in a process's namespace since it is there, from
-    /proc/PID/net/dev."""
-    found: Counters = {}
+    """Received and sent bytes and packets of every interface in a process's namespace, from /proc/PID/net/dev."""
+    counters: Counters = {}
     for line in Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = [int(number) for number in numbers.split()]
-        found[name.strip()] = {
+        counters[name.strip()] = {
             "rx_bytes": fields[0],
             "rx_packets": fields[1],
             "tx_bytes": fields[8],
             "tx_packets": fields[9],
         }
-    return found
+    return counters
 
 
 def network_namespace() -> str:

@@ -1,5 +1,5 @@
-"""Connections between all ranks of a launch; a peer must prove that it knows the launch's token before anything else is
-read from it."""
+"""Connections between all ranks of a launch. A peer must prove that it knows the launch's token before any other bytes
+are read from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NONCE = 32
 RANK = struct.Struct("<I")
 PROOF_S = 2.0
-"""How long a connection may take to prove itself; strangers are dropped, one after the other."""
+"""How long a proof may take; connections without one are dropped, one after the other."""
 CONNECT_S = 60.0
 
 
@@ -29,19 +29,19 @@ class Refused(Exception):
 
 
 def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.socket]:
-    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting. `name`: of whoever meets,
-    unique in the launch."""
+    """One connected socket per peer: this rank connects to lower ranks and accepts higher ones. `name`: of the key in
+    the rendezvous, unique in the launch."""
     deadline = time.monotonic() + CONNECT_S
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
     with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
         _tune(listener, context.address)
-        places = context.rendezvous.exchange(
+        addresses = context.rendezvous.exchange(
             f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]]
         )
         sockets: dict[int, socket.socket] = {}
         try:
             for peer in range(context.rank):
-                sockets[peer] = _connect(context, peer, *places[peer])
+                sockets[peer] = _connect(context, peer, *addresses[peer])
             while len(sockets) < context.world_size - 1:
                 _accept(context, listener, sockets, deadline)
         except BaseException:
@@ -59,11 +59,11 @@ def answer(connection: socket.socket, token: str, launch_id: str) -> int:
     challenge = secrets.token_bytes(NONCE)
     connection.sendall(challenge)
     reply = _read(connection, RANK.size + NONCE + 32)
-    said, proof = reply[: RANK.size + NONCE], reply[RANK.size + NONCE :]
-    if not hmac.compare_digest(proof, _proof(token, launch_id, b"connect", challenge, said)):
+    identity, proof = reply[: RANK.size + NONCE], reply[RANK.size + NONCE :]
+    if not hmac.compare_digest(proof, _proof(token, launch_id, b"connect", challenge, identity)):
         raise Refused("wrong token")
-    connection.sendall(_proof(token, launch_id, b"accept", challenge, said))
-    rank: int = RANK.unpack(said[: RANK.size])[0]
+    connection.sendall(_proof(token, launch_id, b"accept", challenge, identity))
+    rank: int = RANK.unpack(identity[: RANK.size])[0]
     return rank
 
 
@@ -71,9 +71,9 @@ def prove(connection: socket.socket, token: str, launch_id: str, rank: int, time
     """The connecting side's part; raises Refused or OSError."""
     connection.settimeout(timeout_s)
     challenge = _read(connection, NONCE)
-    said = RANK.pack(rank) + secrets.token_bytes(NONCE)
-    connection.sendall(said + _proof(token, launch_id, b"connect", challenge, said))
-    if not hmac.compare_digest(_read(connection, 32), _proof(token, launch_id, b"accept", challenge, said)):
+    identity = RANK.pack(rank) + secrets.token_bytes(NONCE)
+    connection.sendall(identity + _proof(token, launch_id, b"connect", challenge, identity))
+    if not hmac.compare_digest(_read(connection, 32), _proof(token, launch_id, b"accept", challenge, identity)):
         raise Refused("wrong token")
 
 
@@ -93,11 +93,11 @@ def _connect(context: RankContext, peer: int, address: str, port: int) -> socket
 
 
 def _accept(context: RankContext, listener: socket.socket, sockets: dict[int, socket.socket], deadline: float) -> None:
-    left = deadline - time.monotonic()
+    remaining_s = deadline - time.monotonic()
     missing = sorted(set(range(context.rank + 1, context.world_size)) - set(sockets))
-    if left <= 0:
+    if remaining_s <= 0:
         raise TransportError(f"ranks {missing} did not connect to rank {context.rank} within {CONNECT_S:g} s")
-    listener.settimeout(left)
+    listener.settimeout(remaining_s)
     with contextlib.suppress(TimeoutError, OSError, Refused):
         connection = listener.accept()[0]
         try:
@@ -117,8 +117,7 @@ def _tune(connection: socket.socket, address: str) -> None:
     for option, value in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 5)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
     if ipaddress.ip_address(address).is_loopback:
-        # No queue to protect between two processes of one machine; a pacing default such as bbr halves the throughput
-        # there.
+        # There is no queue to protect between two processes of one machine, where pacing (bbr) halves the throughput.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
@@ -132,7 +131,7 @@ def _read(connection: socket.socket, nbytes: int) -> bytes:
     return bytes(received)
 
 
-def _proof(token: str, launch_id: str, role: bytes, challenge: bytes, said: bytes) -> bytes:
+def _proof(token: str, launch_id: str, role: bytes, challenge: bytes, identity: bytes) -> bytes:
     return hmac.digest(
-        token.encode(), b"\0".join([b"scaleproof", role, launch_id.encode()]) + challenge + said, "sha256"
+        token.encode(), b"\0".join([b"scaleproof", role, launch_id.encode()]) + challenge + identity, "sha256"
     )

@@ -11,14 +11,14 @@ from scaleproof.spec.case import AnyCase, parse_case
 
 FILE = "launch.json"
 ENVIRONMENT = "SCALEPROOF_LAUNCH"
-"""In the environment of every process of a launch: its id, by which leftovers are found."""
+"""Environment variable of every process of a launch: the launch's id, by which leftovers are found."""
 STALL_S = 30.0
-"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one
-call into a library, which tells nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of
-the suites."""
+"""A launch has stalled when no rank moves, computes or reads for so long; default of an experiment's `stall_s`. Longer
+than any single call into a library, which does not report progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest
+gradient of the suites."""
 
 PREFLIGHT = "preflight"
-"""The size of what is no launch of an experiment but a look at the ranks before it."""
+"""The size of the launches of a preflight, which belong to no experiment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,9 @@ class LaunchSpec:
     programs: str = ""
     """Folder of the suite's own programs."""
     nodes: int = 0
-    """Of an allocation, over which the ranks stand as over a fabric's; 0: on this machine, or on nodes that the fabric
-    makes."""
+    """Number of nodes of an allocation that the ranks run on; 0: this machine, or nodes that the fabric makes."""
     interface: str = ""
-    """What the case's interface means on those nodes."""
+    """The interface of those nodes that is used for the case's interface."""
 
     @property
     def parsed_case(self) -> AnyCase:
@@ -50,16 +49,16 @@ class LaunchSpec:
         return parse_case(self.case)
 
     def case_of_ranks(self) -> AnyCase:
-        """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its
-        identity."""
+        """The case for its ranks: on an allocation with the number of nodes and their interface, which are not part of
+        the case's identity."""
         case = parse_case(self.case)
         return case.model_copy(update={"nodes": self.nodes, "interface": self.interface}) if self.nodes else case
 
     def write(self, folder: Path) -> None:
-        """Into the launch's folder."""
+        """Write launch.json into the launch's folder."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
 
 def read_launch_spec(folder: Path) -> LaunchSpec:
-    """From the launch's folder."""
+    """The launch spec of a launch's folder."""
     return LaunchSpec(**json.loads((folder / FILE).read_text()))

@@ -10,10 +10,10 @@ from pathlib import Path
 from scaleproof.core.counters import network_namespace
 
 ADDRESS, NODE, CLOCK = "SCALEPROOF_ADDRESS", "SCALEPROOF_NODE", "SCALEPROOF_CLOCK_NS"
-"""In the environment of every process of a node: its address, its number, and, where the node has a kernel of its own,
-what to add to its monotonic clock to get the supervisor's (ns)."""
+"""Environment variables of every process of a node: the node's address, its number, and, where the node has its own
+kernel, what to add to its monotonic clock to get the supervisor's (ns)."""
 PROC = "SCALEPROOF_PROC"
-"""The same where a node has process numbers of its own: a folder with /proc as the supervisor has it."""
+"""Environment variable where a node has its own PID namespace: a folder with the supervisor's /proc."""
 
 
 def node() -> int | None:
@@ -22,23 +22,23 @@ def node() -> int | None:
 
 
 def has_own_kernel() -> bool:
-    """Whether the supervisor can neither map what is mapped here nor see this process."""
+    """Whether this node has its own kernel: then the supervisor can neither map its files nor see its processes."""
     return CLOCK in os.environ
 
 
 def mapped(folder: Path) -> Path:
-    """Folder for files that processes of one kernel map: the launch's own, on a node with a kernel of its own one in
+    """Folder for files that processes of one kernel map: the launch's folder; on a node with its own kernel a folder in
     its memory, from which `rank/status_publisher.py` copies."""
     return Path(os.environ["TMPDIR"]) / "mapped" if has_own_kernel() else folder
 
 
 def pid() -> int:
-    """This process's number as the supervisor knows it; where the node has a kernel of its own, as the node does."""
+    """This process's id in the supervisor's PID namespace; on a node with its own kernel, its id there."""
     return int(os.readlink(Path(os.environ[PROC], "self"))) if PROC in os.environ else os.getpid()
 
 
 def threads(own: Sequence[int]) -> list[int]:
-    """Numbers of threads of this process as the supervisor knows them."""
+    """Ids of threads of this process in the supervisor's PID namespace."""
     if PROC not in os.environ:
         return list(own)
     tasks = {int(task.name): task for task in Path(os.environ[PROC], str(pid()), "task").iterdir()}
@@ -50,13 +50,13 @@ def threads(own: Sequence[int]) -> list[int]:
 
 
 def address(of_launch: str) -> str:
-    """The IP address that a rank here binds."""
+    """The IP address that ranks of this node bind."""
     return os.environ.get(ADDRESS, of_launch)
 
 
 def to_supervisor_ns() -> int:
-    """Add this to the monotonic clock here to get the supervisor's; good to what the two kernels' clocks of the day
-    differ, below a millisecond."""
+    """What to add to this node's monotonic clock to get the supervisor's. The error is the difference of the two
+    kernels' wall clocks, below a millisecond."""
     return int(os.environ.get(CLOCK, "0"))
 
 

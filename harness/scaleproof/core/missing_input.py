@@ -1,4 +1,4 @@
-"""The error for an input that is absent and that a command of ours can make."""
+"""The error for a missing input that a command of Scaleproof can make."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scaleproof.spec.errors import SpecError
 
 
 class MissingInput(SpecError):
-    """`reason` says what is absent, `advice` what to type; the message is both."""
+    """`reason`: what is missing; `advice`: the command that makes it; the message contains both."""
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(f"{reason}; {advice}")

@@ -164,7 +164,7 @@ class RankNetwork(RecordPart):
 
 
 class RankDoing(RecordPart):
-    """What one rank was doing when the supervisor looked."""
+    """What one rank was doing when the supervisor noticed the failure."""
 
     rank: int
     step: int
@@ -179,8 +179,8 @@ class RankDoing(RecordPart):
 
 
 class Stall(RecordPart):
-    """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else
-    waited for."""
+    """The flight recorder of a launch that stalled or lost a rank: the rank that was silent first, and what all other
+    ranks waited for."""
 
     first_silent: int = Field(description="the rank that was silent first; -1: none")
     why: str = Field(description="how that was decided, for people")

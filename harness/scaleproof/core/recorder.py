@@ -1,4 +1,5 @@
-"""Events of one rank: rows in a file-backed array, so that a killed rank loses none, at about a microsecond each."""
+"""Events of one rank: rows in a file-backed array, so that a killed rank loses none. An event takes about a
+microsecond."""
 
 from __future__ import annotations
 
@@ -75,8 +76,8 @@ class Recorder:
         self._rows = self._map(size)
 
     def _map(self, rows: int) -> np.memmap:
-        """Space is taken now: on a full disk this raises ENOSPC, where a sparse file would end the rank by SIGBUS
-        later."""
+        """Map the file with its disk space allocated: on a full disk this raises ENOSPC now, where a sparse file would
+        end the rank by SIGBUS later."""
         with self.path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, rows * EVENT_DTYPE.itemsize)
         mapped = np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(rows,))

@@ -1,4 +1,4 @@
-"""Keys and values shared by the ranks of one launch through a folder: how they find each other before any transport
+"""Keys and values that the ranks of one launch share through a folder, to find each other before any transport
 exists."""
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class RendezvousTimeout(RuntimeError):
 
 
 class Rendezvous:
-    """JSON values in a private folder; a key is written once, atomically, and read by polling."""
+    """JSON values in a private folder. A key is written once, atomically, and read by polling."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.post: Post | None = None
 
-    def put(self, key: str, value: Any) -> None:
+    def publish(self, key: str, value: Any) -> None:
         """Publish a JSON-serialisable value."""
         path = self._path(key)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -37,7 +37,7 @@ class Rendezvous:
         draft.rename(path)
 
     def get(self, key: str, timeout_s: float = 60.0, peer: int = -1) -> Any:
-        """The key's value once it is there, `peer` being the rank that publishes it; raises RendezvousTimeout."""
+        """Wait for a key and return its value; RendezvousTimeout. `peer`: the rank that publishes the key."""
         path, deadline = self._path(key), time.monotonic() + timeout_s
         waiting = False
         while True:
@@ -52,12 +52,12 @@ class Rendezvous:
                 time.sleep(POLL_S)
                 continue
             if self.post and waiting:
-                self.post.go_on()
+                self.post.stop_waiting()
             return value
 
     def exchange(self, key: str, rank: int, world_size: int, value: Any, timeout_s: float = 60.0) -> list[Any]:
-        """Publish the own value, return everyone's in rank order; also serves as a barrier."""
-        self.put(f"{key}.{rank}", value)
+        """Publish this rank's value and return the values of all ranks in rank order; also a barrier."""
+        self.publish(f"{key}.{rank}", value)
         return [self.get(f"{key}.{peer}", timeout_s, peer) for peer in range(world_size)]
 
     def _path(self, key: str) -> Path:

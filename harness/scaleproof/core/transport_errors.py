@@ -1,16 +1,16 @@
-"""What goes wrong between ranks, by the failure codes of the record."""
+"""Errors between ranks, with the failure codes of the record."""
 
 from __future__ import annotations
 
 
 class TransportError(RuntimeError):
-    """A transport could not do what it was asked; `code` is a failure code of the record."""
+    """An operation of a transport failed; `code` is a failure code of the record."""
 
     code = "transport_error"
 
 
 class PeerLost(TransportError):
-    """The other side is gone; `peer` is its rank (-1: unknown)."""
+    """The connection to a peer is lost; `peer` is its rank (-1: unknown)."""
 
     code = "peer_lost"
 

@@ -99,7 +99,7 @@ def _meet(context: RankContext, sockets: dict[int, socket.socket]) -> None:
         prove(opened, context.token, context.launch_id, context.rank)
     else:
         with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
-            context.rendezvous.put("clock.address", [context.address, listener.getsockname()[1]])
+            context.rendezvous.publish("clock.address", [context.address, listener.getsockname()[1]])
             _accept_all(context, listener, sockets)
     for opened in sockets.values():
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

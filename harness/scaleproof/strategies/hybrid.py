@@ -158,7 +158,7 @@ class Hybrid(DistributedUpdate):
         number = self._sender.submit(nbytes, call)
         self.context.post.wait()
         self._sender.wait(number)
-        self.context.post.go_on()
+        self.context.post.stop_waiting()
         self.context.recorder.add("activations", self.step, start, now(), nbytes)
 
     def _sent(self) -> dict[str, int]:

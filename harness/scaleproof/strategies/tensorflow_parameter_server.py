@@ -91,7 +91,7 @@ class TensorflowParameterServer(Strategy):
         start = now()
         pulled = self._graph.step(self.gradients, self._steps)
         end = now()
-        context.post.go_on()
+        context.post.stop_waiting()
         self._steps += 1
         for nbytes in self._sent:
             self._traffic.count(nbytes)

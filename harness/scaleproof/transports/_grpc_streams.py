@@ -189,4 +189,4 @@ def _wait(message: Send | Receive, peer: int, post: Post) -> None:
             post.wait(peer)
             last_moved = message.moved
     if last_moved >= 0:
-        post.go_on()
+        post.stop_waiting()

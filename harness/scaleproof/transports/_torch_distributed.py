@@ -86,7 +86,7 @@ class TorchDistributed(ABC):
         family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
         listener = socket.create_server((context.address, 0), family=family, backlog=workers + 8)
         port = listener.getsockname()[1]
-        context.rendezvous.put(key, [context.address, port])
+        context.rendezvous.publish(key, [context.address, port])
         return self._distributed.TCPStore(
             context.address,
             port,
@@ -146,9 +146,9 @@ class TorchDistributed(ABC):
         """See Transport.barrier."""
         self.traffic.count(0)
         if self.world_size > 1:
-            self._post.entered("barrier")
+            self._post.begin_call("barrier")
             self._blocking(self._distributed.barrier)
-            self._post.left()
+            self._post.end_call()
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
@@ -183,7 +183,7 @@ class TorchDistributed(ABC):
         self.traffic.count(nbytes)
         if target.size == 0:
             return Done()
-        self._post.entered(name)
+        self._post.begin_call(name)
         tensor = self._tensor(target)
         lent = self.lend(tensor)
         lent_inputs = [self.lend(self._tensor(array)) for array in inputs]
@@ -192,7 +192,7 @@ class TorchDistributed(ABC):
     def _blocking(self, call: Callable[[], Any], peer: int = -1) -> None:
         self._post.wait(peer)
         self._call(call)
-        self._post.go_on()
+        self._post.stop_waiting()
 
     def _call(self, call: Callable[[], Any]) -> Any:
         try:
@@ -225,7 +225,7 @@ class _Work:
                 self._transport.copy_back(*self._result)
                 self._result = None
             if self._peer < 0:
-                self._transport._post.left()
+                self._transport._post.end_call()
 
 
 def _translated(error: RuntimeError) -> TransportError:

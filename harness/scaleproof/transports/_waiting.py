@@ -65,4 +65,4 @@ def wait_until(
             sleep(pause)
             pause = min(2 * pause, SLEEP_MAX_S)
     if reported:
-        post.go_on()
+        post.stop_waiting()

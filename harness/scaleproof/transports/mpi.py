@@ -40,7 +40,7 @@ class Mpi:
         self._post.wait()
         from mpi4py import MPI
 
-        self._post.go_on()
+        self._post.stop_waiting()
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self._world.Set_errhandler(MPI.ERRORS_RETURN)
         self.rank, self.world_size = context.rank, context.world_size
@@ -141,11 +141,11 @@ class Mpi:
         return Done()
 
     def _blocking(self, name: str, call: Callable[[], Any]) -> None:
-        self._post.entered(name)
+        self._post.begin_call(name)
         self._post.wait()
         self._call(call)
-        self._post.go_on()
-        self._post.left()
+        self._post.stop_waiting()
+        self._post.end_call()
 
     def _call(self, call: Callable[[], Any]) -> Any:
         try:
@@ -168,7 +168,7 @@ class _Request:
     def wait(self) -> None:
         self._transport._post.wait(self._peer)
         self._transport._call(self._request.Wait)
-        self._transport._post.go_on()
+        self._transport._post.stop_waiting()
 
 
 def mpi4py_version() -> str:

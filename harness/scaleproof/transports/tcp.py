@@ -106,7 +106,7 @@ class Tcp:
         if not poll.poll(SILENT_SLEEP_MS):
             self._post.wait(peer)
             poll.poll()
-            self._post.go_on()
+            self._post.stop_waiting()
 
     def _receive(self, message: Incoming, peer: int) -> Handle:
         self._connections[peer].incoming.append(message)

@@ -39,7 +39,7 @@ def run(context: RankContext) -> None:
     """One transfer."""
     if context.rank == SERVER:
         process, port = _server(context.address)
-        context.rendezvous.put("iperf3.port", port)
+        context.rendezvous.publish("iperf3.port", port)
         context.at(0, "iperf3 server", CLIENT)
         tools.finish(process, TIMEOUT_S)
     else:

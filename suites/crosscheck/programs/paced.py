@@ -23,7 +23,7 @@ def run(context: RankContext) -> None:
     however late the rank wakes up."""
     options, rank = context.case.options, context.rank
     if rank == 0:
-        context.rendezvous.put("start", now() + LEAD_NS)
+        context.rendezvous.publish("start", now() + LEAD_NS)
     origin = context.rendezvous.get("start")
     pace, samples = float(options[f"pace_ms_{rank}"]) * MS, float(options[f"samples_{rank}"])
     context.recorder.add("start", 0, origin, origin)

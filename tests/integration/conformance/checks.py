@@ -140,7 +140,7 @@ class Checks:
         key = f"test.{self.collective}.came"
         if self.rank == self.world_size - 1:
             time.sleep(0.05)
-            self.context.rendezvous.put(key, True)
+            self.context.rendezvous.publish(key, True)
         self.group.barrier()
         try:
             came = self.context.rendezvous.get(key, 0.0)

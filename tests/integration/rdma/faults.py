@@ -149,7 +149,7 @@ def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
             while not context.rendezvous.folder.joinpath("said.1").exists() and time.monotonic() < until:
                 assert not sending.test()
             transport.close()
-            context.rendezvous.put("closed.0", True)
+            context.rendezvous.publish("closed.0", True)
         else:
             time.sleep(0 if receive_first else 1.5)
             start = time.monotonic()
@@ -158,7 +158,7 @@ def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
             ) as named:
                 transport.recv(np.empty(8, np.uint8), 0).wait()
             assert named.value.code == "transport_error" and time.monotonic() - start < 3
-            context.rendezvous.put("said.1", True)
+            context.rendezvous.publish("said.1", True)
             context.rendezvous.get("closed.0")
             transport.close()
 

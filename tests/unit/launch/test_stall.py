@@ -70,9 +70,9 @@ def test_a_ranks_last_words_can_be_read_by_another_process(tmp_path: Path) -> No
     board, reader = Board(tmp_path / "board", 2), Board(tmp_path / "board", 2)
     post = board.post(1)
     board.write(1, step=3, operation="backward")
-    post.entered("broadcast")
-    post.left()
-    post.entered("all_reduce")
+    post.begin_call("broadcast")
+    post.end_call()
+    post.begin_call("all_reduce")
     post.round(2)
     post.wait(0)
     line = reader.read(1)
@@ -96,7 +96,7 @@ def test_a_helper_threads_wait_counts_once_the_main_thread_waits_too(tmp_path: P
     assert board.read(0).waits_for is None
     post.wait()
     assert board.read(0).waits_for == 5
-    post.go_on()
+    post.stop_waiting()
     assert board.read(0).waits_for is None
 
 

@@ -121,8 +121,8 @@ class TensorflowBinding:
     def _blocking(self, call: Callable[[], Any], on_result: Callable[[Array], None]) -> Handle:
         self._post.wait()
         on_result(call().numpy())
-        self._post.go_on()
-        self._post.left()
+        self._post.stop_waiting()
+        self._post.end_call()
         return Done()
 
 
@@ -138,7 +138,7 @@ class _TorchCall:
             if self._on_result is not None and self._hvd.poll(self._handle):
                 on_result, self._on_result = self._on_result, None
                 on_result(self._hvd.synchronize(self._handle).numpy())
-                self._post.left()
+                self._post.end_call()
         return self._on_result is None
 
     def wait(self) -> None:
@@ -147,7 +147,7 @@ class _TorchCall:
         self._post.wait()
         while not self.test():
             time.sleep(POLL_S)
-        self._post.go_on()
+        self._post.stop_waiting()
 
 
 @contextmanager

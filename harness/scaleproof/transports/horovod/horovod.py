@@ -50,7 +50,7 @@ class Horovod(HorovodTransport):
             context.post.wait()
             with translated_errors():
                 binding.init()
-            context.post.go_on()
+            context.post.stop_waiting()
             # The server ends when every rank has joined.
             context.rendezvous.exchange("horovod.joined", context.rank, context.world_size, True)
 
@@ -74,7 +74,7 @@ def _served(context: RankContext) -> Iterator[tuple[str, int]]:
     )
     thread.start()
     try:
-        context.rendezvous.put("horovod.server", [context.address, server.server_address[1]])
+        context.rendezvous.publish("horovod.server", [context.address, server.server_address[1]])
         yield context.address, server.server_address[1]
     finally:
         server.shutdown()

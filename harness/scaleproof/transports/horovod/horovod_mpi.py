@@ -34,7 +34,7 @@ class HorovodMpi(HorovodTransport):
         context.post.wait()
         with translated_errors():
             binding.init()
-        context.post.go_on()
+        context.post.stop_waiting()
         if (counted := binding.rank_and_size()) != (self.rank, self.world_size):
             raise TransportError(
                 f"Horovod counts this rank as {counted[0]} of {counted[1]}, "

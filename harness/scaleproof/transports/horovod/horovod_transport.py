@@ -166,7 +166,7 @@ class HorovodTransport(ABC):
         self._calls[key] += 1
         if name in self._latest:
             self._latest[name].wait()
-        self._post.entered(kind.partition(".")[0])
+        self._post.begin_call(kind.partition(".")[0])
         with translated_errors():
             self._latest[name] = _FusedCall(self, call(name)) if self._fuses else call(name)
         return self._latest[name]

@@ -127,7 +127,7 @@ class TensorflowCollectives(ABC):
         if self.world_size == 1:
             on_result(buffer)
             return Done()
-        self._post.entered(name)
+        self._post.begin_call(name)
         return Call(self._post, self._submit("collectives", call), on_result)
 
     def _check(self, buffer: Array) -> None:
@@ -162,7 +162,7 @@ class Call:
         if not self._future.done():
             self._post.wait(self._peer)
             self._future.exception()
-            self._post.go_on()
+            self._post.stop_waiting()
         self._finish(self._future)
 
     def _finish(self, future: Future[Any]) -> None:
@@ -174,7 +174,7 @@ class Call:
         if result is not None:
             self._on_result(result)
         if self._peer < 0:
-            self._post.left()
+            self._post.end_call()
 
 
 def into(target: Array) -> Callable[[Array], None]:

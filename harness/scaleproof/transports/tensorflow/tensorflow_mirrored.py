@@ -98,7 +98,7 @@ class TensorflowMirrored(TensorflowCollectives):
             for buffer, result in zip(buffers, results, strict=True):
                 np.copyto(buffer, result)
 
-        self._post.entered("all_reduce")
+        self._post.begin_call("all_reduce")
         shared = Call(self._post, self._submit("collectives", call), copy)
         for each in waiting:
             each.call = shared

@@ -138,7 +138,7 @@ class TensorflowServer(ABC):
         """Whether all ranks reach this stage of closing in time. What this rank sent stays in its own memory until the
         peer has received it."""
         deadline = time.monotonic() + GRACE_S
-        self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
+        self._rendezvous.publish(f"tensorflow.{stage}.{self.rank}", True)
         for peer in range(self.world_size):
             try:
                 self._rendezvous.get(f"tensorflow.{stage}.{peer}", max(deadline - time.monotonic(), 0), peer)
