@@ -23,8 +23,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     launches(root, SLOW, "b", at=1, code=code("new", digest="e"), environment={"governor": "powersave"})
     launches(root, FAST, "c", case=case(ranks=4, sizes=[1024], iterations=4, warmup=0), code=code("0ld"))
     calibrate(root)
-    found = build(select("@commit:0ld", root), select("@commit:new", root), Question())
-    return write(root / "alone" / "compare.html", found)
+    comparison = build(select("@commit:0ld", root), select("@commit:new", root), Question())
+    return write(root / "alone" / "compare.html", comparison)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

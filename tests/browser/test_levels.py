@@ -28,9 +28,9 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield found
-        found.close()
+        started = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield started
+        started.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -44,8 +44,8 @@ def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: B
     page.goto(page_file.as_uri())
     section = page.locator("#levels")
     assert section.is_visible()
-    for words in ("measured", "emulated", "simulated", "the paper", "recalled or derived: never judged"):
-        assert section.locator("ul.key li", has_text=re.compile(f"{words}$")).count() == 1
+    for label in ("measured", "emulated", "simulated", "the paper", "recalled or derived: never judged"):
+        assert section.locator("ul.key li", has_text=re.compile(f"{label}$")).count() == 1
     figure = section.locator("figure").first
     assert figure.locator("text", has_text="tcp, emulated").is_visible()
     titles = figure.locator("title").all_text_contents()

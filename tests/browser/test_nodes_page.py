@@ -31,14 +31,14 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first = next(record for record in good if sum(other.case_id == record.case_id for other in good) > 1)
     second = next(record for record in good if record.case_id == first.case_id and record.launch != first.launch)
     sniff = sniff_of("n0", "n1", "n2", multiplied={"n2": figure(40e9)})
-    said = check(sniff)
+    result = check(sniff)
     ranks = first.case.ranks
     changed: dict[str, dict[str, Any]] = {
         first.launch: {
             "placement": placed("n0", "n1", "n2", switches=LEAVES, ranks=ranks),
             "sniff": sniff,
-            "preflight": [said],
-            "warnings": [Warning(code=said.code, message=said.message, advice=said.advice)],
+            "preflight": [result],
+            "warnings": [Warning(code=result.code, message=result.message, advice=result.advice)],
         },
         second.launch: {"placement": placed("n0", "n1", switches=LEAVES, ranks=ranks)},
     }

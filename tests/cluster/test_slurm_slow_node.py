@@ -42,14 +42,14 @@ def slowed(cluster: SmallCluster) -> Iterator[str]:
 def test_a_slow_node_is_named_before_the_experiment_and_in_its_record(
     cluster: SmallCluster, slowed: str, tmp_path: Path
 ) -> None:
-    results, said = tmp_path / "results", tmp_path / "said"
+    results, output = tmp_path / "results", tmp_path / "said"
     command = (
         f"cd {ROOT} && {Path(sys.executable).with_name('scaleproof')} run das2016 collective --size ci --results "
         f"{results}"
     )
-    job = ["sbatch", "-N4", "--ntasks-per-node=1", "--wait", "-o", str(said), "--wrap", command]
+    job = ["sbatch", "-N4", "--ntasks-per-node=1", "--wait", "-o", str(output), "--wrap", command]
     subprocess.run(job, env=environment(cluster), timeout=WITHIN_S, check=False)
-    text = said.read_text()
+    text = output.read_text()
     assert f"nodes: {slowed} " in text and f"--exclude={slowed})" in text, text
     [record] = Store(results).records()
     [warning] = [warning for warning in record.warnings if warning.code == CODE]

@@ -83,7 +83,9 @@ def test_a_link_has_the_rate_that_was_asked_for_and_a_cable_can_be_pulled(cluste
     assert main(["--name", cluster_name, "up", "2", "--rate", "100mbit"]) == 0
     slow = small.find(cluster_name)
     try:
-        assert "tbf 2: root" in (said := on(slow, "node1", "tc qdisc show dev eth0", capfd)) and "rate 100Mbit" in said
+        assert (
+            "tbf 2: root" in (output := on(slow, "node1", "tc qdisc show dev eth0", capfd)) and "rate 100Mbit" in output
+        )
         reached = [on(slow, "node1", calls(slow, "node2"), capfd)]
         for plugged in (False, True):
             small.change(slow, "node2", plugged=plugged)
@@ -122,7 +124,7 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda patch: patch.setattr(small.os, "geteuid", lambda: 1000),
@@ -134,25 +136,25 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
         ),
     ],
 )
-def test_what_is_missing_is_one_line(monkeypatch, capsys, change, said):
+def test_what_is_missing_is_one_line(monkeypatch, capsys, change, message):
     change(monkeypatch)
     assert main(["--name", "never", "up", "2"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"small_cluster: {said}") and told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"small_cluster: {message}") and printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["status"], "small_cluster: no cluster 'never' is up; "),
         (["exec", "node1", "true"], "small_cluster: no cluster 'never' is up; "),
         (["up", "0"], "small_cluster: between 1 and 200 nodes, and a name of small letters and digits"),
     ],
 )
-def test_a_mistake_is_a_one_line_error(cluster, capsys, words, said):
-    assert main(["--name", "never", *words]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(said) and told.count("\n") == 1
+def test_a_mistake_is_a_one_line_error(cluster, capsys, arguments, message):
+    assert main(["--name", "never", *arguments]) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(message) and printed.count("\n") == 1
 
 
 def test_a_rate_that_is_none_is_named(capsys):

@@ -43,8 +43,8 @@ class Outcome:
     def values(self, event: str, rank: int = 0) -> np.ndarray:
         """The values of an event on a rank, in order."""
         rows = self.events[rank]
-        found: np.ndarray = rows["value"][rows["event"] == event.encode()]
-        return found
+        event_values: np.ndarray = rows["value"][rows["event"] == event.encode()]
+        return event_values
 
     def count(self, event: str, rank: int = 0) -> int:
         """How often an event was recorded."""
@@ -73,9 +73,9 @@ def launch(folder: Path, case: TrainCase, timeout_s: float = 60.0) -> Outcome:
 
     folder.mkdir(exist_ok=True, parents=True)
     assert run_ranks(case, body, timeout_s) == [""] * case.ranks
-    kept = folder / "parameters.npy"
+    parameters = folder / "parameters.npy"
     return Outcome(
         [np.load(folder / f"events-{rank}.npy") for rank in range(case.ranks)],
-        np.load(kept) if kept.exists() else np.empty(0, np.float32),
+        np.load(parameters) if parameters.exists() else np.empty(0, np.float32),
         [text for rank in range(case.ranks) for text in np.load(folder / f"failed-{rank}.npy").tolist()],
     )

@@ -60,14 +60,14 @@ def on_hosts(
     )
     lines = [line for line in ran.output[0].splitlines() if line.startswith("{")]
     assert lines, f"{ran.code}: {ran.output[0]}\n{ran.log}"
-    told: dict[str, Any] = json.loads(lines[-1])
-    return told | {"said": ran.output[0]}
+    summary: dict[str, Any] = json.loads(lines[-1])
+    return summary | {"said": ran.output[0]}
 
 
-def records(folder: Path, told: dict[str, Any]) -> list[Record]:
+def records(folder: Path, summary: dict[str, Any]) -> list[Record]:
     """Of all launches, in order."""
     store = Store(folder / "results")
-    return [store.load(launch)[0] for run in told["launches"] for launch in run]
+    return [store.load(launch)[0] for run in summary["launches"] for launch in run]
 
 
 def small(arm: str, **fields: Any) -> dict[str, Any]:
@@ -119,18 +119,18 @@ def _do(fault: str, results: Path, nodes: int) -> None:
         write_json(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(nodes - 1): False})
 
 
-def _left(launches: Sequence[str], nodes: int, fault: str) -> list[str]:
+def _leftovers_of(launches: Sequence[str], nodes: int, fault: str) -> list[str]:
     """Processes, memory files and folders of launches on all nodes, waited for; but for the memory of a node whose
     processes were all killed: the next discovery sweeps it."""
     until, swept_later = time.monotonic() + GONE_S, f"{node_name(nodes - 1)}: /dev/shm/" if fault == "kill" else "none"
     while (
-        found := [left for left in _found(launches, nodes) if not left.startswith(swept_later)]
+        remaining := [item for item in _traces_of(launches, nodes) if not item.startswith(swept_later)]
     ) and time.monotonic() < until:
         time.sleep(0.2)
-    return found
+    return remaining
 
 
-def _found(launches: Sequence[str], nodes: int) -> Iterator[str]:
+def _traces_of(launches: Sequence[str], nodes: int) -> Iterator[str]:
     for node in range(nodes):
         for launch in launches:
             line = (
@@ -138,8 +138,8 @@ def _found(launches: Sequence[str], nodes: int) -> Iterator[str]:
                 "2>/dev/null; true"
             )
             shell = ["/bin/sh", "-c", line] if node == 0 else [*REACH.split(), node_name(node), line]
-            said = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=20).stdout.split()
-            yield from (f"{node_name(node)}: {what}" for what in said)
+            lines = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=20).stdout.split()
+            yield from (f"{node_name(node)}: {line_of_node}" for line_of_node in lines)
 
 
 def main() -> None:
@@ -154,7 +154,7 @@ def main() -> None:
         killed.append(_launch(results).name)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
-        left = _left(killed, nodes, fault)
+        leftovers = _leftovers_of(killed, nodes, fault)
         cases = [{**fields, "iterations": 4} for fields in cases]
     elif fault in ("kill", "cut"):
         beside = os.fork()
@@ -164,8 +164,8 @@ def main() -> None:
     outcome = _run(results, cases)
     runs.append(outcome.launches)
     if fault != "supervisor":
-        left = _left([launch for run in runs for launch in run], nodes, fault)
-    print(json.dumps({"launches": runs, "left": left, "killed": killed, "stopped": outcome.stopped}), flush=True)
+        leftovers = _leftovers_of([launch for run in runs for launch in run], nodes, fault)
+    print(json.dumps({"launches": runs, "left": leftovers, "killed": killed, "stopped": outcome.stopped}), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def namespaced(results: Path, setup: list[str], cases: list[dict[str, Any]]) -> 
         json.dumps(setup),
         json.dumps(cases),
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=Path(__file__).parents[2],
         capture_output=True,
@@ -60,8 +60,8 @@ def namespaced(results: Path, setup: list[str], cases: list[dict[str, Any]]) -> 
         env=dict(os.environ),
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return [Store(results).load(launch)[0] for launch in json.loads(done.stdout)]
+    assert process.returncode == 0, process.stderr
+    return [Store(results).load(launch)[0] for launch in json.loads(process.stdout)]
 
 
 if __name__ == "__main__":

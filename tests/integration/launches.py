@@ -77,7 +77,7 @@ class Timekeeper:
 
 def assert_nothing_left(results: Path, ids: list[str]) -> None:
     """No process, no shared memory, no staging folder, no child of this process."""
-    assert not [left for launch in ids for left in (*processes(launch), *shared_memory(launch))]
+    assert not [item for launch in ids for item in (*processes(launch), *shared_memory(launch))]
     assert not list((results / "staging").glob("*"))
     assert [(child.status(), child.name()) for child in psutil.Process().children(recursive=True)] == []
 

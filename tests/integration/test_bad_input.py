@@ -38,10 +38,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def scaleproof(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def scaleproof(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), **environment}
     return subprocess.run(
-        [sys.executable, "-m", "scaleproof", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "scaleproof", *arguments],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -79,10 +84,12 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[" ".join(words) or "nothing" for words, _ in COMMANDS])
-def test_a_wrong_command_is_one_line_and_writes_nothing(folder: Path, words: list[str], message: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"), COMMANDS, ids=[" ".join(arguments) or "nothing" for arguments, _ in COMMANDS]
+)
+def test_a_wrong_command_is_one_line_and_writes_nothing(folder: Path, arguments: list[str], message: str) -> None:
     before = files(folder)
-    done = scaleproof(folder, *words)
+    done = scaleproof(folder, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1
     assert files(folder) == before
@@ -113,7 +120,7 @@ FILES = [
 ]
 
 
-WRONG = [(["run", "x"], *found) for found in FILES] + [
+WRONG = [(["run", "x"], *mistake) for mistake in FILES] + [
     (command, *FILES[0])
     for command in (["run", "x", "--dry-run"], ["collect", "x", "speed"], ["judge", "x"], ["report"], ["list"])
 ]
@@ -185,11 +192,11 @@ def test_a_run_ends_with_0_and_is_not_repeated(folder: Path) -> None:
     assert again.returncode == 0 and "2 finished before, 0 done" in again.stdout
     assert "1 earlier launches" in scaleproof(folder, "run", "x", "--dry-run").stdout
     launch = next((folder / "results/runs").glob("*/*")).name
-    shown = scaleproof(folder, "show", launch[:6])
+    show = scaleproof(folder, "show", launch[:6])
     assert (
-        shown.returncode == 0
-        and f"launch {launch}: ok" in shown.stdout
-        and "scaleproof run x speed --size smoke --case" in shown.stdout
+        show.returncode == 0
+        and f"launch {launch}: ok" in show.stdout
+        and "scaleproof run x speed --size smoke --case" in show.stdout
     )
     log = scaleproof(folder, "show", launch, "--log", "7")
     assert log.returncode == 2 and "has no log of rank 7; it has those of: 0, 1" in log.stderr
@@ -217,8 +224,8 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> Non
     while not list((folder / "results").glob("runs/*/*/run.json")) and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130 and said.endswith("interrupted\n") and "Traceback" not in said
+    printed = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and printed.endswith("interrupted\n") and "Traceback" not in printed
     assert_nothing_left(folder / "results", [record.launch for record in Store(folder / "results").records()])
 
 

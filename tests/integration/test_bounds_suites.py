@@ -32,10 +32,10 @@ def finished(results: Path, suite: str, experiment: str) -> list[Record]:
 
 
 def test_an_overhead_that_is_not_divided_is_measured_on_one_worker(tmp_path: Path) -> None:
-    one, two = sorted(finished(tmp_path, "zou2017", "overhead"), key=lambda record: record.case.ranks)
+    single, double = sorted(finished(tmp_path, "zou2017", "overhead"), key=lambda record: record.case.ranks)
     measure, store = suite_metrics(ROOT / "suites" / "zou2017")["overhead_ratio"].launch, Store(tmp_path)
-    assert measure is not None and not one.oversubscribed and not two.oversubscribed
-    ratio = measure(one, store.samples(one).to_pandas())
+    assert measure is not None and not single.oversubscribed and not double.oversubscribed
+    ratio = measure(single, store.samples(single).to_pandas())
     assert ratio is None or ratio >= 0.1  # what sleeps on a busy machine sleeps longer, never shorter
 
 

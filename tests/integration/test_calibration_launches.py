@@ -36,16 +36,16 @@ experiments:
 def test_a_calibration_measures_floors_and_bounds_and_keeps_the_launches_behind_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = [
+    expected = [
         launch
         for launch in measure.plans(1)["messages"]
         if isinstance(launch.case, TransferCase) and launch.case.transport == "shm"
     ]
-    monkeypatch.setattr(measure, "plans", lambda comparisons: {"messages": wanted})
+    monkeypatch.setattr(measure, "plans", lambda comparisons: {"messages": expected})
     monkeypatch.setattr(measure, "BOUND_LAUNCHES", 1)
     assert main(["calibrate", "--comparisons", "1", "--results", str(tmp_path)]) == 0
     profile = read_profile(tmp_path, machine_id())
-    assert profile is not None and len(profile.runs) == len(wanted) == 2 * LAUNCHES
+    assert profile is not None and len(profile.runs) == len(expected) == 2 * LAUNCHES
     assert {(floor.metric, floor.nbytes) for floor in profile.floors} == {
         (metric, size)
         for metric in ("transfer_latency", "transfer_bandwidth", "first_call_s")
@@ -73,8 +73,10 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def command(results: Path, *words: str) -> int:
-    return main([*words[:1], str(results.parent / "x"), *words[1:], "--size", "smoke", "--results", str(results)])
+def command(results: Path, *arguments: str) -> int:
+    return main(
+        [*arguments[:1], str(results.parent / "x"), *arguments[1:], "--size", "smoke", "--results", str(results)]
+    )
 
 
 def test_launches_go_on_to_the_budget_are_not_repeated_and_the_table_says_what_decided(results: Path) -> None:

@@ -49,8 +49,8 @@ OURS = {
 
 def workflow() -> dict[str, Any]:
     """YAML 1.1 reads the key `on` as true."""
-    found = yaml.safe_load(FILE.read_text())
-    return {"on" if key is True else key: value for key, value in found.items()}
+    parsed = yaml.safe_load(FILE.read_text())
+    return {"on" if key is True else key: value for key, value in parsed.items()}
 
 
 def test_it_has_the_published_form_of_a_workflow() -> None:
@@ -85,11 +85,11 @@ class Runner:
 
     def step(self, name: str) -> subprocess.CompletedProcess[str]:
         job = workflow()["jobs"][self.job]
-        (found,) = [step for step in job["steps"] if step.get("name") == name]
+        (named,) = [step for step in job["steps"] if step.get("name") == name]
         script = self.folder / "step.sh"
-        script.write_text(re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda match: self.event[match[1]], found["run"]))
+        script.write_text(re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda match: self.event[match[1]], named["run"]))
         (self.folder / "output").touch()
-        known = {
+        variables = {
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
             "GITHUB_OUTPUT": str(self.folder / "output"),
             "PATH": self.path,
@@ -98,10 +98,10 @@ class Runner:
             **os.environ,
             **{name: str(value) for name, value in {**workflow()["env"], **job.get("env", {})}.items()},
             **OURS,
-            **known,
+            **variables,
         }
         self.ran.append(name)
-        where = self.folder / found.get("working-directory", ".")
+        where = self.folder / named.get("working-directory", ".")
         return subprocess.run(
             ["bash", "-e", str(script)], cwd=where, env=env, capture_output=True, text=True, timeout=600
         )
@@ -157,9 +157,9 @@ def test_on_one_runner_a_slower_change_fails(clones: Path) -> None:
     runner.good("Noise floor of this runner", "Both, block by block")
     assert runner.step("Compare").returncode == 1
     assert "### Scaleproof: regression" in runner.summary and "**regression**" in runner.summary
-    told = json.loads((clones / "comparison.json").read_text())
-    (pair,) = told["pairs"]
-    assert told["outcome"] == "regression" and pair["paired"] and len(pair["runs_a"]) == len(pair["runs_b"]) == 6
+    comparison = json.loads((clones / "comparison.json").read_text())
+    (pair,) = comparison["pairs"]
+    assert comparison["outcome"] == "regression" and pair["paired"] and len(pair["runs_a"]) == len(pair["runs_b"]) == 6
     assert (clones / "comparison.html").exists()
     assert set(runner.ran) | {"Environment"} == {
         step["name"] for step in workflow()["jobs"]["runner"]["steps"] if "run" in step
@@ -189,8 +189,8 @@ def test_on_a_cluster_the_first_results_become_the_reference_and_equal_code_pass
     shutil.rmtree(folder / "results")  # the next run begins in a fresh checkout
     cluster.good("Noise floor of the nodes", "Measure", "Compare")
     assert "### Scaleproof: no regression" in cluster.summary
-    told = json.loads((folder / "comparison.json").read_text())
-    assert not set(told["pairs"][0]["runs_a"]) & set(told["pairs"][0]["runs_b"]), "measured anew"
+    comparison = json.loads((folder / "comparison.json").read_text())
+    assert not set(comparison["pairs"][0]["runs_a"]) & set(comparison["pairs"][0]["runs_b"]), "measured anew"
     (folder / "output").unlink()
     cluster.good("A new reference")
     assert (folder / "output").read_text() == "", "a reference stays until it is accepted anew"

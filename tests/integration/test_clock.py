@@ -40,9 +40,9 @@ def test_on_one_machine_the_offset_is_zero_within_its_uncertainty() -> None:
     def body(context: RankContext) -> None:
         with compared(context):
             pass
-        found = context.facts["clock"]
-        assert abs(found["offset_ns"]) <= found["uncertainty_ns"]
-        assert found["uncertainty_ns"] < 5_000_000
+        clock = context.facts["clock"]
+        assert abs(clock["offset_ns"]) <= clock["uncertainty_ns"]
+        assert clock["uncertainty_ns"] < 5_000_000
         assert "clock_error" not in context.facts
 
     assert run_ranks(THREE, body, 20) == [""] * 3
@@ -55,8 +55,8 @@ def test_a_shifted_clock_is_found_with_its_sign(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(clock_offsets, "now", lambda: now() + shift[context.rank])
         with compared(context):
             pass
-        found = context.facts["clock"]
-        assert abs(found["offset_ns"] + shift[context.rank]) <= found["uncertainty_ns"]
+        clock = context.facts["clock"]
+        assert abs(clock["offset_ns"] + shift[context.rank]) <= clock["uncertainty_ns"]
 
     assert run_ranks(THREE, body, 20) == [""] * 3
 
@@ -83,8 +83,8 @@ def test_a_launch_records_its_clocks_and_its_trace_is_on_one(tmp_path: Path) -> 
     outcome = run_plan(launches([small_case(tracing="full")]), tmp_path, size="ci", deadline_s=30)
     store = Store(tmp_path)
     record, _ = store.load(outcome.launches[0])
-    assert [found.rank for found in record.clocks] == [0, 1]
-    assert all(abs(found.offset_ns) <= found.uncertainty_ns for found in record.clocks)
+    assert [clock.rank for clock in record.clocks] == [0, 1]
+    assert all(abs(clock.offset_ns) <= clock.uncertainty_ns for clock in record.clocks)
     trace = chrome_trace(record, store.samples(record))
     assert trace["otherData"]["clocks_compared"] is True
     assert {"all_reduce", "reduce"} <= {event["name"] for event in trace["traceEvents"]}
@@ -92,10 +92,10 @@ def test_a_launch_records_its_clocks_and_its_trace_is_on_one(tmp_path: Path) -> 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_true_offset_is_within_the_uncertainty_however_unequal_the_ways(
-    offset: int, there: int, pause: int, back: int
+    offset: int, forth: int, pause: int, back: int
 ) -> None:
-    found = reading(0, there + offset, there + pause + offset, there + pause + back)
-    assert abs(found.offset_ns - offset) <= found.uncertainty_ns
+    measured = reading(0, forth + offset, forth + pause + offset, forth + pause + back)
+    assert abs(measured.offset_ns - offset) <= measured.uncertainty_ns
 
 
 @given(
@@ -106,5 +106,5 @@ def test_the_true_offset_is_within_the_uncertainty_however_unequal_the_ways(
     st.integers(0, 10),
 )
 def test_two_readings_bound_a_clock_that_drifts(first: int, drift: int, error: int, other: int, tenths: int) -> None:
-    found = combined(Reading(first + error, 100), Reading(first + drift + other, 100))
-    assert abs(found.offset_ns - (first + drift * tenths / 10)) <= found.uncertainty_ns
+    bound = combined(Reading(first + error, 100), Reading(first + drift + other, 100))
+    assert abs(bound.offset_ns - (first + drift * tenths / 10)) <= bound.uncertainty_ns

@@ -40,23 +40,26 @@ def test_the_record_says_who_communicates(transport: str, collective: str) -> No
 
 
 def test_the_thread_has_a_core_of_its_own_where_the_rank_can_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[int]] = []
+    affinities: list[set[int]] = []
 
     class Watched(CommunicationThread):
         def _run(self) -> None:
             super()._run()
-            seen.append(os.sched_getaffinity(0))
+            affinities.append(os.sched_getaffinity(0))
 
     monkeypatch.setattr("scaleproof.strategies.sync_overlap.CommunicationThread", Watched)
 
     def body(context: RankContext) -> None:
         allowed = os.sched_getaffinity(0)
         train.run(context)
-        told = context.facts["communication"]
+        communication = context.facts["communication"]
         if len(allowed) < 2:
-            assert told["core"] is None and "1 cores for 1 ranks" in told["why"]
+            assert communication["core"] is None and "1 cores for 1 ranks" in communication["why"]
         else:
-            assert seen == [{told["core"]}] and {told["core"], *told["compute_cores"]} == allowed
+            assert (
+                affinities == [{communication["core"]}]
+                and {communication["core"], *communication["compute_cores"]} == allowed
+            )
         assert os.sched_getaffinity(0) == allowed
 
     case = case_of(ranks=1, transport="tcp", collective="ring", strategy="sync_overlap", steps=2)

@@ -46,8 +46,8 @@ def _block(cases: list[Any], block: int) -> list[PlannedLaunch]:
     """Both arms of a block have its seed, as in a suite's plan; every other block begins with the second."""
     made = launches(cases if block % 2 else cases[::-1])
     return [
-        replace(launch, plan_index=block, seed=100 + block, order=2 * block + place)
-        for place, launch in enumerate(made)
+        replace(launch, plan_index=block, seed=100 + block, order=2 * block + index)
+        for index, launch in enumerate(made)
     ]
 
 
@@ -59,8 +59,8 @@ def compare(results: Path, a: str, b: str) -> int:
 
 def test_an_injected_slowdown_is_a_regression(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(results, "@arm:plain,handicap:0", "@arm:slow,handicap:1") == 1
-    said = capsys.readouterr().out
-    assert "handicap: 0 in A, 1 in B" in said and " regression" in said and "block by block" in said
+    printed = capsys.readouterr().out
+    assert "handicap: 0 in A, 1 in B" in printed and " regression" in printed and "block by block" in printed
     assert compare(results, "@arm:slow,handicap:1", "@arm:plain,handicap:0") == 0
 
 

@@ -98,8 +98,8 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
             process = mpirun(fault, case_of(variant, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
-        said = run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
-        assert said[:2] == ["", ""]
+        errors = run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
+        assert errors[:2] == ["", ""]
         for rank in range(2):
             outcome, seconds = json.loads((results / f"{rank}.loss").read_text())
             assert outcome == "PeerLost" and seconds < LOSS_S, (
@@ -138,7 +138,9 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
                 for error in run_ranks(case, partial(process_set.check_everything, results=results), SET_S)
                 if error
             ]
-        found = [json.loads(line) for path in sorted(results.glob("*.jsonl")) for line in path.read_text().splitlines()]
+        results_of_checks = [
+            json.loads(line) for path in sorted(results.glob("*.jsonl")) for line in path.read_text().splitlines()
+        ]
         problems += [
             f"left {name}"
             for path in results.glob("*.mapped")
@@ -146,16 +148,16 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
             if Path(name).exists()
         ]
     problems += [f"left {child}" for child in psutil.Process().children(recursive=True) if child not in children]
-    if problems and found:
-        problems.append(f"the last check that was done: {found[-1]['name']}")
-    return found, problems
+    if problems and results_of_checks:
+        problems.append(f"the last check that was done: {results_of_checks[-1]['name']}")
+    return results_of_checks, problems
 
 
 def require(variant: str) -> None:
     """Skip where the library is not installed; import its framework before any rank is forked."""
-    known = registry.availability("transport", variant.partition("/")[0])
-    if not known.available:
-        pytest.skip(f"{known.why}: {known.advice}")
+    availability = registry.availability("transport", variant.partition("/")[0])
+    if not availability.available:
+        pytest.skip(f"{availability.why}: {availability.advice}")
     if variant in FRAMEWORKS:
         importlib.import_module(FRAMEWORKS[variant])
 

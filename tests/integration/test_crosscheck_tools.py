@@ -140,19 +140,19 @@ two; time, parent and two ranks of the second inner launch."""
 @pytest.mark.parametrize("name", list(LONG))
 def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, tmp_path: Path) -> None:
     need(name)
-    seen: list[psutil.Process] = []
+    tools: list[psutil.Process] = []
     listening, ids = set[str](), set[str]()
-    killer = threading.Thread(target=_kill_rank_0_at_work, args=(tmp_path, *AT_WORK[name], seen, listening, ids))
+    killer = threading.Thread(target=_kill_rank_0_at_work, args=(tmp_path, *AT_WORK[name], tools, listening, ids))
     killer.start()
     record, _ = run(launch(name, **LONG[name]), tmp_path)
     killer.join()
-    assert len(seen) >= AT_WORK[name][0]
+    assert len(tools) >= AT_WORK[name][0]
     assert record.failure is not None and record.failure.code == "rank_killed"
-    _, left = psutil.wait_procs(seen, timeout=5)
-    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    _, remaining = psutil.wait_procs(tools, timeout=5)
+    assert not [process for process in remaining if process.status() != psutil.STATUS_ZOMBIE]
     assert listening <= {"127.0.0.1"}
     assert record.launch in ids and (len(ids) == 2) == (name == "gnu_time"), "the launch inside it has an id of its own"
-    assert not [left for launch in ids for left in shared_memory(launch)]
+    assert not [remaining for launch in ids for remaining in shared_memory(launch)]
 
 
 def _kill_rank_0_at_work(

@@ -215,9 +215,9 @@ class Deaf(ParameterServer):
 
     def _sum(self, index: int) -> None:
         if self.step == 5:
-            kept = self.gradients[index].copy()
+            own_gradients = self.gradients[index].copy()
             super()._sum(index)
-            np.copyto(self.gradients[index], kept)
+            np.copyto(self.gradients[index], own_gradients)
         else:
             super()._sum(index)
 

@@ -50,11 +50,11 @@ def results(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scaleproof(*words: str, also: Path | None) -> subprocess.CompletedProcess[str]:
+def scaleproof(*arguments: str, also: Path | None) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own, with or without the package on Python's path."""
     paths = [str(IMPORT_ROOT), str(also)] if also else [str(IMPORT_ROOT)]
     return subprocess.run(
-        [sys.executable, "-m", "scaleproof", *words],
+        [sys.executable, "-m", "scaleproof", *arguments],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         cwd=ROOT,
         capture_output=True,
@@ -85,10 +85,10 @@ def test_every_launch_ends_well_and_exchanges_as_often_as_the_option_says(result
 
 def test_they_are_shown_collected_and_judged(installed: Path, results: Path) -> None:
     options = ["--size", "ci", "--results", str(results)]
-    shown = scaleproof(
+    process = scaleproof(
         "show", str(records(results)["every_fourth"]["launch"]), "--results", str(results), also=installed
     )
-    assert "strategy accumulate, strategy.every 4" in shown.stdout and "topology dedicated-master" in shown.stdout
+    assert "strategy accumulate, strategy.every 4" in process.stdout and "topology dedicated-master" in process.stdout
     collected = scaleproof("collect", str(SUITE), "accumulation", *options, also=installed)
     assert collected.returncode == 0, collected.stderr
     judged = scaleproof("judge", str(SUITE), *options, also=installed)
@@ -114,10 +114,10 @@ def test_a_wrong_option_is_one_line(installed: Path, tmp_path: Path, arm: str, l
 
 def test_without_the_package_its_records_are_still_read_and_its_suite_says_what_is_missing(results: Path) -> None:
     options = ["--results", str(results)]
-    shown = scaleproof("show", records(results)["every_fourth"]["launch"], *options, also=None)
-    assert shown.returncode == 0 and "strategy accumulate, strategy.every 4" in shown.stdout
+    process = scaleproof("show", records(results)["every_fourth"]["launch"], *options, also=None)
+    assert process.returncode == 0 and "strategy accumulate, strategy.every 4" in process.stdout
     for name in ("unix_sockets", "through_root", "accumulate"):
-        assert f"plugin {name!r}" in shown.stderr and "is not installed here" in shown.stderr
+        assert f"plugin {name!r}" in process.stderr and "is not installed here" in process.stderr
     listed = scaleproof("results", "list", *options, also=None)
     assert "8 launches: 8 ok" in listed.stdout
     ended = scaleproof("run", str(SUITE), "--size", "ci", *options, also=None)

@@ -112,14 +112,14 @@ def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: st
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "excerpt"),
     [("SIGSTOP", "faulty_program.py"), ("SIGSEGV", "Segmentation fault"), ("raise", "a fault on purpose")],
 )
-def test_the_log_of_the_failed_rank_says_where_it_was(tmp_path: Path, fault: str, words: str) -> None:
+def test_the_log_of_the_failed_rank_says_where_it_was(tmp_path: Path, fault: str, excerpt: str) -> None:
     _, [record], _ = run(tmp_path, fault, [small_case("shm")], 1)
     assert record.failure is not None
     folder = Store(tmp_path / "results").folder(record)
-    assert words in (folder / f"rank-{record.failure.rank}.log").read_text()
+    assert excerpt in (folder / f"rank-{record.failure.rank}.log").read_text()
 
 
 def test_samples_of_a_killed_rank_are_kept(tmp_path: Path) -> None:

@@ -52,12 +52,12 @@ def records(folder: Path, strategy: str) -> dict[tuple[str, float], Record]:
         size="ci",
         deadline_s=60,
     )
-    found = {
+    by_arm = {
         (record.case.transport or "", record.case.value("transport.fusion_mib") or 0.0): record
         for record in Store(folder / strategy).records()
     }
-    assert {way: str(found[way].failure) for way in WAYS} == dict.fromkeys(WAYS, "None")
-    return found
+    assert {way: str(by_arm[way].failure) for way in WAYS} == dict.fromkeys(WAYS, "None")
+    return by_arm
 
 
 @pytest.mark.parametrize("strategy", ["sync", "sync_overlap"])

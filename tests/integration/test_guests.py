@@ -88,11 +88,11 @@ def test_set_delay_and_rate_are_in_effect(recorded: dict[str, tuple[Record, Path
     record, folder = recorded["shaped"]
     network = record.transport["fabric"]
     assert (network["link_mbit"], network["link_delay_ms"]) == (MBIT, DELAY_MS)
-    for found in network["found"]:
-        assert 2 * DELAY_MS <= found["rtt_ms"] < 4 * DELAY_MS
-        assert 0.2 * MBIT < found["mbit"] <= 1.1 * MBIT
-    for found in recorded["two"][0].transport["fabric"]["found"]:
-        assert found["rtt_ms"] < DELAY_MS
+    for link in network["found"]:
+        assert 2 * DELAY_MS <= link["rtt_ms"] < 4 * DELAY_MS
+        assert 0.2 * MBIT < link["mbit"] <= 1.1 * MBIT
+    for link in recorded["two"][0].transport["fabric"]["found"]:
+        assert link["rtt_ms"] < DELAY_MS
     rows = pd.read_parquet(folder / "samples.parquet")
     trips = rows[(rows["event"] == "transfer") & (rows["rank"] == 0) & ~rows["warmup"]]
     took_ms = (trips["end_ns"] - trips["start_ns"]) / 1e6
@@ -104,9 +104,9 @@ def test_set_delay_and_rate_are_in_effect(recorded: dict[str, tuple[Record, Path
 def test_a_traced_launch_counts_what_was_on_the_wire(recorded: dict[str, tuple[Record, Path]]) -> None:
     record, folder = recorded["two"]
     wire = record.transport["fabric"]["wire"]
-    asked = sum(part.asked_bytes for part in record.network)
+    asked_bytes = sum(part.asked_bytes for part in record.network)
     assert wire["lost"] == 0
-    assert asked < wire["kinds"]["tcp"]["bytes"] < 1.1 * asked + (1 << 20)
+    assert asked_bytes < wire["kinds"]["tcp"]["bytes"] < 1.1 * asked_bytes + (1 << 20)
     assert (folder / "wire.pcap").stat().st_size > 0
     assert recorded["shaped"][0].transport["fabric"]["wire"] is None
 
@@ -245,15 +245,15 @@ def test_a_killed_coordinator_takes_its_nodes_with_it() -> None:
 
 
 def _kernels(creator: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    found = []
+    pids = []
     for process in psutil.Process(creator.pid).children(recursive=True):
         try:
-            found += (
+            pids += (
                 [process] if any(word.startswith("umid=") for word in process.cmdline()) and process.environ() else []
             )
         except psutil.Error:
             continue
-    return found
+    return pids
 
 
 def test_qemu_is_the_same_fabric_with_another_kernel() -> None:

@@ -46,12 +46,12 @@ def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(
 
     def body(context: RankContext) -> None:
         collective.run(context)
-        found = durations(context, "all_reduce")
+        lengths = durations(context, "all_reduce")
         # Lower bounds hold however busy the machine is; the upper one leaves a whole second.
-        assert len(found) == 5 and min(found) >= (1 + share) * SLEEP_NS
-        assert share or min(found) < 1e9
+        assert len(lengths) == 5 and min(lengths) >= (1 + share) * SLEEP_NS
+        assert share or min(lengths) < 1e9
 
-    monkeypatch.setattr(collective, "prepare", lambda *given: slow_start(prepare(*given)))
+    monkeypatch.setattr(collective, "prepare", lambda *arguments: slow_start(prepare(*arguments)))
     assert run_ranks(case_from(BASE | {"program": "collective", "collective": "ring", "handicap": share}), body) == [
         "",
         "",
@@ -61,15 +61,15 @@ def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(
 def test_every_round_trip_lasts_longer_by_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
     round_trip = transfer._round_trip
 
-    def slow(*given: Any) -> None:
+    def slow(*arguments: Any) -> None:
         time.sleep(SLEEP_NS / 1e9)
-        round_trip(*given)
+        round_trip(*arguments)
 
     def body(context: RankContext) -> None:
         transfer.run(context)
         if context.rank == 0:
-            found = durations(context, "transfer")
-            assert len(found) == 5 and min(found) >= 2 * SLEEP_NS
+            lengths = durations(context, "transfer")
+            assert len(lengths) == 5 and min(lengths) >= 2 * SLEEP_NS
 
     monkeypatch.setattr(transfer, "_round_trip", slow)
     assert run_ranks(case_from(BASE | {"program": "transfer", "handicap": 1.0}), body) == ["", ""]

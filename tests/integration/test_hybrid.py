@@ -162,14 +162,14 @@ def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
 def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_are_chosen(
     fields: dict[str, Any], tmp_path: Path
 ) -> None:
-    told = {groups: facts(tmp_path, groups, **fields) for groups in (1, 2, 4, 0)}
-    for groups, found in told.items():
-        assert found["groups"] == groups or not groups
-        for what, nbytes in found["formula"].items():
-            assert found["sent"][what] == pytest.approx(nbytes, rel=0.01), (groups, what)
-    least = min((1, 2, 4), key=lambda groups: sum(told[groups]["sent"].values()))
-    assert told[0]["groups"] == told[0]["best_groups"] == least
-    assert told[0]["chosen_by"] == "fewest bytes" and told[0]["closed_form_groups"] > 0
+    facts_by_groups = {groups: facts(tmp_path, groups, **fields) for groups in (1, 2, 4, 0)}
+    for groups, group_facts in facts_by_groups.items():
+        assert group_facts["groups"] == groups or not groups
+        for kind, nbytes in group_facts["formula"].items():
+            assert group_facts["sent"][kind] == pytest.approx(nbytes, rel=0.01), (groups, kind)
+    least = min((1, 2, 4), key=lambda groups: sum(facts_by_groups[groups]["sent"].values()))
+    assert facts_by_groups[0]["groups"] == facts_by_groups[0]["best_groups"] == least
+    assert facts_by_groups[0]["chosen_by"] == "fewest bytes" and facts_by_groups[0]["closed_form_groups"] > 0
 
 
 def test_replayed_compute_moves_the_same_bytes(tmp_path: Path) -> None:
@@ -213,5 +213,5 @@ def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:
             (folder / "facts.json").write_text(json.dumps(context.facts["hybrid"]))
 
     assert run_ranks(case, body) == [""] * 4
-    found: dict[str, Any] = json.loads((folder / "facts.json").read_text())
-    return found
+    rank_facts: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    return rank_facts

@@ -55,8 +55,8 @@ def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(
     outcome = run_plan(launches, tmp_path / "results", size="ci", deadline_s=60)
     assert outcome.complete
     store = Store(tmp_path / "results")
-    found = {record.case.arm: record for record, _ in map(store.load, outcome.launches)}
-    for record in found.values():
+    by_arm = {record.case.arm: record for record, _ in map(store.load, outcome.launches)}
+    for record in by_arm.values():
         assert {check.check for check in record.inputs} == {f"D{number}" for number in range(1, 13)}
         assert all("synthetic" in check.dataset for check in record.inputs)
         assert {check.name for check in record.checks if check.passed} >= {
@@ -65,13 +65,13 @@ def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(
             "gauss_seidel.power.agree",
         }
     warned = {
-        arm: sorted(check.check for check in record.inputs if check.outcome == "warn") for arm, record in found.items()
+        arm: sorted(check.check for check in record.inputs if check.outcome == "warn") for arm, record in by_arm.items()
     }
     assert warned == {"web": [], "padded": ["D3", "D4", "D5", "D6"]}
-    show._print(found["padded"], store.folder(found["padded"]), tmp_path / "results")
-    shown = capsys.readouterr().out
-    assert "inputs: synthetic web, padded; 4 warn, 12 pass, 2 not applicable" in shown
-    assert "  warn D3 isolated nodes: 0.490, bound at most 0.05; share of ids without any arc" in shown
+    show._print(by_arm["padded"], store.folder(by_arm["padded"]), tmp_path / "results")
+    printed = capsys.readouterr().out
+    assert "inputs: synthetic web, padded; 4 warn, 12 pass, 2 not applicable" in printed
+    assert "  warn D3 isolated nodes: 0.490, bound at most 0.05; share of ids without any arc" in printed
 
 
 def test_a_wrong_data_set_fails_with_its_code_and_one_line(tmp_path: Path) -> None:

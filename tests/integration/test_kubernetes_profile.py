@@ -44,7 +44,7 @@ class NodeAnswer(BaseHTTPRequestHandler):
 
     server: Cluster
 
-    def log_message(self, *given: Any) -> None:
+    def log_message(self, *arguments: Any) -> None:
         """Nothing on stderr."""
 
     def do_POST(self) -> None:
@@ -74,7 +74,7 @@ class NodeAnswer(BaseHTTPRequestHandler):
         self.server.deleted.append(self.path.rpartition("/")[2].partition("?")[0])
         self._say({"status": "Success"})
 
-    def _say(self, answer: Any) -> None:
+    def _reply(self, answer: Any) -> None:
         text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -94,7 +94,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def snakemake(
-    project: Path, cluster: Cluster | None, *words: str, option: str = "--workflow-profile"
+    project: Path, cluster: Cluster | None, *arguments: str, option: str = "--workflow-profile"
 ) -> subprocess.CompletedProcess[str]:
     """With a kubeconfig that names the stand-in; without one there is no cluster at all."""
     config = project / "kubeconfig"
@@ -121,7 +121,7 @@ def snakemake(
         sys.executable,
         "-m",
         "snakemake",
-        *words,
+        *arguments,
         option,
         "profiles/kubernetes",
         "--seconds-between-status-checks",
@@ -132,8 +132,8 @@ def snakemake(
 
 def pod(job: dict[str, Any]) -> dict[str, Any]:
     """What a job runs."""
-    found: dict[str, Any] = job["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = job["spec"]["template"]["spec"]
+    return spec
 
 
 def test_the_profile_is_understood_without_a_cluster(project: Path) -> None:

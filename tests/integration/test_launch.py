@@ -48,12 +48,12 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
     return [process.stdout.readline() for _ in range(count)]
 
 
-def started_launch(results: Path, known: set[str]) -> str:
+def started_launch(results: Path, earlier: set[str]) -> str:
     """Waits for a launch, other than the known ones, whose ranks are there."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for folder in (results / "staging").glob("*"):
-            if folder.name not in known and len(processes(folder.name)) == 3:
+            if folder.name not in earlier and len(processes(folder.name)) == 3:
                 return folder.name
         time.sleep(0.005)
     raise AssertionError("no launch started")
@@ -155,7 +155,7 @@ def test_ranks_die_with_their_supervisor(tmp_path: Path) -> None:
 
 def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "staging" / "feedc0ffee").mkdir(parents=True)
-    left = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEPROOF_LAUNCH": "feedc0ffee"})
+    leftover = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEPROOF_LAUNCH": "feedc0ffee"})
     until = time.monotonic() + 10
     while (
         not processes("feedc0ffee") and time.monotonic() < until
@@ -164,7 +164,7 @@ def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tm
     shared = Path("/dev/shm/test-feedc0ffee-segment")
     shared.touch()
     run_plan([], tmp_path, size="ci", deadline_s=30)
-    assert not processes("feedc0ffee") and not psutil.pid_exists(left.pid)
+    assert not processes("feedc0ffee") and not psutil.pid_exists(leftover.pid)
     assert not shared.exists() and not list((tmp_path / "staging").iterdir())
 
 

@@ -63,12 +63,12 @@ def test_what_each_socket_transport_binds_is_recorded(tmp_path: Path) -> None:
     for record in namespaced(tmp_path, OTHER, cases):
         assert record.status == "ok", record.failure
         sockets = [rank.facts["sockets"] for rank in record.ranks]
-        others = {address for found in sockets for kind in found.values() for address in kind} - {"10.99.0.1"}
+        others = {address for addresses in sockets for kind in addresses.values() for address in kind} - {"10.99.0.1"}
         assert others == set(), (
             record.case.transport
         )  # horovod's too: the patch of its build names the interface to its process sets
         assert "other_address" not in {warning.code for warning in record.warnings}
-        assert all("10.99.0.1" in found["connected"] for found in sockets)
+        assert all("10.99.0.1" in addresses["connected"] for addresses in sockets)
 
 
 def test_pairs_that_cannot_connect_refuse_the_launch_before_it_starts(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_real_link_between_two_namespaces_is_the_one_that_carried() -> None:
         [*prefix, sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*prefix, sys.executable, "-c", _CLIENT, str(server.pid)],
             stdout=subprocess.PIPE,
             text=True,
@@ -95,11 +95,11 @@ def test_a_real_link_between_two_namespaces_is_the_one_that_carried() -> None:
     finally:
         server.kill()
         server.wait()
-    told = json.loads(done.stdout)
-    [wire] = traffic_by_namespace([RankNetwork(rank=0, asked_bytes=8 * MIB, **told)])
+    summary = json.loads(process.stdout)
+    [wire] = traffic_by_namespace([RankNetwork(rank=0, asked_bytes=8 * MIB, **summary)])
     assert wire.interface == "wire0" and wire.share is not None and 1 <= wire.share < 1.1
     assert other_carrier(wire, "wire0") is None and other_carrier(wire, "lo") == "wire0"
-    assert told["namespace"] != network_namespace() and "wire0" not in read_counters()
+    assert summary["namespace"] != network_namespace() and "wire0" not in read_counters()
 
 
 _SERVER = """
@@ -173,8 +173,8 @@ def test_a_check_that_fails_is_recorded_and_nothing_starts(tmp_path: Path, monke
 
 def test_a_person_can_run_the_preflight_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["preflight", "das2016", "throughput", "--size", "ci", "--results", str(tmp_path / "none")]) == 0
-    shown = capsys.readouterr().out
-    assert "2 of 2 launches can run here" in shown and "pairs" in shown and "GFLOP/s" in shown
+    printed = capsys.readouterr().out
+    assert "2 of 2 launches can run here" in printed and "pairs" in printed and "GFLOP/s" in printed
     assert not list(tmp_path.iterdir())
 
 

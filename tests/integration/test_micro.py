@@ -53,21 +53,21 @@ def test_what_was_measured_is_fitted_for_this_machine(results: Path) -> None:
     run_plan(plan(load_suite(FOLDER), "costs", "ci"), results, size="ci", deadline_s=60)
     assert main(["fit", str(FOLDER), "costs", "--size", "ci", "--results", str(results)]) == 0
     costs = read_costs(results, machine_id())
-    assert costs is not None and {found.arm for found in costs.transports} == {"tcp", "shm"}
-    for found in costs.transports:
+    assert costs is not None and {fitted.arm for fitted in costs.transports} == {"tcp", "shm"}
+    for fitted in costs.transports:
         assert (
-            found.transfer is not None
-            and found.transfer.segments[-1].alpha_s.value + found.transfer.segments[-1].beta_s_per_byte.value > 0
+            fitted.transfer is not None
+            and fitted.transfer.segments[-1].alpha_s.value + fitted.transfer.segments[-1].beta_s_per_byte.value > 0
         )
-        assert found.transfer.segments[0].alpha_s.low is None  # one launch has no interval
-        assert found.all_reduces[0].rounds is not None and all(Store(results).load(launch) for launch in found.runs)
+        assert fitted.transfer.segments[0].alpha_s.low is None  # one launch has no interval
+        assert fitted.all_reduces[0].rounds is not None and all(Store(results).load(launch) for launch in fitted.runs)
 
 
 def test_pytest_benchmarks_json_lies_with_the_records_and_names_them(results: Path) -> None:
     run_plan(plan(load_suite(FOLDER), "bandwidth", "ci"), results, size="ci", deadline_s=60)
     before = {record.launch for record in Store(results).records()}
     file = FOLDER / "bench" / "bench_bandwidth_tcp.py"
-    words = [
+    options = [
         "-m",
         "pytest",
         str(file),
@@ -82,9 +82,9 @@ def test_pytest_benchmarks_json_lies_with_the_records_and_names_them(results: Pa
     ]
     # pytest-benchmark measures nothing in a worker of xdist, which this process may be.
     env = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
-    argv = [sys.executable, *words]
-    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout
+    argv = [sys.executable, *options]
+    process = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stdout
     written = json.loads((results / "benchmarks" / "micro.bandwidth.tcp.ci.json").read_text())
     entries = written["benchmarks"]
     assert [entry["extra_info"]["nbytes"] for entry in entries] == [4, 1 << 10, 64 << 10, 256 << 10]

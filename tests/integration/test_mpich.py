@@ -27,11 +27,11 @@ TOLERANCE = 1e-5
 @pytest.fixture(scope="module", autouse=True)
 def environment() -> None:
     """No test here runs without it; `make test` makes it."""
-    found = availability("transport", "mpich")
-    if not found.available and os.environ.get("SCALEPROOF_CI"):
-        pytest.fail(f"must run in continuous integration: {found.why}")
-    if not found.available:
-        pytest.skip(f"not runnable here: {found.why}: {found.advice}")
+    available = availability("transport", "mpich")
+    if not available.available and os.environ.get("SCALEPROOF_CI"):
+        pytest.fail(f"must run in continuous integration: {available.why}")
+    if not available.available:
+        pytest.skip(f"not runnable here: {available.why}: {available.advice}")
 
 
 def test_a_launch_says_which_library_ran_and_by_what_path(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_a_launch_says_which_library_ran_and_by_what_path(tmp_path: Path) -> Non
     for launch in outcome.launches:
         record, _ = Store(tmp_path).load(launch)
         assert (record.status, record.failure) == ("ok", None)
-        for told in record.transport["ranks"]:
-            assert told["library"].startswith("MPICH 5.") and told["path"] == "shared memory"
+        for rank_facts in record.transport["ranks"]:
+            assert rank_facts["library"].startswith("MPICH 5.") and rank_facts["path"] == "shared memory"
         assert all(check.passed for check in record.checks) and record.checks
         assert all(not status.facts["sockets"]["listening"] for status in record.ranks), "no rank listens anywhere"
         assert not {"leftovers", "other_address"} & {warning.code for warning in record.warnings}
@@ -58,10 +58,10 @@ def test_workers_train_as_one_does(tmp_path: Path) -> None:
     outcome = run_plan(same_seed, tmp_path, size="ci", deadline_s=120)
     records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
     assert [record.failure for record in records] == [None, None]
-    one, two = (Store(tmp_path).samples(record).to_pandas() for record in records)
+    single, double = (Store(tmp_path).samples(record).to_pandas() for record in records)
     alone, together = (
         rows[(rows["event"] == "loss") & (rows["rank"] == 0)].sort_values("step")["value"].to_numpy()
-        for rows in (one, two)
+        for rows in (single, double)
     )
     assert len(alone) == 10 and relative_difference(together, alone) <= TOLERANCE
 

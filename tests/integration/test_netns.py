@@ -130,8 +130,8 @@ def test_bytes_asked_pass_the_links(recorded: dict[str, tuple[Record, Path]]) ->
 
 def test_sockets_of_a_shrunken_launch_hold_less(recorded: dict[str, tuple[Record, Path]]) -> None:
     for arm, send, receive in (("four", 4 << 20, 6 << 20), ("shrunken", 64 << 10, 96 << 10)):
-        found = recorded[arm][0].transport["fabric"]["found"]
-        assert {(node["send_buffer"], node["receive_buffer"]) for node in found} == {(send, receive)}
+        links = recorded[arm][0].transport["fabric"]["found"]
+        assert {(node["send_buffer"], node["receive_buffer"]) for node in links} == {(send, receive)}
 
 
 def test_shared_memory_ends_at_the_node(recorded: dict[str, tuple[Record, Path]]) -> None:
@@ -142,7 +142,7 @@ def test_shared_memory_ends_at_the_node(recorded: dict[str, tuple[Record, Path]]
         "rank 1 runs on node1, rank 0 on node0",
         "rank 0 runs on node0, rank 1 on node1",
     )  # whoever looks first
-    assert any(f"shared memory ends at the node: {words}" in failure.message for words in either)
+    assert any(f"shared memory ends at the node: {nodes}" in failure.message for nodes in either)
 
 
 def test_set_rate_and_delay_are_in_effect(recorded: dict[str, tuple[Record, Path]]) -> None:
@@ -171,22 +171,22 @@ def test_a_ring_takes_at_least_what_its_links_need(recorded: dict[str, tuple[Rec
 
 
 def test_a_graph_gives_each_pair_its_own_way(recorded: dict[str, tuple[Record, Path]]) -> None:
-    found = recorded["graph"][0].transport["fabric"]["found"]
-    assert [(each["set_mbit"], each["set_rtt_ms"]) for each in found] == [
+    links = recorded["graph"][0].transport["fabric"]["found"]
+    assert [(each["set_mbit"], each["set_rtt_ms"]) for each in links] == [
         (400.0, 0.0),
         (200.0, 1.0),
         (400.0, 0.0),
         (100.0, 0.0),
     ]
-    assert found[1]["rtt_ms"] >= 1.0
-    assert found[3]["mbit"] <= 105.0
+    assert links[1]["rtt_ms"] >= 1.0
+    assert links[3]["mbit"] <= 105.0
 
 
 def test_processor_time_of_nodes_is_limited(recorded: dict[str, tuple[Record, Path]]) -> None:
-    told = recorded["sixteen"][0].transport["fabric"]["quota"]
-    assert told["cores"] == 0.5
-    if not told["in_effect"]:
-        pytest.skip(f"not runnable here: control groups cannot be made: {told['why']}")
+    quota = recorded["sixteen"][0].transport["fabric"]["quota"]
+    assert quota["cores"] == 0.5
+    if not quota["in_effect"]:
+        pytest.skip(f"not runnable here: control groups cannot be made: {quota['why']}")
     code = "import time\nstart = time.time()\nwhile time.time() - start < 1: pass\nprint(time.process_time())"
     ran = run_in_namespaces([PYTHON, "-c", code], PAIR, cores=0.2)
     assert ran.code == 0, ran.log
@@ -208,11 +208,11 @@ print(json.dumps([socket.gethostname(), socket.gethostbyname("node1"), os.getpid
 def test_nodes_have_names_numbers_and_memory_files_of_their_own() -> None:
     ran = run_in_namespaces([PYTHON, "-c", OWN], PAIR)
     assert ran.code == 0, (ran.output, ran.log)
-    for node, said in enumerate(map(json.loads, ran.output)):
+    for node, reported in enumerate(map(json.loads, ran.output)):
         # The second node made System V memory under the same key, exclusively: IPC is its own.
-        assert said[:4] == [f"node{node}", "10.77.0.2", True, True]
-        assert "mine" in said[4] and len([name for name in said[4] if name.startswith("scaleproof-")]) == 1
-        assert said[5] == ["eth0"]
+        assert reported[:4] == [f"node{node}", "10.77.0.2", True, True]
+        assert "mine" in reported[4] and len([name for name in reported[4] if name.startswith("scaleproof-")]) == 1
+        assert reported[5] == ["eth0"]
     assert not Path("/dev/shm/mine").exists()
 
 
@@ -220,39 +220,39 @@ def test_bytes_past_the_links_fail_the_launch(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv(
         "PYTHONPATH", f"{Path(__file__).parent / 'smuggling'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}"
     )
-    found = run(tmp_path, [netns_case(arm="smuggler", program="transfer", sizes=[MIB], iterations=4)])
-    failure = found["smuggler"][0].failure
+    records = run(tmp_path, [netns_case(arm="smuggler", program="transfer", sizes=[MIB], iterations=4)])
+    failure = records["smuggler"][0].failure
     assert failure is not None
     assert failure.code == "wrong_interface"
     assert "the links of node0 carried" in failure.message and "took another way" in failure.message
 
 
 @pytest.mark.parametrize(
-    ("what", "code", "said"),
+    ("fault", "code", "message"),
     [
         ("node", "rank_killed", "node 1 was killed by SIGKILL"),
         ("rank", "rank_killed", "killed by SIGKILL"),
         ("stop", "rank_stopped", "stopped"),
     ],
 )
-def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> None:
+def test_who_fails_is_named(tmp_path: Path, fault: str, code: str, message: str) -> None:
     with living(tmp_path, netns_case(sizes=[65536], iterations=1_000_000)) as launch:
         board = Board(launch.folder() / "board", 2)
         eventually(lambda: all(board.read(rank).calls > 9 for rank in (0, 1)))
         rank = psutil.Process(board.pid(1))
         board.close()
         hit = time.monotonic()
-        (rank.parent() if what == "node" else rank).send_signal(signal.SIGSTOP if what == "stop" else signal.SIGKILL)
+        (rank.parent() if fault == "node" else rank).send_signal(signal.SIGSTOP if fault == "stop" else signal.SIGKILL)
     [record] = launch.records
     assert record.failure is not None
     assert (record.failure.code, record.failure.rank) == (code, 1), record.failure
-    assert said in record.failure.message
+    assert message in record.failure.message
     assert launch.watch.ended_at[record.launch] - hit < 10.0
     assert record.stall is not None
     assert any("all_reduce" in line or "wait" in line for line in record.stall.ranks[0].stack), record.stall.ranks[
         0
     ].stack
-    if what == "stop":
+    if fault == "stop":
         assert any("File" in line for line in record.stall.ranks[1].stack), "py-spy reads through the namespaces"
 
 
@@ -271,23 +271,23 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     _, alive = psutil.wait_procs(alive, timeout=5)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert not processes(launch)
-    left = [item["kind"] for item in leftovers(tmp_path) if item["launch"] == launch]
-    assert set(left) <= {"control group", "shared memory"} and "shared memory" in left
-    told = remove_leftovers(tmp_path)
-    assert any(launch in line for line in told)
+    kinds = [item["kind"] for item in leftovers(tmp_path) if item["launch"] == launch]
+    assert set(kinds) <= {"control group", "shared memory"} and "shared memory" in kinds
+    removed = remove_leftovers(tmp_path)
+    assert any(launch in line for line in removed)
     assert not core_quota.leftovers(f"scaleproof-{launch}") and not shared_memory(launch)
     clean(launch)
 
 
 def family(pid: int) -> list[psutil.Process]:
     """Living descendants."""
-    found = []
+    members = []
     for process in psutil.Process(pid).children(recursive=True):
         try:
-            found += [process] if process.environ() else []
+            members += [process] if process.environ() else []
         except psutil.Error:
             continue
-    return found
+    return members
 
 
 def test_cables_are_pulled_and_put_back(tmp_path: Path) -> None:

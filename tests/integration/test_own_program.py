@@ -99,11 +99,11 @@ def test_two_suites_may_name_their_programs_alike(suite_folder: Path, tmp_path: 
 
 
 def test_a_temporary_file_that_a_rank_leaves_goes_with_its_launch(suite_folder: Path, tmp_path: Path) -> None:
-    left = (
+    remaining = (
         '    import tempfile\n    from pathlib import Path\n    name = tempfile.mkstemp(prefix="left-by-a-rank-")[1]\n'
     )
     note = f'    Path("{tmp_path}", f"name-{{context.rank}}").write_text(name)\n'
-    (suite_folder / "programs" / "counting.py").write_text(PROGRAM + left + note)
+    (suite_folder / "programs" / "counting.py").write_text(PROGRAM + remaining + note)
     outcome = run_plan(
         plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30
     )

@@ -22,7 +22,7 @@ COUNTS = (0, 1, 17, 70_001)
 
 
 def case(transport: str, algorithm: str = "ring", tracing: str = "none", ranks: int = 5) -> CollectiveCase:
-    found = case_from(
+    parsed = case_from(
         {
             "program": "collective",
             "suite": "test",
@@ -35,8 +35,8 @@ def case(transport: str, algorithm: str = "ring", tracing: str = "none", ranks: 
             "tracing": tracing,
         }
     )
-    assert isinstance(found, CollectiveCase)
-    return found
+    assert isinstance(parsed, CollectiveCase)
+    return parsed
 
 
 def opened(context: RankContext) -> tuple[Group, Group, tuple[int, ...]]:
@@ -47,7 +47,7 @@ def opened(context: RankContext) -> tuple[Group, Group, tuple[int, ...]]:
     return whole, whole.part(members), members
 
 
-def given(rank: int, count: int) -> Array:
+def contribution(rank: int, count: int) -> Array:
     return np.random.default_rng(rank).integers(-1000, 1000, count).astype(np.float32)
 
 
@@ -57,24 +57,24 @@ def check(part: Group, members: tuple[int, ...], count: int, registered: bool) -
     def memory(values: Array) -> Array:
         if not registered:
             return values.copy()
-        found = part.allocate(values.nbytes).view(np.float32)
-        found[:] = values
-        return found
+        buffer = part.allocate(values.nbytes).view(np.float32)
+        buffer[:] = values
+        return buffer
 
     mine, block = members[part.rank], slice(part.rank * count, (part.rank + 1) * count)
-    total = np.add.reduce([given(rank, count) for rank in members])
-    buffer = memory(given(mine, count))
+    total = np.add.reduce([contribution(rank, count) for rank in members])
+    buffer = memory(contribution(mine, count))
     part.all_reduce(buffer).wait()
     assert np.array_equal(buffer, total)
-    buffer = memory(given(mine, count))
+    buffer = memory(contribution(mine, count))
     part.broadcast(buffer, len(members) - 1).wait()
-    assert np.array_equal(buffer, given(members[-1], count))
+    assert np.array_equal(buffer, contribution(members[-1], count))
     target = memory(np.zeros(count * len(members), np.float32))
-    part.all_gather(memory(given(mine, count)), target).wait()
-    assert np.array_equal(target, np.concatenate([given(rank, count) for rank in members]))
+    part.all_gather(memory(contribution(mine, count)), target).wait()
+    assert np.array_equal(target, np.concatenate([contribution(rank, count) for rank in members]))
     target = memory(np.zeros(count, np.float32))
-    part.reduce_scatter(memory(given(mine, count * len(members))), target).wait()
-    assert np.array_equal(target, np.add.reduce([given(rank, count * len(members)) for rank in members])[block])
+    part.reduce_scatter(memory(contribution(mine, count * len(members))), target).wait()
+    assert np.array_equal(target, np.add.reduce([contribution(rank, count * len(members)) for rank in members])[block])
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_every_operation_in_every_part_gives_what_numpy_does(transport: str, alg
             for registered in (False, True):
                 check(part, members, count, registered)
         part.barrier()
-        buffer = given(context.rank, 333)
+        buffer = contribution(context.rank, 333)
         whole.all_reduce(buffer).wait()
-        assert np.array_equal(buffer, np.add.reduce([given(rank, 333) for rank in range(5)]))
+        assert np.array_equal(buffer, np.add.reduce([contribution(rank, 333) for rank in range(5)]))
         whole.barrier()
         part.close()
         whole.barrier()
@@ -105,7 +105,7 @@ def test_calls_of_the_whole_and_of_its_parts_may_be_under_way_together(transport
 
     def body(context: RankContext) -> None:
         whole, part, members = opened(context)
-        buffers = [given(context.rank, count) for count in (70_001, 50_021, 5, 9973)]
+        buffers = [contribution(context.rank, count) for count in (70_001, 50_021, 5, 9973)]
         groups = [(whole, tuple(range(5))), (part, members)] * 2
         handles = [group.all_reduce(buffer) for (group, _), buffer in zip(groups, buffers, strict=True)]
         for handle in handles[1:3] if context.rank % 2 else handles:
@@ -113,7 +113,7 @@ def test_calls_of_the_whole_and_of_its_parts_may_be_under_way_together(transport
         for handle in reversed(handles):
             handle.wait()
         for (_, ranks), buffer in zip(groups, buffers, strict=True):
-            assert np.array_equal(buffer, np.add.reduce([given(rank, buffer.size) for rank in ranks]))
+            assert np.array_equal(buffer, np.add.reduce([contribution(rank, buffer.size) for rank in ranks]))
         whole.barrier()
         whole.close()
 
@@ -125,9 +125,9 @@ def test_a_part_counts_what_it_sends_and_the_whole_counts_it_too(transport: str)
     def body(context: RankContext) -> None:
         whole, part, members = opened(context)
         before = whole.traffic.nbytes
-        part.all_reduce(given(context.rank, 600)).wait()
+        part.all_reduce(contribution(context.rank, 600)).wait()
         assert part.traffic.nbytes == whole.traffic.nbytes - before == 2400 * 2 * (len(members) - 1) // len(members)
-        whole.all_reduce(given(context.rank, 500)).wait()
+        whole.all_reduce(contribution(context.rank, 500)).wait()
         assert part.traffic.nbytes == 2400 * 2 * (len(members) - 1) // len(members)
         whole.barrier()
         whole.close()
@@ -144,8 +144,8 @@ def test_traced_messages_of_a_part_name_the_ranks_of_the_launch(transport: str, 
         whole.barrier()
         context.trace.clear()
         part.all_reduce(part.allocate(4000).view(np.float32)).wait()
-        found = [peer for event, *_, peer in context.trace if event in names]
-        assert found and set(found) <= set(members) - {context.rank}
+        peers = [peer for event, *_, peer in context.trace if event in names]
+        assert peers and set(peers) <= set(members) - {context.rank}
         whole.barrier()
         whole.close()
 

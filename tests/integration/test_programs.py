@@ -128,10 +128,10 @@ def test_a_type_that_the_transport_does_not_reduce_is_named() -> None:
 
 
 def test_a_swapped_block_and_a_shifted_payload_differ_from_the_pattern() -> None:
-    whole = payload.pattern(100_000, "float32", 1)
-    swapped = np.concatenate([whole[50_000:], whole[:50_000]])
-    assert payload.differing(swapped, whole) > 0
-    assert payload.differing(payload.pattern(100_000, "float32", 2), whole) == whole.size
+    intact = payload.pattern(100_000, "float32", 1)
+    swapped = np.concatenate([intact[50_000:], intact[:50_000]])
+    assert payload.differing(swapped, intact) > 0
+    assert payload.differing(payload.pattern(100_000, "float32", 2), intact) == intact.size
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])

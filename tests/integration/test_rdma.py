@@ -82,8 +82,8 @@ def results(name: str, folder: Path) -> tuple[dict[tuple[str, int], str], Comman
             for variable, value in variables.items():
                 patch.setenv(variable, value)
             ran = run_in_guests(command, nodes=nodes, timeout_s=WITHIN_S, keep=folder, capture=name == "wire")
-    found = [json.loads(path.read_text()) for path in folder.glob("*.result")]
-    return {(result["check"], result["node"]): result["error"] for result in found}, ran
+    outcomes = [json.loads(path.read_text()) for path in folder.glob("*.result")]
+    return {(result["check"], result["node"]): result["error"] for result in outcomes}, ran
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +100,9 @@ def test_verbs(name: str, check: str, folder: Path) -> None:
     elif nodes > 1:
         pytest.skip("one machine is one node")
     errors, ran = results(name, folder / name.replace(" ", "-"))
-    told = "\n".join([*ran.output, ran.log]) if ran else ""
+    output = "\n".join([*ran.output, ran.log]) if ran else ""
     for node in range(nodes):
-        assert (check, node) in errors, f"{check} did not end on node {node}\n{told}"
+        assert (check, node) in errors, f"{check} did not end on node {node}\n{output}"
         assert not errors[check, node], errors[check, node]
 
 
@@ -113,20 +113,20 @@ def test_bytes_on_the_wire_are_those_asked_and_the_protocols_own(folder: Path) -
     _, ran = results("wire", folder / "wire")
     assert ran is not None and ran.network is not None
     roce, kinds = ran.network["wire"]["roce"], ran.network["wire"]["kinds"]
-    asked: dict[str, int] = {}
+    asked_bytes: dict[str, int] = {}
     for path in (folder / "wire").glob("check-*/operations-*.json"):
         for name, count in json.loads(path.read_text()).items():
-            asked[name] = asked.get(name, 0) + count
+            asked_bytes[name] = asked_bytes.get(name, 0) + count
     if roce["again"]:
         pytest.skip(f"the device sent {roce['again']} packets again: the machine was too busy to count")
     small, large, read = wires.SMALL, wires.LARGE, wires.READ
-    assert asked["write_with_imm"] == large[0] and asked["read"] == read[0]
-    assert _messages(roce, "SEND") == asked["send"] and _messages(roce, "WRITE") == asked["write_with_imm"] + asked.get(
-        "write", 0
-    )
+    assert asked_bytes["write_with_imm"] == large[0] and asked_bytes["read"] == read[0]
+    assert _messages(roce, "SEND") == asked_bytes["send"] and _messages(roce, "WRITE") == asked_bytes[
+        "write_with_imm"
+    ] + asked_bytes.get("write", 0)
     assert roce["operations"]["READ_REQUEST"] == read[0]
     payload = small[0] * small[1] + large[0] * (large[1] + GRANT_BYTES) + read[0] * read[1]
-    assert roce["payload_bytes"] == payload + PROBE_BYTES * asked.get("write", 0)
+    assert roce["payload_bytes"] == payload + PROBE_BYTES * asked_bytes.get("write", 0)
     assert kinds["roce"]["bytes"] == roce["payload_bytes"] + _headers(roce["operations"], roce["payload_bytes"])
 
 

@@ -101,8 +101,8 @@ def test_networks_train_over_verbs(name: str, recorded: dict[str, tuple[Record, 
 
 @pytest.mark.timeout(900)
 def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Path]]) -> None:
-    two, one = (np.load(recorded[name][1] / "parameters.npy") for name in ("digits", "alone"))
-    assert relative_difference(two, one) <= TOLERANCE
+    double, single = (np.load(recorded[name][1] / "parameters.npy") for name in ("digits", "alone"))
+    assert relative_difference(double, single) <= TOLERANCE
 
 
 @pytest.mark.timeout(900)
@@ -113,5 +113,5 @@ def test_a_shaped_link_binds(recorded: dict[str, tuple[Record, Path]]) -> None:
     samples = pd.read_parquet(folder / "samples.parquet")
     steps = samples[(samples["event"] == "step") & (samples["rank"] == 0)]
     seconds = float(steps["end_ns"].max() - steps["start_ns"].min()) / 1e9
-    asked = record.transport["traffic"][0]["nbytes"]
-    assert seconds >= SHARE * asked * 8 / MBIT / 1e6, f"{asked} bytes in {seconds:.2f} s"
+    asked_bytes = record.transport["traffic"][0]["nbytes"]
+    assert seconds >= SHARE * asked_bytes * 8 / MBIT / 1e6, f"{asked_bytes} bytes in {seconds:.2f} s"

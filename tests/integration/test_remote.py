@@ -73,7 +73,7 @@ def on(device: str, body: Callable[[RankContext, OneSided], None], timeout_s: fl
     return run_ranks(case, rank, timeout_s)
 
 
-def say(context: RankContext, key: str, value: Any) -> Any:
+def exchange(context: RankContext, key: str, value: Any) -> Any:
     """Both ranks tell each other something outside of the device."""
     return context.rendezvous.exchange(key, context.rank, 2, value)
 
@@ -122,8 +122,10 @@ def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[Shar
         for number in range(TRANSFERS // 2):
             array.fill(number)
             sending, arrival = channel.send(out, array), channel.recv(into)
-            found = arrival.wait()
-            assert found[0] == number and found[-1] == number and (found == number).all(), f"tensor {number} is torn"
+            arrived = arrival.wait()
+            assert arrived[0] == number and arrived[-1] == number and (arrived == number).all(), (
+                f"tensor {number} is torn"
+            )
             channel.release(into)
             sending.wait()
         connected.barrier()
@@ -279,8 +281,8 @@ def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
         process_set.check_everything(context, tmp_path)
 
     assert run_ranks(case_from(case), body, 120) == ["", "", ""]
-    found = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
-    assert len(found) > 1000 and not [one for one in found if not one["passed"]]
+    results = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert len(results) > 1000 and not [result for result in results if not result["passed"]]
 
 
 def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
@@ -324,7 +326,7 @@ def test_a_peer_that_dies_amid_transfers_is_told(device: str, mechanism: Mechani
     def body(context: RankContext, transport: OneSided) -> None:
         channel = open_channel(mechanism, transport, [TENSOR], context)
         carry(channel, TENSOR, context.rank, range(5))
-        say(context, "five", True)
+        exchange(context, "five", True)
         if context.rank == lost:
             os.kill(os.getpid(), signal.SIGKILL)
         start = time.monotonic()
@@ -373,18 +375,18 @@ def test_a_peer_killed_within_one_large_write_is_told(
     def body(context: RankContext, transport: OneSided) -> None:
         channel = open_channel(mechanism, transport, [LARGE], context)
         assert isinstance(channel, OneSidedChannel)
-        pids = say(context, "pid", os.getpid())
+        pids = exchange(context, "pid", os.getpid())
         if context.rank == 0:
             array = channel.outgoing(LARGE)
             array.view(np.uint8).fill(1)
-            say(context, "born", True)
+            exchange(context, "born", True)
             start = time.monotonic()
             with pytest.raises(PeerLost) as told:
                 channel.send(LARGE, array).wait()
                 transport.wait_for(lambda: channel.freed(channel.out[LARGE]) > 0, 1)
         else:
             memory = channel.memory[channel.plan.offset(1, ("arrival", LARGE)) :][: LARGE.nbytes]
-            say(context, "born", True)
+            exchange(context, "born", True)
             victim = os.pidfd_open(pids[lost])
             while not arrived(transport, memory):
                 pass
@@ -426,9 +428,9 @@ def test_a_closed_link_gives_its_memory_back_at_once(mechanism: Mechanism) -> No
             carry(channel, TENSOR, context.rank, range(3))
             assert isinstance(channel, OneSidedChannel)
         assert channel.region.local is None
-        known = weakref.ref(channel)
+        reference = weakref.ref(channel)
         del channel
-        assert known() is None
+        assert reference() is None
         transport.barrier()
 
     assert on("ucx", body) == ["", ""]
@@ -454,11 +456,11 @@ def test_memory_of_ucx_outlives_its_transport() -> None:
     """What still holds an array of a region may read it after `close`, and may drop it then."""
 
     def body(context: RankContext, transport: OneSided) -> None:
-        kept = [transport.register(4096).local for _ in range(2)][context.rank :]
+        arrays = [transport.register(4096).local for _ in range(2)][context.rank :]
         transport.barrier()
         transport.close()
-        while kept:
-            memory = kept.pop()
+        while arrays:
+            memory = arrays.pop()
             assert memory is not None and not memory.any()
             del memory
 
@@ -471,18 +473,18 @@ def test_a_put_outlives_the_region_it_began_with() -> None:
     def body(context: RankContext, transport: OneSided) -> None:
         assert isinstance(transport, ucx.Ucx)
         region = transport.register(8 << 20)
-        there = transport.remote(region, 1 - context.rank)
+        remote = transport.remote(region, 1 - context.rank)
         memory = region.local
         transport.barrier()
         if context.rank == 0:
-            put = transport.write(np.full(8 << 20, 7, np.uint8), there)
-            assert not put.test()
+            write = transport.write(np.full(8 << 20, 7, np.uint8), remote)
+            assert not write.test()
             transport.deregister(region)
             assert transport._released_keys
-            say(context, "given back", True)
-            put.wait()
+            exchange(context, "given back", True)
+            write.wait()
         else:
-            say(context, "given back", True)
+            exchange(context, "given back", True)
             assert memory is not None
             transport.wait_for(lambda: transport.poll_word(region, 0) > 0 and memory[-1] == 7, 0)
             assert (memory == 7).all()
@@ -574,14 +576,14 @@ def test_a_tensor_beyond_the_region_has_its_code() -> None:
 
     def body(context: RankContext, transport: OneSided) -> None:
         channel = open_channel("dynamic", transport, [edge], context)
-        kept = []
+        arrays = []
         if context.rank == 0:
             for _ in range(3):
                 channel.send(edge, channel.outgoing(edge)).wait()
             return
         with pytest.raises(TransportError) as exhausted:
             for _ in range(3):
-                kept.append(channel.recv(edge).wait())
+                arrays.append(channel.recv(edge).wait())
                 channel.release(edge)
         assert exhausted.value.code == "region_exhausted"
 

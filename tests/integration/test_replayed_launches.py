@@ -142,7 +142,7 @@ def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> No
     ]
     # A call for every parameter, never too early; how late is the machine's matter.
     assert len(ready) == len(due) and all(
-        moment >= started["start_ns"] + wanted for moment, wanted in zip(ready, due, strict=True)
+        moment >= started["start_ns"] + due_ns for moment, due_ns in zip(ready, due, strict=True)
     )
     assert ready[-1] < passed["end_ns"]
 

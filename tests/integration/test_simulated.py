@@ -73,16 +73,16 @@ def test_predictions_run_resume_and_are_judged(folder: Path, capsys: pytest.Capt
         record.oversubscribed or record.ranks for record in records
     )
     assert run(folder, "judge", "foretold") == 0
-    found = {
+    results = {
         claim["id"]: claim
         for claim in json.loads((folder / "results/claims/foretold.smoke.json").read_text())["claims"]
     }
-    assert {(claim["evidence"], claim["verdict"], claim["noise_floor"]) for claim in found.values()} == {
+    assert {(claim["evidence"], claim["verdict"], claim["noise_floor"]) for claim in results.values()} == {
         ("simulated", "reproduced", None)
     }
     assert (
-        found["foretold.speedup"]["interval"]["method"] == "prediction interval of 5 draws"
-        and found["foretold.speedup"]["warnings"] == []
+        results["foretold.speedup"]["interval"]["method"] == "prediction interval of 5 draws"
+        and results["foretold.speedup"]["warnings"] == []
     )
 
 
@@ -90,7 +90,9 @@ def test_the_first_repetition_is_the_prediction_and_each_other_one_a_draw(folder
     run(folder, "run", "foretold", "scaling")
     of_case = [record for record in Store(folder / "results").records() if record.case.ranks == 128]
     facts = {record.plan_index: record.transport["prediction"] for record in of_case}
-    assert facts[0]["draw"] is None and all(one["drawn"] == one["value"] for one in facts[0]["parameters"])
+    assert facts[0]["draw"] is None and all(
+        parameter["drawn"] == parameter["value"] for parameter in facts[0]["parameters"]
+    )
     assert len({facts[index]["draw"] for index in range(6)}) == 6 and facts[0]["algorithm"] == "ring"
 
 
@@ -99,9 +101,14 @@ def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.Capture
     record = next(record for record in Store(folder / "results").records() if record.plan_index == 1)
     capsys.readouterr()
     assert main(["show", record.launch, "--results", str(folder / "results")]) == 0
-    shown = capsys.readouterr().out
-    assert "simulated (not validated here) on machine" in shown
-    assert "predicted in" in shown and "drawn" in shown and "stated, not measured" in shown and "no log" not in shown
+    printed = capsys.readouterr().out
+    assert "simulated (not validated here) on machine" in printed
+    assert (
+        "predicted in" in printed
+        and "drawn" in printed
+        and "stated, not measured" in printed
+        and "no log" not in printed
+    )
     run(folder, "judge", "foretold")
     assert (
         main(

@@ -37,16 +37,16 @@ def namespaces() -> None:
 
 
 def sniffed(folder: Path, **fields: Any) -> Sniff:
-    found = sniffing.measured(sniffing.one_rank_each(len(NAMES), fabric="netns", **fields), NAMES, folder)
-    assert not isinstance(found, Sign), found
+    measured = sniffing.measured(sniffing.one_rank_each(len(NAMES), fabric="netns", **fields), NAMES, folder)
+    assert not isinstance(measured, Sign), measured
     assert_nothing_left(folder, [])
     assert list(folder.glob("*/launch.json")) == []
-    return Sniff(cluster="", job="", taken_at="2026-01-01T00:00:00+00:00", nodes=found)
+    return Sniff(cluster="", job="", taken_at="2026-01-01T00:00:00+00:00", nodes=measured)
 
 
 def test_every_node_gives_all_figures_with_intervals(tmp_path: Path) -> None:
-    for place, node in enumerate(sniffed(tmp_path).nodes):
-        assert (node.name, node.next) == (NAMES[place], NAMES[(place + 1) % 4])
+    for index, node in enumerate(sniffed(tmp_path).nodes):
+        assert (node.name, node.next) == (NAMES[index], NAMES[(index + 1) % 4])
         for figure in (node.copied, node.multiplied, node.rate, node.trip):
             assert figure is not None and figure.n == 9 and figure.low is not None and figure.high is not None
             assert 0 < figure.low <= figure.value <= figure.high
@@ -60,21 +60,23 @@ def test_a_node_with_less_processor_time_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sniffing, "PROGRAMS", Path(__file__).parent / "slowed")
     sniff = sniffed(tmp_path)
     named = slow(sniff)
-    assert {found.who for found in named if found.kind.name in ("copied", "multiplied")} == {"n2"}, check(sniff).message
+    assert {slowness.who for slowness in named if slowness.kind.name in ("copied", "multiplied")} == {"n2"}, check(
+        sniff
+    ).message
     # Links without a rate are as fast as both their nodes' cores.
-    assert {found.who for found in named} <= {"n1", "n2"}, check(sniff).message
+    assert {slowness.who for slowness in named} <= {"n1", "n2"}, check(sniff).message
     assert core_quota.leftovers("scaleproof-") == []
 
 
 def test_a_node_on_a_slower_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "uneven.yaml").write_text(UNEVEN)
     sniff = sniffed(tmp_path, **{"fabric.cluster": str(tmp_path / "uneven.yaml")})
-    assert {(found.who, found.kind.name) for found in slow(sniff)} >= {("n1", "rate")}
-    assert {found.who for found in slow(sniff)} == {"n1"}, check(sniff).message
+    assert {(slowness.who, slowness.kind.name) for slowness in slow(sniff)} >= {("n1", "rate")}
+    assert {slowness.who for slowness in slow(sniff)} == {"n1"}, check(sniff).message
 
 
 def test_a_test_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sniff.py").write_text("def run(context):\n    raise RuntimeError('no')\n")
     monkeypatch.setattr(sniffing, "PROGRAMS", tmp_path)
-    found = sniffing.measured(sniffing.one_rank_each(2, fabric="netns"), NAMES[:2], tmp_path)
-    assert isinstance(found, Sign) and "RuntimeError: no" in found.message
+    result = sniffing.measured(sniffing.one_rank_each(2, fabric="netns"), NAMES[:2], tmp_path)
+    assert isinstance(result, Sign) and "RuntimeError: no" in result.message

@@ -73,8 +73,8 @@ def test_an_injected_slow_rank_is_named_and_the_other_waits_for_it(
 
     equal, waited_before = launched(tmp_path / "equal")
     monkeypatch.setattr(train, "_compute", slow)
-    found, waited = launched(tmp_path / "slow")
-    assert equal is not None and found is not None
-    assert (found.rank, found.straggler) == (1, True)
-    assert found.share > max(1.0, equal.share if equal.rank == 1 else 0)
+    straggler, waited = launched(tmp_path / "slow")
+    assert equal is not None and straggler is not None
+    assert (straggler.rank, straggler.straggler) == (1, True)
+    assert straggler.share > max(1.0, equal.share if equal.rank == 1 else 0)
     assert np.median(waited) > np.median(waited_before) + SLOW_S / 2

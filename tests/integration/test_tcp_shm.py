@@ -40,9 +40,9 @@ def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:
         "transport": transport,
         "collective": algorithm,
     }
-    found = case_from({**values, "sizes": [8]})
-    assert isinstance(found, CollectiveCase)
-    return found
+    parsed = case_from({**values, "sizes": [8]})
+    assert isinstance(parsed, CollectiveCase)
+    return parsed
 
 
 def connect(context: RankContext) -> Tcp | SharedMemory:
@@ -124,38 +124,38 @@ def test_a_killed_peer_is_named_at_once_in_a_receive_and_in_a_collective(transpo
 
 
 def test_a_connection_with_the_wrong_token_is_refused_by_both_sides() -> None:
-    here, there = socket.socketpair()
+    connecting, accepting = socket.socketpair()
     refused: list[type[Exception]] = []
 
     def connector() -> None:
         try:
-            handshake.prove(there, "another token", "launch", 1)
+            handshake.prove(accepting, "another token", "launch", 1)
         except (OSError, handshake.Refused) as error:
             refused.append(type(error))
 
     thread = threading.Thread(target=connector)
     thread.start()
-    with here, pytest.raises(handshake.Refused):
-        handshake.answer(here, "the token", "launch")
+    with connecting, pytest.raises(handshake.Refused):
+        handshake.answer(connecting, "the token", "launch")
     thread.join()
-    there.close()
+    accepting.close()
     assert refused
 
 
 def test_an_acceptor_that_does_not_know_the_token_is_refused() -> None:
-    here, there = socket.socketpair()
+    connecting, accepting = socket.socketpair()
 
     def impostor() -> None:
-        here.sendall(bytes(handshake.NONCE))
-        handshake._read(here, handshake.RANK.size + handshake.NONCE + 32)
-        here.sendall(bytes(32))
+        connecting.sendall(bytes(handshake.NONCE))
+        handshake._read(connecting, handshake.RANK.size + handshake.NONCE + 32)
+        connecting.sendall(bytes(32))
 
     thread = threading.Thread(target=impostor)
     thread.start()
-    with there, pytest.raises(handshake.Refused):
-        handshake.prove(there, "the token", "launch", 1)
+    with accepting, pytest.raises(handshake.Refused):
+        handshake.prove(accepting, "the token", "launch", 1)
     thread.join()
-    here.close()
+    connecting.close()
 
 
 def test_a_stranger_does_not_disturb_the_ranks_and_a_rank_with_another_token_stays_out() -> None:
@@ -252,10 +252,10 @@ def test_shared_memory_is_free_again_when_the_last_view_is_gone() -> None:
         own = connect(context)
         assert isinstance(own, SharedMemory)
         quarter = own.arena.nbytes // 4
-        kept = own.allocate(quarter).view(np.float32)[10:20]
+        view = own.allocate(quarter).view(np.float32)[10:20]
         places = {own.locate(own.allocate(quarter)) for _ in range(20)}
         assert len(places) == 1
-        assert own.locate(kept) not in places
+        assert own.locate(view) not in places
         own.close()
 
     assert run_ranks(case("shm", 1), body) == [""]

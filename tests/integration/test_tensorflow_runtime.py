@@ -142,7 +142,7 @@ def test_servers_belong_to_a_strategy_that_has_some_and_to_the_transport_that_ru
         case_of(ranks=2, transport="shm", collective="ring", strategy="tensorflow_parameter_server")
 
 
-def place(family: socket.AddressFamily, port: int, address: str) -> bytes:
+def sockaddr_of(family: socket.AddressFamily, port: int, address: str) -> bytes:
     """A sockaddr as the kernel takes it."""
     packed = socket.inet_pton(family, address)
     return (
@@ -153,14 +153,14 @@ def place(family: socket.AddressFamily, port: int, address: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("sockaddr", "expected"),
     [
-        (place(socket.AF_INET6, 70, "::"), place(socket.AF_INET6, 70, "::ffff:127.0.0.1")),
-        (place(socket.AF_INET, 70, "0.0.0.0"), place(socket.AF_INET, 70, "127.0.0.1")),
-        (place(socket.AF_INET, 71, "0.0.0.0"), place(socket.AF_INET, 71, "0.0.0.0")),
-        (place(socket.AF_INET6, 70, "::1"), place(socket.AF_INET6, 70, "::1")),
+        (sockaddr_of(socket.AF_INET6, 70, "::"), sockaddr_of(socket.AF_INET6, 70, "::ffff:127.0.0.1")),
+        (sockaddr_of(socket.AF_INET, 70, "0.0.0.0"), sockaddr_of(socket.AF_INET, 70, "127.0.0.1")),
+        (sockaddr_of(socket.AF_INET, 71, "0.0.0.0"), sockaddr_of(socket.AF_INET, 71, "0.0.0.0")),
+        (sockaddr_of(socket.AF_INET6, 70, "::1"), sockaddr_of(socket.AF_INET6, 70, "::1")),
         (struct.pack("=H", socket.AF_UNIX) + b"/tmp/x\0", struct.pack("=H", socket.AF_UNIX) + b"/tmp/x\0"),
     ],
 )
-def test_only_the_wildcard_of_the_own_port_becomes_the_one_address(given: bytes, wanted: bytes) -> None:
-    assert bind_redirect._specific(given, "127.0.0.1", 70) == wanted
+def test_only_the_wildcard_of_the_own_port_becomes_the_one_address(sockaddr: bytes, expected: bytes) -> None:
+    assert bind_redirect._specific(sockaddr, "127.0.0.1", 70) == expected

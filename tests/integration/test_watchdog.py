@@ -66,8 +66,8 @@ def run(
 def test_a_rank_that_stands_still_is_named_and_the_others_wait_for_it(
     tmp_path: Path, fields: dict[str, Any], fault: str, where: str
 ) -> None:
-    if not (known := registry.availability("transport", fields.get("transport", "shm"))).available:
-        pytest.skip(known.why)
+    if not (availability := registry.availability("transport", fields.get("transport", "shm"))).available:
+        pytest.skip(availability.why)
     record, took = run(tmp_path, fault, fields)
     rank, step = fault_of(record.seed, 2)
     assert record.failure is not None and record.stall is not None

@@ -54,14 +54,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def snakemake(project: Path, *words: str, run_code: int = 0) -> subprocess.CompletedProcess[str]:
+def snakemake(project: Path, *arguments: str, run_code: int = 0) -> subprocess.CompletedProcess[str]:
     env = {
         **os.environ,
         "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "harness"),
         "RUN_CODE": str(run_code),
     }
-    argv = [sys.executable, "-m", "snakemake", *words]
+    argv = [sys.executable, "-m", "snakemake", *arguments]
     return subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=120)
 
 
@@ -113,8 +113,8 @@ def test_a_mistake_or_an_interruption_stops_it(project, code):
 
 
 def test_a_timing_job_takes_the_whole_machine(project):
-    said = snakemake(project, "-n").stdout
-    jobs = said.split("\nrule ")[1:]
+    output = snakemake(project, "-n").stdout
+    jobs = output.split("\nrule ")[1:]
     assert {job.partition(":")[0] for job in jobs} == {"run", "judge", "all"}
     for job in jobs:
         assert ("machine=100" in job) == job.startswith("run:"), job

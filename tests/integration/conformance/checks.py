@@ -190,10 +190,10 @@ class Checks:
     def _exchange(self, key: str, value: int) -> list[int]:
         return self.context.rendezvous.exchange(f"test.{self.collective}.{key}", self.rank, self.world_size, value)
 
-    def same(self, operation: str, dtype: str, count: int, got: Array, expected: Array) -> None:
-        wrong = np.flatnonzero(got != expected)
+    def same(self, operation: str, dtype: str, count: int, received: Array, expected: Array) -> None:
+        wrong = np.flatnonzero(received != expected)
         detail = (
-            f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of "
+            f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {received[wrong[0]]} instead of "
             f"{expected[wrong[0]]}"
             if wrong.size
             else ""

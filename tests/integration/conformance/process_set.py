@@ -64,7 +64,7 @@ def check_everything(context: RankContext, results: Path) -> None:
         mapped = sorted(named_shared_memory() - files)
         transport.close()
         transport.close()
-        elsewhere = {place for place in opened if not place.startswith(f"{context.address}:")}
+        elsewhere = {address for address in opened if not address.startswith(f"{context.address}:")}
         leaving.record("listens on the fabric's address only", "-", 0, not elsewhere, f"listens on {elsewhere}")
         leaving.record(
             "no thread left",

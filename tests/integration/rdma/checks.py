@@ -1,7 +1,8 @@
 """What ranks in guests do to prove transport rdma: `python -m tests.integration.rdma.checks CHECK...` in every node;
 results go to the shared folder.
 
-A check is a function of `Here`; it raises when something is wrong. With a real device the same module runs on the host.
+A check is a function of `ThisNode`; it raises when something is wrong. With a real device the same module runs on the
+host.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.short_form import case_from
 
-CHECKS: dict[str, Callable[[Here], None]] = {}
+CHECKS: dict[str, Callable[[ThisNode], None]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ThisNode:
     """The node that a check runs on, one of `nodes`; `shared` is a folder of this check alone that all nodes see."""
 
     node: int
@@ -46,7 +47,7 @@ class Here:
         assert not errors, "\n".join(errors)
 
 
-def check(function: Callable[[Here], None]) -> Callable[[Here], None]:
+def check(function: Callable[[ThisNode], None]) -> Callable[[ThisNode], None]:
     """Register a check under its name."""
     CHECKS[function.__name__] = function
     return function
@@ -88,7 +89,7 @@ def main(names: list[str]) -> int:
         folder.mkdir(exist_ok=True)
         start, error = time.monotonic(), ""
         try:
-            CHECKS[name](Here(node, nodes, os.environ.get(ADDRESS, ""), folder))
+            CHECKS[name](ThisNode(node, nodes, os.environ.get(ADDRESS, ""), folder))
         except BaseException:
             error = traceback.format_exc()
             failed += 1

@@ -29,7 +29,7 @@ from scaleproof.transports.verbs.device_errors import (
 )
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
-from tests.integration.rdma.checks import Here, case_of, check, connect
+from tests.integration.rdma.checks import ThisNode, case_of, check, connect
 
 LOSS_S = 12.0
 """What the device's retries take, and what busy cores add."""
@@ -38,7 +38,7 @@ WITHOUT_IPC_LOCK = ("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock
 
 
 @check
-def a_wrong_key_is_refused(here: Here) -> None:
+def a_wrong_key_is_refused(this_node: ThisNode) -> None:
     def body(context: RankContext) -> None:
         transport = connect(context)
         region = transport.register(4096)
@@ -54,33 +54,33 @@ def a_wrong_key_is_refused(here: Here) -> None:
             assert region.local is not None and not region.local.any()
         transport.close()
 
-    here.succeed(body, 2, 20)
+    this_node.succeed(body, 2, 20)
 
 
 @check
-def bytes_beyond_a_region_are_refused(here: Here) -> None:
+def bytes_beyond_a_region_are_refused(this_node: ThisNode) -> None:
     """By the transport, which knows its regions; and by the peer's device, which knows where registered memory ends."""
 
     def body(context: RankContext) -> None:
         transport = connect(context)
-        there = transport.remote(transport.register(4096), 1 - context.rank)
+        remote = transport.remote(transport.register(4096), 1 - context.rank)
         with pytest.raises(TransportError, match="outside of a region of 4096 bytes"):
-            transport.write(np.ones(64, np.uint8), there, 4090)
+            transport.write(np.ones(64, np.uint8), remote, 4090)
         transport.barrier()
         if context.rank == 0:
-            there.offset = transport.device.region.nbytes
+            remote.offset = transport.device.region.nbytes
             with pytest.raises(RemoteAccess):
-                transport.write(np.ones(64, np.uint8), there).wait()
+                transport.write(np.ones(64, np.uint8), remote).wait()
         else:
             with pytest.raises(PeerLost):
                 transport.recv(np.empty(8, np.uint8), 0).wait()
         transport.close()
 
-    here.succeed(body, 2, 20)
+    this_node.succeed(body, 2, 20)
 
 
 @check
-def a_queue_that_overflows_is_named(here: Here) -> None:
+def a_queue_that_overflows_is_named(this_node: ThisNode) -> None:
     """More requests than it holds: refused by our own count, and by the device when nobody counts."""
 
     def body(context: RankContext) -> None:
@@ -107,11 +107,11 @@ def a_queue_that_overflows_is_named(here: Here) -> None:
             queue_pair.depth = queue_pair.posted - queue_pair.retired  # what the device really holds
         transport.close()
 
-    here.succeed(body, 2, 60)
+    this_node.succeed(body, 2, 60)
 
 
 @check
-def a_message_too_large_for_one_request_is_named(here: Here) -> None:
+def a_message_too_large_for_one_request_is_named(this_node: ThisNode) -> None:
     """The transport splits messages; one work request cannot hold more than the port moves at once."""
 
     def body(context: RankContext) -> None:
@@ -134,11 +134,11 @@ def a_message_too_large_for_one_request_is_named(here: Here) -> None:
         transport.barrier()
         transport.close()
 
-    here.succeed(body, 2, 30)
+    this_node.succeed(body, 2, 30)
 
 
 @check
-def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
+def a_large_message_for_a_small_receive_is_named(this_node: ThisNode) -> None:
     """A large message waits for a place that a small receive never gives; whichever came first."""
 
     def body(context: RankContext, receive_first: bool) -> None:
@@ -163,30 +163,30 @@ def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
             transport.close()
 
     for receive_first in (True, False):
-        folder = here.shared / str(receive_first)
+        folder = this_node.shared / str(receive_first)
         folder.mkdir(exist_ok=True)
-        replace(here, shared=folder).succeed(partial(body, receive_first=receive_first), 2, 20)
+        replace(this_node, shared=folder).succeed(partial(body, receive_first=receive_first), 2, 20)
 
 
 @check
-def an_exhausted_region_is_named(here: Here) -> None:
+def an_exhausted_region_is_named(this_node: ThisNode) -> None:
     def body(context: RankContext) -> None:
         transport = connect(context)
         with pytest.raises(RegionExhausted, match="registered region of 67108864 bytes"):
             transport.allocate(65 << 20)
-        kept = [transport.allocate(1 << 20) for _ in range(40)]
+        arrays = [transport.allocate(1 << 20) for _ in range(40)]
         with pytest.raises(RegionExhausted):
-            kept += [transport.allocate(1 << 20) for _ in range(40)]
-        kept.clear()
+            arrays += [transport.allocate(1 << 20) for _ in range(40)]
+        arrays.clear()
         transport.allocate(40 << 20)
         transport.barrier()
         transport.close()
 
-    here.succeed(body, 2, 20)
+    this_node.succeed(body, 2, 20)
 
 
 @check
-def a_small_memlock_is_named(here: Here) -> None:
+def a_small_memlock_is_named(this_node: ThisNode) -> None:
     """In a process that may not lock memory without limit."""
     command = [
         *WITHOUT_IPC_LOCK,
@@ -194,8 +194,8 @@ def a_small_memlock_is_named(here: Here) -> None:
         "-c",
         "from tests.integration.rdma import faults; faults.locked_memory()",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def locked_memory() -> None:
@@ -234,15 +234,15 @@ def _alone(**fields: str) -> None:
 
 
 @check
-def what_does_not_exist_is_named_with_what_does(here: Here) -> None:
+def what_does_not_exist_is_named_with_what_does(this_node: ThisNode) -> None:
     here_is = r"ports here: rxe0:1 \(Ethernet, ACTIVE, eth0\)"
-    for interface, said in (
+    for interface, message in (
         ("lo", f"no verbs device on interface 'lo'; {here_is}"),
         ("mlx5_0", f"no verbs device on interface 'mlx5_0'; {here_is}"),
         ("rxe0:2", f"'rxe0:2'; {here_is}"),
         ("rxe0:1:900", "no GID with index 900; its GIDs: 0 fe80"),
     ):
-        with pytest.raises(DeviceMissing, match=said):
+        with pytest.raises(DeviceMissing, match=message):
             _alone(interface=interface)
     _alone(interface="rxe0")
     _alone(interface="rxe0:1:1")
@@ -250,7 +250,7 @@ def what_does_not_exist_is_named_with_what_does(here: Here) -> None:
 
 
 @check
-def nothing_is_left_on_the_device(here: Here) -> None:
+def nothing_is_left_on_the_device(this_node: ThisNode) -> None:
     """After all of the above, also after ranks that were killed: no queue pair, no region, no completion queue."""
     until = time.monotonic() + 5
     while _rxe_left() and time.monotonic() < until:
@@ -260,37 +260,37 @@ def nothing_is_left_on_the_device(here: Here) -> None:
 
 def _rxe_left() -> dict[str, int]:
     """Objects of processes that still exist on the device, as the kernel counts them."""
-    shown = subprocess.run(
+    process = subprocess.run(
         ["rdma", "-j", "resource", "show"], capture_output=True, text=True, timeout=10, check=True
     ).stdout
-    found = json.loads(shown)[0]
+    resources = json.loads(process)[0]
     return {
         name: count
-        for name, count in found.items()
+        for name, count in resources.items()
         if name in ("mr", "pd", "cq") and count > {"pd": 1, "cq": 1, "mr": 0}[name]
     }
 
 
 @check
-def a_peer_that_dies_is_lost_within_seconds(here: Here) -> None:
-    _lost(here, process_set.a_peer_dies)
+def a_peer_that_dies_is_lost_within_seconds(this_node: ThisNode) -> None:
+    _lost(this_node, process_set.a_peer_dies)
 
 
 @check
-def a_peer_that_leaves_is_lost_within_seconds(here: Here) -> None:
-    _lost(here, process_set.a_peer_leaves)
+def a_peer_that_leaves_is_lost_within_seconds(this_node: ThisNode) -> None:
+    _lost(this_node, process_set.a_peer_leaves)
 
 
-def _lost(here: Here, body: Callable[..., None]) -> None:
-    here.run(partial(body, results=here.shared), 3, 40)
-    for path in here.shared.glob("*.loss"):
+def _lost(this_node: ThisNode, body: Callable[..., None]) -> None:
+    this_node.run(partial(body, results=this_node.shared), 3, 40)
+    for path in this_node.shared.glob("*.loss"):
         outcome, seconds = json.loads(path.read_text())
         assert outcome == "PeerLost" and seconds < LOSS_S, f"{path.stem} saw {outcome} after {seconds:.1f} s"
-    assert list(here.shared.glob("*.loss"))
+    assert list(this_node.shared.glob("*.loss"))
 
 
 @check
-def a_peer_gone_in_mid_write_is_lost_within_seconds(here: Here) -> None:
+def a_peer_gone_in_mid_write_is_lost_within_seconds(this_node: ThisNode) -> None:
     """Rank 1 is killed while rank 0 writes into its region without its help."""
 
     def body(context: RankContext) -> None:
@@ -300,13 +300,13 @@ def a_peer_gone_in_mid_write_is_lost_within_seconds(here: Here) -> None:
             transport.set_flag(transport.remote(region, 0), 1)
             transport.wait_for(lambda: transport.poll_word(region, 0) > 0, 0)
             os.kill(os.getpid(), signal.SIGKILL)
-        source, there = transport.allocate(16 << 20), transport.remote(region, 1)
+        source, remote = transport.allocate(16 << 20), transport.remote(region, 1)
         source[:] = 1
         start = time.monotonic()
         with pytest.raises(PeerLost) as lost:
             while time.monotonic() - start < 3 * LOSS_S:
-                transport.write(source, there).wait()
+                transport.write(source, remote).wait()
         assert lost.value.peer == 1 and time.monotonic() - start < LOSS_S
         transport.close()
 
-    assert here.run(body, 2, 30) == ["", "ended by SIGKILL"]
+    assert this_node.run(body, 2, 30) == ["", "ended by SIGKILL"]

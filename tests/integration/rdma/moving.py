@@ -17,35 +17,37 @@ from scaleproof.transports.verbs.one_sided_transfers import REQUEST_BYTES
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.conformance.checks import Checked, Checks, Messages
-from tests.integration.rdma.checks import Here, check, connect
+from tests.integration.rdma.checks import ThisNode, check, connect
 
 COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
 
 
 @check
-def conforms_with_2_ranks(here: Here) -> None:
-    _conforms(here, 2)
+def conforms_with_2_ranks(this_node: ThisNode) -> None:
+    _conforms(this_node, 2)
 
 
 @check
-def conforms_with_3_ranks(here: Here) -> None:
-    _conforms(here, 3)
+def conforms_with_3_ranks(this_node: ThisNode) -> None:
+    _conforms(this_node, 3)
 
 
 @check
-def conforms_with_a_rank_per_node(here: Here) -> None:
-    _conforms(here, here.nodes)
+def conforms_with_a_rank_per_node(this_node: ThisNode) -> None:
+    _conforms(this_node, this_node.nodes)
 
 
-def _conforms(here: Here, ranks: int) -> None:
-    here.succeed(partial(process_set.check_everything, results=here.shared), ranks, 150)
-    lines = [json.loads(line) for path in sorted(here.shared.glob("*.jsonl")) for line in path.read_text().splitlines()]
+def _conforms(this_node: ThisNode, ranks: int) -> None:
+    this_node.succeed(partial(process_set.check_everything, results=this_node.shared), ranks, 150)
+    lines = [
+        json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
     assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]
 
 
 @check
-def device_operations(here: Here) -> None:
-    here.succeed(_device_operations, 2)
+def device_operations(this_node: ThisNode) -> None:
+    this_node.succeed(_device_operations, 2)
 
 
 def _device_operations(context: RankContext) -> None:
@@ -53,24 +55,24 @@ def _device_operations(context: RankContext) -> None:
     assert isinstance(transport, TwoSided)
     device: OneSided = transport
     region = device.register(1 << 20)
-    there, own = device.remote(region, peer), region.local
+    remote, own = device.remote(region, peer), region.local
     assert own is not None and not own.any()
     transport.barrier()
     for source in (transport.allocate(300_001), np.empty(300_001, np.uint8)):
         source[:] = context.rank + 1
-        device.write(source, there, 4096).wait()
-        device.set_flag(there, 70 + context.rank)
+        device.write(source, remote, 4096).wait()
+        device.set_flag(remote, 70 + context.rank)
         device.wait_for(lambda: device.poll_flag(region, peer) == 70 + peer, peer)
         assert (own[4096 : 4096 + 300_001] == peer + 1).all() and not own[:4096].any()
         transport.barrier()
         own[:] = 0
-        device.set_flag(there, 0)
+        device.set_flag(remote, 0)
         device.wait_for(lambda: device.poll_flag(region, peer) == 0, peer)
         transport.barrier()
     for nbytes in (0, 64, 4096, 524_280):
         for source in (transport.allocate(nbytes), np.empty(nbytes, np.uint8)):
             source[:] = nbytes % 251 + context.rank
-            handle = device.write_flagged(source, there, 8, (1 << 40) + nbytes)
+            handle = device.write_flagged(source, remote, 8, (1 << 40) + nbytes)
             device.wait_for(lambda at=8 + nbytes: device.poll_word(region, at) >= 1 << 40, peer)  # type: ignore[misc]
             handle.wait()
             assert (
@@ -83,7 +85,7 @@ def _device_operations(context: RankContext) -> None:
     own[:] = np.arange(own.size) % 253
     transport.barrier()
     for target in (transport.allocate(400_000), np.empty(400_000, np.uint8)):
-        device.read(there, target, 1000).wait()
+        device.read(remote, target, 1000).wait()
         assert (target == (np.arange(1000, 401_000) % 253).astype(np.uint8)).all()
     _notes(transport, peer)
     transport.close()
@@ -93,22 +95,22 @@ def _device_operations(context: RankContext) -> None:
 def _notes(transport: Rdma, peer: int) -> None:
     for number in range(100):
         transport.post_message(bytes([number]) * (number + 1), peer)
-    found: list[bytes] = []
+    notes: list[bytes] = []
 
     def more() -> bool:
         while (note := transport.next_message(peer)) is not None:
-            found.append(note)
-        return len(found) == 100
+            notes.append(note)
+        return len(notes) == 100
 
     transport.wait_for(more, peer)
-    assert found == [bytes([number]) * (number + 1) for number in range(100)]
+    assert notes == [bytes([number]) * (number + 1) for number in range(100)]
 
 
 @check
-def copies_and_requests_are_counted(here: Here) -> None:
+def copies_and_requests_are_counted(this_node: ThisNode) -> None:
     """A registered message of 1 MiB is one write with immediate data and no copy; an unregistered one is copied once at
     each side."""
-    here.succeed(_counted, 2)
+    this_node.succeed(_counted, 2)
 
 
 def _counted(context: RankContext) -> None:
@@ -134,7 +136,7 @@ def _counted(context: RankContext) -> None:
 
 
 @check
-def a_long_write_shows_progress(here: Here) -> None:
+def a_long_write_shows_progress(this_node: ThisNode) -> None:
     """By completions on its way: the watchdog takes a rank that waits and shows nothing for one that hangs."""
 
     def body(context: RankContext) -> None:
@@ -151,11 +153,11 @@ def a_long_write_shows_progress(here: Here) -> None:
         assert context.rank == 0 or (region.local == 5).all()  # type: ignore[union-attr]
         transport.close()
 
-    here.succeed(body, 2, 30)
+    this_node.succeed(body, 2, 30)
 
 
 @check
-def many_messages_never_overflow_a_queue(here: Here) -> None:
+def many_messages_never_overflow_a_queue(this_node: ThisNode) -> None:
     """Far more than the queues hold, before any receive is posted; credits hold the sender back and the device never
     has to."""
     before = (
@@ -163,7 +165,7 @@ def many_messages_never_overflow_a_queue(here: Here) -> None:
         if COUNTERS.exists()
         else {}
     )
-    here.succeed(_flood, 2)
+    this_node.succeed(_flood, 2)
     assert all(int((COUNTERS / name).read_text()) == count for name, count in before.items()), before
 
 
@@ -176,10 +178,10 @@ def _flood(context: RankContext) -> None:
     writes = [
         transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(300)
     ]
-    got = [np.empty(700, np.uint8) for _ in going] + [np.empty(40_000, np.uint8) for _ in large]
-    for handle in [transport.recv(buffer, peer) for buffer in got] + sends + writes:
+    received = [np.empty(700, np.uint8) for _ in going] + [np.empty(40_000, np.uint8) for _ in large]
+    for handle in [transport.recv(buffer, peer) for buffer in received] + sends + writes:
         handle.wait()
-    for sent, arrived in zip([*going, *large], got, strict=True):
+    for sent, arrived in zip([*going, *large], received, strict=True):
         assert (sent == arrived).all()
     transport.barrier()
     assert region.local is not None and region.local.all()
@@ -187,11 +189,13 @@ def _flood(context: RankContext) -> None:
 
 
 @check
-def four_nodes_agree(here: Here) -> None:
+def four_nodes_agree(this_node: ThisNode) -> None:
     """The conformance suite's checks that tell most, one type, every algorithm: all of them on four kernels would take
     minutes."""
-    here.succeed(partial(_agree, results=here.shared), 4, 150)
-    lines = [json.loads(line) for path in sorted(here.shared.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    this_node.succeed(partial(_agree, results=this_node.shared), 4, 150)
+    lines = [
+        json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
     assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]
 
 

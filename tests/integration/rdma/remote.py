@@ -17,7 +17,7 @@ from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, Mechanism, TransferCounts, open_channel
 from scaleproof.spec.case import TrainCase
 from scaleproof.stats.training_equivalence import relative_difference
-from tests.integration.rdma.checks import Here, case_of, check, connect
+from tests.integration.rdma.checks import ThisNode, case_of, check, connect
 from tests.short_form import case_from
 
 COUNT = 12
@@ -51,8 +51,8 @@ ALONE = {
 
 
 @check
-def mechanisms_carry_tensors_at_the_documented_cost(here: Here) -> None:
-    here.succeed(_carry, 2, 60)
+def mechanisms_carry_tensors_at_the_documented_cost(this_node: ThisNode) -> None:
+    this_node.succeed(_carry, 2, 60)
 
 
 def _carry(context: RankContext) -> None:
@@ -74,11 +74,11 @@ def _carry(context: RankContext) -> None:
                     array[...] = number
                     channel.send(chosen, array).wait()
                 else:
-                    found = channel.recv(chosen).wait()
-                    assert found.shape == shape and (found == number).all(), (
+                    arrived = channel.recv(chosen).wait()
+                    assert arrived.shape == shape and (arrived == number).all(), (
                         f"{mechanism}: tensor {number} of {chosen.name}"
                     )
-                    del found
+                    del arrived
                     channel.release(chosen)
         transport.barrier()
         counted = asdict(channel.counts.of(edge))
@@ -88,21 +88,21 @@ def _carry(context: RankContext) -> None:
 
 
 @check
-def a_parameter_server_over_static_placement_trains_as_one_worker_does(here: Here) -> None:
-    _train(here, "zero_copy")
+def a_parameter_server_over_static_placement_trains_as_one_worker_does(this_node: ThisNode) -> None:
+    _train(this_node, "zero_copy")
 
 
 @check
-def a_parameter_server_over_rpc_trains_as_one_worker_does(here: Here) -> None:
-    _train(here, "rpc")
+def a_parameter_server_over_rpc_trains_as_one_worker_does(this_node: ThisNode) -> None:
+    _train(this_node, "rpc")
 
 
 @check
-def a_parameter_server_over_dynamic_allocation_trains_as_one_worker_does(here: Here) -> None:
-    _train(here, "dynamic")
+def a_parameter_server_over_dynamic_allocation_trains_as_one_worker_does(this_node: ThisNode) -> None:
+    _train(this_node, "dynamic")
 
 
-def _train(here: Here, mechanism: Mechanism) -> None:
+def _train(this_node: ThisNode, mechanism: Mechanism) -> None:
     case = case_from(
         {
             "suite": "test",
@@ -124,11 +124,11 @@ def _train(here: Here, mechanism: Mechanism) -> None:
             "learning_rate": 0.05,
         }
     )
-    mine = [rank for rank in range(2) if rank * here.nodes // 2 == here.node]
+    mine = [rank for rank in range(2) if rank * this_node.nodes // 2 == this_node.node]
     errors = [
         error
         for error in run_some_ranks(
-            case, mine, here.shared, here.address, partial(_beside_one_worker, folder=here.shared), 120
+            case, mine, this_node.shared, this_node.address, partial(_beside_one_worker, folder=this_node.shared), 120
         )
         if error
     ]
@@ -142,7 +142,7 @@ def _beside_one_worker(context: RankContext, folder: Path) -> None:
     (alone / "rendezvous").mkdir(parents=True)
     assert isinstance(context.case, TrainCase)
     single = case_from(context.case.model_dump() | ALONE)
-    one = replace(
+    single_worker = replace(
         context,
         case=single,
         rank=0,
@@ -151,11 +151,11 @@ def _beside_one_worker(context: RankContext, folder: Path) -> None:
         rendezvous=Rendezvous(alone / "rendezvous"),
         recorder=Recorder(alone / "events"),
     )
-    train.run(one)
-    assert relative_difference(_losses(context), _losses(one)) <= 1e-5
+    train.run(single_worker)
+    assert relative_difference(_losses(context), _losses(single_worker)) <= 1e-5
 
 
 def _losses(context: RankContext) -> np.ndarray:
     rows = read_events(context.recorder.path)
-    found: np.ndarray = rows["value"][rows["event"] == b"loss"]
-    return found
+    losses: np.ndarray = rows["value"][rows["event"] == b"loss"]
+    return losses

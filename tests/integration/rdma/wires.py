@@ -17,7 +17,7 @@ from scaleproof.core.transport_errors import PeerLost
 from scaleproof.fabric.guests.guest_plan import LINKS
 from scaleproof.transports.contract import Region
 from scaleproof.transports.verbs.rdma import Rdma
-from tests.integration.rdma.checks import Here, check, connect
+from tests.integration.rdma.checks import ThisNode, check, connect
 
 DOWN_S = 0.6
 """Longer than one time-out of the device, far shorter than all of its retries."""
@@ -35,11 +35,11 @@ def cable(node: int, plugged: bool) -> None:
 
 
 @check
-def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
+def a_link_set_down_and_up_loses_nothing(this_node: ThisNode) -> None:
     def body(context: RankContext) -> None:
         transport, peer = connect(context), 1 - context.rank
         region = transport.register(8)
-        out, back, seen = transport.allocate(2 << 20), transport.allocate(2 << 20), np.zeros(1, np.uint8)
+        out, back, received = transport.allocate(2 << 20), transport.allocate(2 << 20), np.zeros(1, np.uint8)
         for number in range(ROUNDS):
             out[:] = 7 * number + context.rank
             if context.rank == 0:
@@ -53,52 +53,52 @@ def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
             )
             if context.rank == 0:
                 time.sleep(DOWN_S)
-                seen[0] = not receives[0].test()  # the peer cannot have sent it: it needs our grant
+                received[0] = not receives[0].test()  # the peer cannot have sent it: it needs our grant
                 cable(1, True)
             for handle in sends + receives:
                 handle.wait()
             assert (back == 7 * number + peer).all()
-            (transport.recv(seen, 0) if context.rank else transport.send(seen, 1)).wait()
+            (transport.recv(received, 0) if context.rank else transport.send(received, 1)).wait()
             transport.barrier()
-            if seen[0]:
+            if received[0]:
                 transport.close()
                 return
         raise AssertionError("no cable was out in time")
 
-    here.succeed(body, 2, 40)
+    this_node.succeed(body, 2, 40)
 
 
-def _answers(transport: Rdma, there: Region) -> bool:
+def _answers(transport: Rdma, remote: Region) -> bool:
     """Whether the peer's device acknowledges a write at once."""
-    handle, until = transport.write(np.zeros(8, np.uint8), there), time.monotonic() + 0.3
+    handle, until = transport.write(np.zeros(8, np.uint8), remote), time.monotonic() + 0.3
     while not handle.test() and time.monotonic() < until:
         time.sleep(0.005)
     return handle.test()
 
 
 @check
-def a_node_that_is_cut_off_is_lost_within_seconds(here: Here) -> None:
+def a_node_that_is_cut_off_is_lost_within_seconds(this_node: ThisNode) -> None:
     """Both sides say so, and it was in mid-write."""
 
     def body(context: RankContext) -> None:
         transport, peer = connect(context), 1 - context.rank
         region = transport.register(1 << 20)
-        source, there = transport.allocate(1 << 20), transport.remote(region, peer)
+        source, remote = transport.allocate(1 << 20), transport.remote(region, peer)
         transport.barrier()
         if context.rank == 0:
             cable(1, False)
         start = time.monotonic()
         with pytest.raises(PeerLost) as lost:
             while time.monotonic() - start < 3 * LOSS_S:
-                transport.write(source, there).wait()
+                transport.write(source, remote).wait()
         assert lost.value.peer == peer and time.monotonic() - start < LOSS_S
         transport.close()
 
-    here.succeed(body, 2, 40)
+    this_node.succeed(body, 2, 40)
 
 
 @check
-def known_traffic(here: Here) -> None:
+def known_traffic(this_node: ThisNode) -> None:
     """What the test holds against the frames: rank 0 sends small and large registered messages and reads; the counters
     go to the shared folder."""
 
@@ -115,10 +115,10 @@ def known_traffic(here: Here) -> None:
                 transport.read(transport.remote(region, 1), target).wait()
         transport.barrier()
         transport.mesh.close()
-        (here.shared / f"operations-{context.rank}.json").write_text(json.dumps(dict(transport.operations)))
+        (this_node.shared / f"operations-{context.rank}.json").write_text(json.dumps(dict(transport.operations)))
         transport.close()
         assert np.array_equal(
             target if context.rank == 0 else np.zeros(1), np.zeros(READ[1] if context.rank == 0 else 1)
         )
 
-    here.succeed(body, 2, 40)
+    this_node.succeed(body, 2, 40)
