@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SIZE ?= smoke
 SUITE ?= das2016
-# Tests that need the machine for themselves run alone, after the others (tests/two_phases.py).
+# Tests that need the machine for themselves run alone, after the others (tests/phases.py).
 PARALLEL := --numprocesses=logical --maxprocesses=4
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 

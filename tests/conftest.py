@@ -5,7 +5,7 @@ import signal
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.skipped", "tests.two_phases"]
+pytest_plugins = ["tests.skipped", "tests.phases"]
 
 settings.register_profile("scaleproof", deadline=None)
 settings.load_profile("scaleproof")

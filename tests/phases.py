@@ -1,0 +1,130 @@
+"""A parallel run (`pytest -n 2`) in three phases: unit and property tests, on every worker; then the other tests, a
+file on one worker each; at last, on one worker and one after the other, those that need the machine for themselves."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScheduling
+    from xdist.workermanage import WorkerController
+
+SMALL = ("tests/unit/", "tests/property/")
+ALONE = (
+    "tests/cluster/test_slurm_slow_node.py",
+    "tests/integration/test_calibration_launches.py",
+    "tests/integration/test_ci_workflow.py",
+    "tests/integration/test_clock.py",
+    "tests/integration/test_communication.py",
+    "tests/integration/test_compare_runs.py",
+    "tests/integration/test_faults.py",
+    "tests/integration/test_guests.py",
+    "tests/integration/test_handicap.py",
+    "tests/integration/test_launch_surroundings.py",
+    "tests/integration/test_netns.py",
+    "tests/integration/test_remote.py",
+    "tests/integration/test_replayed_launches.py",
+    "tests/integration/test_sniff.py",
+    "tests/integration/test_straggler.py",
+    "tests/integration/test_tcp_shm.py",
+    "tests/integration/test_watchdog.py",
+)
+"""Files whose tests judge times, or look at all processes and all shared memory of the machine."""
+LONGEST = (
+    "tests/cluster/test_slurm_disturbed.py",
+    "tests/integration/test_conformance.py",
+    "tests/integration/test_hosts.py",
+    "tests/cluster/test_slurm_das2016.py",
+    "tests/integration/test_rdma_training.py",
+    "tests/integration/test_rdma.py",
+)
+"""Files that begin the second phase, so that no worker is left with a long one at its end."""
+
+
+class Phase(IntEnum):
+    """When a test runs, and beside which others."""
+
+    SMALL = 0
+    BY_FILE = 1
+    ALONE = 2
+
+
+def phase_of(node_id: str) -> Phase:
+    """The phase of a test."""
+    if node_id.startswith(SMALL):
+        return Phase.SMALL
+    return Phase.ALONE if file_of(node_id) in ALONE else Phase.BY_FILE
+
+
+def file_of(node_id: str) -> str:
+    """The file that a test stands in."""
+    return node_id.partition("::")[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in the order of their phases; the sort is stable, so that fixtures of a module are set up once."""
+    rank = {file: index for index, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: (phase_of(item.nodeid), rank.get(file_of(item.nodeid), len(LONGEST))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling:
+    from xdist.scheduler import LoadScheduling
+
+    class Phases(LoadScheduling):
+        """A worker starts a test only when it knows the next one or that there is none. So before the last phase all
+        workers but one are told to end, and the last one gets the rest when they have."""
+
+        def schedule(self) -> None:
+            if self.collection is None:
+                if not self._check_nodes_have_same_collection():
+                    return
+                self.collection = next(iter(self.node2collection.values()))
+                self.pending[:] = range(len(self.collection))
+                self.maxschedchunk = self.maxschedchunk or len(self.collection)
+            for node in self.nodes:
+                self.check_schedule(node)
+
+        def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
+            if self._left(Phase.SMALL):
+                super().check_schedule(node, duration)
+            elif self._left(Phase.BY_FILE):
+                if not node.shutting_down and len(self.node2pending[node]) < 2:
+                    self._send_tests(node, len(self.pending))
+            else:
+                self._schedule_last_phase()
+
+        def _schedule_last_phase(self) -> None:
+            working = [node for node in self.nodes if not node.shutting_down]
+            last = working.pop(0) if working and self.pending else None
+            for other in working:
+                other.shutdown()
+            if last and not any(self.node2pending[other] for other in self.nodes if other is not last):
+                self._send_tests(last, len(self.pending))
+                last.shutdown()
+
+        def _send_tests(self, node: WorkerController, num: int) -> None:
+            """In the first phase a part of its tests, in the second those of one file."""
+            self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
+            small = self._left(Phase.SMALL)
+            part = min(small, max(2, small // (2 * len(self.nodes))))
+            super()._send_tests(node, min(num, part or self._left_of_file() or num))
+
+        def _left_of_file(self) -> int:
+            """How many tests of the next file of the second phase no worker has got yet."""
+            assert self.collection is not None
+            names = [self.collection[index] for index in self.pending]
+            if not names or phase_of(names[0]) is not Phase.BY_FILE:
+                return 0
+            return sum(file_of(name) == file_of(names[0]) for name in names)
+
+        def _left(self, phase: Phase) -> int:
+            """How many tests of a phase no worker has got yet."""
+            assert self.collection is not None
+            return sum(phase_of(self.collection[index]) is phase for index in self.pending)
+
+    return Phases(config, log)

@@ -1,0 +1,66 @@
+"""In a parallel run, unit tests share the machine, other files run beside each other, and some run alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.phases import ALONE, LONGEST
+
+ROOT = Path(__file__).parents[2]
+TEST = """
+import json, os, time, pytest
+@pytest.mark.parametrize("number", range(6))
+def test_it(number):
+    begun = time.monotonic()
+    time.sleep(0.05)  # long enough to be seen beside another
+    with open(os.environ["RAN"], "a") as file:
+        file.write(json.dumps([{file!r}, os.environ["PYTEST_XDIST_WORKER"], begun, time.monotonic()]) + chr(10))
+"""
+
+
+UNIT, LAUNCHES, BROWSER, CLOCK = (
+    "unit/test_unit.py",
+    "integration/test_launch.py",
+    "browser/test_report.py",
+    "integration/test_clock.py",
+)
+
+
+@pytest.mark.parametrize(
+    "files", [[UNIT], [LAUNCHES], [CLOCK], [UNIT, CLOCK], [UNIT, LAUNCHES, BROWSER, CLOCK]], ids=len
+)
+def test_unit_tests_come_first_then_whole_files_beside_each_other_then_those_that_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str]
+) -> None:
+    pytest.importorskip("xdist")
+    for file in files:
+        path = tmp_path / "tests" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEST.replace("{file!r}", repr(file)))
+    monkeypatch.setenv("RAN", str(tmp_path / "ran"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    argv = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", "2", "-p", "tests.phases", "tests"]
+    argv += ["--import-mode=importlib", f"--rootdir={tmp_path}"]
+    ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ran = sorted((json.loads(line) for line in (tmp_path / "ran").read_text().splitlines()), key=lambda test: test[2])
+    assert len(ran) == 6 * len(files)
+    workers = {file: {worker for name, worker, _, _ in ran if name == file} for file in files}
+    if UNIT in files:
+        assert len(workers.pop(UNIT)) == 2
+    assert all(len(of_file) == 1 for of_file in workers.values())
+    if BROWSER in files:
+        assert workers[BROWSER] != workers[LAUNCHES]
+    for alone in (test for test in ran if test[0] == CLOCK):
+        assert [other for other in ran if other is not alone and other[2] < alone[3] and alone[2] < other[3]] == []
+        assert not [other for other in ran if other[0] != CLOCK and other[2] > alone[2]]
+
+
+def test_the_files_of_the_last_two_phases_exist() -> None:
+    assert [file for file in (*ALONE, *LONGEST) if not (ROOT / file).is_file()] == []
