@@ -35,7 +35,7 @@ _NEED_COLUMNS = (
     "needs",
 )
 _OFFER_COLUMNS = 4
-"""The first of _NEED_COLUMNS: about the case as it is written."""
+"""Number of the first _NEED_COLUMNS, which are about the case as it is written."""
 
 
 class _Rate(NamedTuple):

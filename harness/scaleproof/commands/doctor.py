@@ -1,5 +1,5 @@
-"""Shows which plugins and tools work on this machine: transports, strategies, fabrics, launchers and the rest. If one
-does not work, it says why and what to do."""
+"""Shows which plugins and tools work on this machine: transports, strategies, fabrics, launchers and the rest. For
+those that do not work, it prints the reason and what to do."""
 
 from __future__ import annotations
 

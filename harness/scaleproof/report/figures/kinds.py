@@ -1,4 +1,4 @@
-"""The kinds of figure that a suite can ask for by name, and the data that each of them draws.
+"""The kinds of figure that a suite can name, and the data that each of them draws.
 
 A file of this folder that defines `KIND` adds a kind; there is no list of them.
 """

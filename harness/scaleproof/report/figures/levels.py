@@ -17,8 +17,8 @@ from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, style
 from scaleproof.report.numbers import exact
 
 SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6.0}
-"""Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was
-only predicted is small."""
+"""Sizes of marks, in the order of drawing: where levels agree, the measured mark is inside the emulated one, and the
+simulated one is the smallest."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
 ASIDE = 0.25
