@@ -1,4 +1,4 @@
-"""Lifts a point-to-point transport to collectives: our algorithms over anybody's sends and receives."""
+"""Collectives over a point-to-point transport: our algorithms over any transport's sends and receives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def open_group(context: RankContext) -> Collectives:
-    """Connect the transport of the context's case. Where the case names an algorithm of ours, it runs over the
+    """Connects the transport of the context's case. If the case names one of our algorithms, it runs over the
     transport's sends and receives."""
     name = context.case.transport
     if name is None:
@@ -45,7 +45,7 @@ class Group:
     ) -> None:
         registry.get("collective", algorithm.partition("/")[0])
         self._trace = trace
-        # A part's messages are those of the whole transport, which traces them.
+        # The messages of a part are traced by the whole transport.
         if trace is not None and not isinstance(cast(object, transport), Subset):
             transport = cast(PointToPoint, TracedTransport(transport, trace))
         self.transport = transport
@@ -64,10 +64,10 @@ class Group:
         self._calls: deque[_Call] = deque()
 
     def part(self, members: Sequence[int]) -> Group:
-        """Collectives over some ranks only, with their own traffic counts. All ranks call it at the same time, each for
-        its own part. Calls of the whole and of its parts run in the order in which they were made, since a message does
-        not say to which group it belongs."""
-        algorithm = self.algorithm.partition("/")[0]  # without the number of nodes, which a part does not have
+        """Collectives over some ranks only, with separate traffic counts. All ranks call it at the same time, each for
+        its own part. Calls of the group and of its parts run in the order in which they were made, because messages do
+        not identify their group."""
+        algorithm = self.algorithm.partition("/")[0]  # without the number of nodes
         group = Group(subset(self.transport, members), algorithm, self._post, self._trace)
         group._calls = self._calls
         return group
@@ -103,7 +103,7 @@ class Group:
         return self._start("broadcast", buffer, "sum", root)
 
     def barrier(self) -> None:
-        """See Transport.barrier; calls under way are finished first."""
+        """See Transport.barrier; pending calls are finished first."""
         if self._calls:
             self._calls[-1].wait()
         if self._post:
@@ -145,7 +145,7 @@ class Group:
         return work[self.rank * size : (self.rank + 1) * size]
 
     def _work(self, like: Array) -> Array:
-        """A scratch buffer like another one; only one call runs at a time."""
+        """A scratch buffer with the size and type of `like`; only one call runs at a time."""
         if self._scratch.nbytes < like.nbytes:
             self._scratch = self.allocate(like.nbytes)
         return self._scratch[: like.nbytes].view(like.dtype)
@@ -169,8 +169,8 @@ class Group:
 
 
 class _Call:
-    """Handle of one collective: it runs the handles of its steps one after the other, after all earlier calls. When a
-    call fails, all later calls fail in the same way."""
+    """Handle of one collective. It runs the handles of its steps one after the other, after all earlier calls. When a
+    call fails, all later calls fail with the same error."""
 
     def __init__(self, queue: deque[_Call], steps: Iterator[Handle], post: Post | None) -> None:
         self._queue = queue

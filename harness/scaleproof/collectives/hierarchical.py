@@ -1,8 +1,8 @@
 """Hierarchical: rings inside the nodes, rings between the ranks with the same local rank on all nodes, rings inside.
 
-There are `nodes` nodes of m = p/nodes neighbouring ranks each; a rank's local rank is its number on its node. The m
-ranks of a node together send to other nodes what one rank of a ring over nodes would send, and each of them an m-th of
-it. On one node, or with one rank on each, it is a plain ring.
+There are `nodes` nodes of m = p/nodes neighbouring ranks each; a rank's local rank is its number on its node. Each of
+the m ranks of a node sends 1/m of the bytes that a rank of a ring over nodes would send. On one node, or with one rank
+per node, it is a plain ring.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import CollectivePlugin
 
 Ring = Callable[[int, int, int | None], Iterator[Message]]
-"""A ring's generator: number of ranks, elements, and the rank whose messages are requested (None: all)."""
+"""Generator of a ring's messages. Arguments: number of ranks, elements, and the rank whose messages to generate (None:
+all)."""
 
 
 class Slice(NamedTuple):
@@ -29,12 +30,11 @@ class Slice(NamedTuple):
 
 
 Cut = Callable[[list[int], int, int], list[Slice]]
-"""The slices of the work buffer that a message of a group's ring carries, from the elements [start, stop) of the
-ring."""
+"""Maps elements [start, stop) of a group's ring to slices of the work buffer."""
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Reduce-scatter inside; all-reduce of every local rank's share between; all-gather inside."""
+    """Reduce-scatter inside nodes; all-reduce of every local rank's share between nodes; all-gather inside nodes."""
     inside, between = _groups(world_size, nodes)
     size = len(between)
 
@@ -51,8 +51,8 @@ def all_reduce(world_size: int, count: int, rank: int | None = None, nodes: int 
 
 
 def reduce_scatter(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Inside a node every local rank gets the node's sum of its blocks for all nodes; between nodes, every rank gets
-    the sum of its own block."""
+    """Inside a node every local rank gets the node's sum of its local rank's blocks on all nodes; then between nodes
+    every rank gets the sum of its own block."""
     inside, between = _groups(world_size, nodes)
     of_local_rank, of_rank = _block_cuts(world_size, nodes, count)
     yield from _rings(0, inside, ring.reduce_scatter, len, of_local_rank, rank)
@@ -60,7 +60,8 @@ def reduce_scatter(world_size: int, count: int, rank: int | None = None, nodes: 
 
 
 def all_gather(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Between nodes every rank gets the blocks of its local rank; inside, those of all local ranks."""
+    """Between nodes every rank gets the blocks of its local rank on all nodes; inside nodes it gets those of all local
+    ranks."""
     inside, between = _groups(world_size, nodes)
     of_local_rank, of_rank = _block_cuts(world_size, nodes, count)
     yield from _rings(0, between, ring.all_gather, len, of_rank, rank)
@@ -68,7 +69,7 @@ def all_gather(world_size: int, count: int, rank: int | None = None, nodes: int 
 
 
 def broadcast(world_size: int, count: int, root: int = 0, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """From the root to its local rank on every node, from there through the node."""
+    """From the root to the ranks with its local rank on all nodes, then inside every node."""
     inside, between = _groups(world_size, nodes)
     node, local_rank = divmod(root, len(between))
 
@@ -82,7 +83,7 @@ def broadcast(world_size: int, count: int, root: int = 0, rank: int | None = Non
 def _groups(world_size: int, nodes: int) -> tuple[list[list[int]], list[list[int]]]:
     """The ranks of every node, and the ranks of every local rank."""
     if world_size % nodes:
-        raise ValueError(f"{world_size} ranks do not fill {nodes} nodes alike")
+        raise ValueError(f"{world_size} ranks do not fill {nodes} nodes evenly")
     size = world_size // nodes
     inside = [list(range(first, first + size)) for first in range(0, world_size, size)]
     between = [list(range(local_rank, world_size, size)) for local_rank in range(size)]
@@ -116,7 +117,7 @@ def _unchanged(group: list[int], start: int, stop: int) -> list[Slice]:
 
 
 def _block_cuts(world_size: int, nodes: int, count: int) -> tuple[Cut, Cut]:
-    """For rings with one element per local rank, which has a block for every node, and with one element per rank."""
+    """The maps of rings with one element per local rank (a block on every node), and with one element per rank."""
     size = world_size // nodes
 
     def block(owner: int) -> Slice:
@@ -132,7 +133,7 @@ def _block_cuts(world_size: int, nodes: int, count: int) -> tuple[Cut, Cut]:
 
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError where there are not several nodes with as many ranks on each."""
+    """Raises FieldError unless there are several nodes with the same number of ranks, at least two."""
     if case.nodes in (1, case.ranks) or case.ranks % case.nodes:
         requirement = "is for several nodes with as many ranks on each, at least two"
         message = f"'hierarchical' {requirement}, not for {case.ranks} ranks on {case.nodes}; set nodes, or use 'ring'"

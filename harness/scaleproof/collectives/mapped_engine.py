@@ -1,5 +1,5 @@
-"""Executes a collective directly on the ranks' buffers where all of them can be addressed: no messages, and no copies
-but those of the schedule."""
+"""Executes a collective directly on the ranks' buffers if all of them are mapped: without messages, and without copies
+besides those of the schedule."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from scaleproof.transports._buffers import CACHE_LINE
 from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, LOCATIONS = 0, 1, 2, 3
-"""Words of a rank's cache line: calls entered; segments ready and accesses finished since connect; then two buffer
-locations, for even and odd calls."""
+"""Indices of words in a rank's cache line: calls entered; segments ready and accesses finished since connect; then two
+buffer locations, for even and odd calls."""
 KEPT_PROGRAMS = 32
-"""Programs kept with their views, so that a repeated call on the same buffer creates no objects."""
+"""Number of cached programs with their views, so that a repeated call on the same buffer creates no objects."""
 
 
 class BufferLocation(NamedTuple):
-    """Where a rank's buffer lies: offset in bytes; `slots` is 0 for the whole buffer, else the number of staging slots
-    at the offset."""
+    """Location of a rank's buffer: offset in bytes; `slots`: 0 for the whole buffer, otherwise the number of staging
+    slots at the offset."""
 
     offset: int
     slots: int
 
 
 class MappedEngine:
-    """One call at a time over the memories of all ranks."""
+    """Runs one call at a time over the memory of all ranks."""
 
     def __init__(self, transport: Mapped) -> None:
         self._transport = transport
@@ -104,8 +104,8 @@ class MappedEngine:
         return CounterReached(self._transport, self._lines[peer], peer, word, target)
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
-        """The plan's steps with their views; kept for buffers in the shared memory, which recur in every training
-        step."""
+        """The plan's steps with their views; cached for buffers in shared memory, which every training step uses
+        again."""
         rank = self._transport.rank
         locations = {peer: self._location(peer) for peer in (*plan.touched, rank)}
         key = (id(plan), work.dtype, reduction, tuple(locations.items()))
@@ -132,12 +132,12 @@ class MappedEngine:
     @staticmethod
     def _line(local: Array | None) -> memoryview:
         assert local is not None
-        # Items of 8 bytes are loaded and stored by one instruction each, so a peer never sees half a word.
+        # 8-byte items are loaded and stored by a single instruction, so a peer never sees half a word.
         return local.data.cast("Q")
 
 
 class _Binder:
-    """Makes the views on which a step works."""
+    """Makes the views that a step works on."""
 
     def __init__(
         self, transport: Mapped, plan: Plan, locations: dict[int, BufferLocation], work: Array, ufunc: np.ufunc
@@ -152,7 +152,7 @@ class _Binder:
         self._memory = {peer: transport.memory(peer) for peer in locations}
 
     def bind(self, step: Step) -> tuple[Callable[..., Any], tuple[Array, ...], int]:
-        """Function, arguments, and the word of the own line to advance afterwards (0: none)."""
+        """Function, arguments, and the word of this rank's line to increment afterwards (0: none)."""
         if step.kind in ("stage_in", "stage_out"):
             staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment))
             staged = staged.reshape(self._shape.parts(step.segment), -1)
@@ -183,7 +183,7 @@ class _Binder:
 
 
 class CounterReached:
-    """Handle: done when a peer's counter reaches a number."""
+    """Handle that is done when a peer's counter reaches a number."""
 
     def __init__(self, transport: Mapped, line: memoryview, peer: int, word: int, number: int) -> None:
         self._transport, self._line, self._peer, self._word, self._number = transport, line, peer, word, number

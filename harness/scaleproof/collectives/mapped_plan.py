@@ -1,17 +1,17 @@
-"""Compiles a collective for ranks that see each other's memory: which rank accesses which bytes in which order, and
+"""Compiles a collective for ranks that access each other's memory: which rank accesses which bytes in which order, and
 what it must wait for.
 
-The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A
-segment takes a slice of each part that the schedule distinguishes, so ranks work far apart in the buffer: close to each
-other, their processors' prefetchers would compete for cache lines.
+The buffer is divided into segments that fit into a processor's cache, and every segment runs the whole schedule. A
+segment has a slice of each part in the schedule, so that ranks work far apart in the buffer; close together, their
+processors' prefetchers would compete for cache lines.
 
-A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its
-source has just reduced is pushed by the source (the bytes are in its cache), any other copy is pulled. A rank publishes
-how many accesses it has finished. All ranks know all programs, so each knows which number to wait for.
+A message becomes one access by one of its two ranks: a reduction is pulled by its destination; a copy of bytes that the
+source has just reduced is pushed by the source (they are in its cache); any other copy is pulled. A rank publishes the
+number of accesses it has finished. All ranks compile all programs, so each knows which number to wait for.
 
-Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments
-follow each other through the schedule as in a pipeline. No rank waits for something later: every wait is for a smaller
-segment + depth.
+The accesses of a program are ordered by segment + depth (depth: number of accesses by other ranks that must come
+before), so that segments follow each other through the schedule as in a pipeline. There are no deadlocks: every wait is
+for a smaller segment + depth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scaleproof.collectives.message_schedule import Action, Message, messages
 from scaleproof.spec.case import Operation
 
 ACCESS_BYTES = 256 << 10
-"""Size of the largest access; 128 to 512 KiB are equally fast where a core has 1 MiB of second-level cache."""
+"""Size of the largest access; 128 to 512 KiB are equally fast if a core has 1 MiB of second-level cache."""
 AHEAD = 2
 """Segments that a rank stages in before it needs them."""
 ALIGN = 64
@@ -32,7 +32,7 @@ ALIGN = 64
 
 
 _STAGE_IN, _ACCESS, _STAGE_OUT = range(3)
-"""Phases of a program: what comes first of several steps with the same segment + depth."""
+"""Phases, which order steps with the same segment + depth."""
 
 
 class Access(NamedTuple):
@@ -53,7 +53,7 @@ class Access(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Until `peer` has finished `number` accesses, or (`ready`) has `number` segments ready."""
+    """Wait until `peer` has finished `number` accesses, or with `ready` until it has `number` segments ready."""
 
     peer: int
     ready: bool
@@ -61,7 +61,7 @@ class Wait(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a rank does next: an access, or a copy between the user's buffer and the staging slot of a segment."""
+    """One step of a rank: an access, or a copy between the user's buffer and the staging slot of a segment."""
 
     kind: Literal["pull", "push", "reduce", "stage_in", "stage_out"]
     segment: int
@@ -73,11 +73,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a buffer of `blocks` equal blocks of `block` elements and `tail` more is cut: segment k holds `width`
-    elements of every block, at most.
-
-    The tail, fewer elements than there are blocks, is a segment of its own at the end.
-    """
+    """Division of a buffer with `blocks` equal blocks of `block` elements and a tail of `tail` elements. A segment has
+    at most `width` elements of every block. The tail, which has fewer elements than there are blocks, is the last
+    segment."""
 
     blocks: int
     block: int
@@ -89,7 +87,7 @@ class Shape:
         return self._regular + (self.tail > 0)
 
     def parts(self, segment: int) -> int:
-        """Blocks of which a segment holds a slice."""
+        """Number of blocks that a segment holds a slice of."""
         return self.blocks if segment < self._regular else 1
 
     def size(self, segment: int) -> int:
@@ -101,7 +99,7 @@ class Shape:
         return min(self.width, self.block - segment * self.width) if segment < self._regular else self.tail
 
     def position(self, segment: int, start: int) -> int:
-        """Element of the buffer that is element `start` of a segment; an access never crosses a block."""
+        """Index in the buffer of element `start` of a segment; an access never crosses a block."""
         if segment == self._regular:
             return self.blocks * self.block + start
         block, rest = divmod(start, self.slice(segment))
@@ -114,8 +112,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One rank's program, and the numbers by which all ranks' counters advance. `slots`: staging slots, each of one
-    segment."""
+    """One rank's program. `totals`: accesses of every rank; `touched`: peers that this rank accesses; `slots`: staging
+    slots, each for one segment."""
 
     shape: Shape
     segments: int
@@ -130,8 +128,7 @@ class Plan:
 def compile_plan(
     algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool
 ) -> Plan:
-    """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared
-    memory."""
+    """The program of `rank` over a buffer of `count` elements; `staged`: the buffer is outside of the shared memory."""
     shape = _shape(algorithm, operation, world_size, count, itemsize, root)
     parts = [
         accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)
@@ -160,7 +157,7 @@ def compile_plan(
 
 
 class _Compiler:
-    """Turns one rank's ordered accesses into steps whose waits say only what the rank does not know yet."""
+    """Turns one rank's ordered accesses into steps, without waits that earlier waits already imply."""
 
     def __init__(self, rank: int, parts: list[tuple[Access, ...]], numbers: dict[tuple[int, int], int]) -> None:
         self._rank, self._parts, self._numbers = rank, parts, numbers
@@ -186,7 +183,7 @@ class _Compiler:
         return Step(kind, segment, access.start, access.stop, access.peer, self.prune(waits))
 
     def touches(self, segment: int) -> list[Wait]:
-        """Waits for all accesses of others to the own memory."""
+        """Waits for all accesses of other ranks to this rank's memory."""
         part = self._parts[segment]
         return [
             Wait(access.rank, False, self._numbers[segment, index])
@@ -195,7 +192,7 @@ class _Compiler:
         ]
 
     def prune(self, waits: list[Wait]) -> tuple[Wait, ...]:
-        """Keep the largest number per counter, and only if it is larger than what was waited for before."""
+        """Keeps the largest number per counter, and only if it is larger than in earlier waits."""
         largest: dict[tuple[int, bool], int] = {}
         for peer, ready, number in waits:
             largest[peer, ready] = max(number, largest.get((peer, ready), 0))
@@ -237,7 +234,7 @@ def _just_reduced(compiled: list[Access], writes: list[int], source: int, start:
 
 
 def _cut(message: Message, block: int) -> list[tuple[int, int]]:
-    """The message's elements, cut where blocks meet."""
+    """The message's elements, divided at the boundaries of blocks."""
     edges = [message.start, *range((message.start // block + 1) * block, message.stop, block), message.stop]
     return list(zip(edges[:-1], edges[1:], strict=True))
 

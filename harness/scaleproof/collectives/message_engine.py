@@ -84,4 +84,4 @@ class MessageEngine:
 
 
 def _ignore_round(number: int) -> None:
-    """Without a board nobody reads the round."""
+    """Without a board the round is not reported."""

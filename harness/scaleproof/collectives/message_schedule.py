@@ -1,4 +1,4 @@
-"""A collective as a pure generator of messages: written once per algorithm, executed by an engine over a transport, and
+"""A collective as a generator of messages: written once per algorithm, executed over a transport by an engine, and
 simulated in simulate/."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scaleproof.spec.case import Operation
 
 
 class Action(Enum):
-    """What the destination does with a message's elements: copy them over its own, or reduce them into its own."""
+    """Whether the destination copies a message's elements over its own, or reduces them into its own."""
 
     COPY = "copy"
     REDUCE = "reduce"
@@ -39,9 +39,9 @@ def messages(
     """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are
     left out.
 
-    `algorithm`: a registered name, or what `schedule_of` returns. `count`: elements of the work buffer. For all_reduce
-    and broadcast that is the array. For reduce_scatter and all_gather it has world_size * n elements, and rank r's
-    block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
+    `algorithm`: a registered name, or the result of `schedule_of`. `count`: elements of the work buffer. For all_reduce
+    and broadcast the work buffer is the array. For reduce_scatter and all_gather it has world_size * n elements, and
+    rank r's block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
     """
     name, _, nodes = algorithm.partition("/")
     options: dict[str, int | None] = {"rank": rank}
@@ -55,7 +55,7 @@ def messages(
 
 
 def schedule_of(collective: str, nodes: int) -> str:
-    """A collective's name with the number of nodes behind a slash, where its schedule depends on them."""
+    """A collective's name, followed by a slash and the number of nodes if its schedule depends on them."""
     return f"{collective}/{nodes}" if registry.get("collective", collective).knows_nodes else collective
 
 

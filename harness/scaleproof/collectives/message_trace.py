@@ -1,5 +1,5 @@
-"""What a traced launch records of our engines: every message between two ranks, or every access to a peer's memory,
-with peer, bytes and times."""
+"""Traces our engines: records every message between two ranks, or every access to a peer's memory, with peer, bytes and
+times."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Moved = tuple[str, int, int, int, int]
 
 
 class TracedTransport:
-    """Records the times of a transport's messages, from the call until the caller sees that it is done. Everything else
-    is the transport's own."""
+    """Records the times of a transport's messages, from the call until the caller sees that it is done. All other calls
+    are forwarded to the transport."""
 
     def __init__(self, transport: PointToPoint, trace: list[Moved]) -> None:
         self._transport, self.trace = transport, trace
@@ -81,13 +81,13 @@ class TracedMappedEngine(MappedEngine):
     def __init__(self, transport: Mapped, trace: list[Moved]) -> None:
         super().__init__(transport)
         self._trace = trace
-        # Ranks of the whole transport by ranks of a part; the last entry serves peer -1, which means no peer.
-        self._whole_ranks = [*getattr(transport, "members", range(transport.world_size)), -1]
+        # Ranks of the underlying transport by ranks of a part; the last entry is for peer -1, which means no peer.
+        self._transport_ranks = [*getattr(transport, "members", range(transport.world_size)), -1]
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
         program = super()._program(plan, work, reduction)
         return [
-            (waits, partial(self._timed, function, step.kind, self._whole_ranks[step.peer]), arguments, word)
+            (waits, partial(self._timed, function, step.kind, self._transport_ranks[step.peer]), arguments, word)
             for step, (waits, function, arguments, word) in zip(plan.steps, program, strict=True)
         ]
 

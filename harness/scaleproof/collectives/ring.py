@@ -1,4 +1,4 @@
-"""Ring: every rank sends to its right neighbour only; bandwidth-optimal, 2(p-1) rounds for all_reduce."""
+"""Ring: every rank sends only to its right neighbour; bandwidth-optimal, 2(p-1) rounds for all_reduce."""
 
 from __future__ import annotations
 

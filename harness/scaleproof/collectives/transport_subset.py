@@ -1,5 +1,5 @@
-"""Some ranks of a transport as a transport of their own: a view that renumbers peers, so that collectives run inside a
-group of ranks (das2016, section on hybrid parallelism). It opens no connection and allocates no memory."""
+"""A view of some ranks of a transport that renumbers peers, so that collectives run inside a group of ranks (das2016,
+section on hybrid parallelism). It opens no connection and allocates no memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from scaleproof.transports.contract import Array, Handle, Mapped, PointToPoint, 
 
 
 class _SubsetTraffic(Traffic):
-    """What went through the subset."""
+    """Traffic of the subset, which also counts in the underlying transport."""
 
     def __init__(self, total: Traffic) -> None:
         super().__init__()
-        self._whole = total
+        self._total = total
 
     def count(self, nbytes: int) -> None:
-        """Count one message, here and in the transport that moves it."""
-        self.count_here(nbytes)
-        self._whole.count(nbytes)
+        """Count one message in the subset and in the underlying transport."""
+        self.count_in_subset(nbytes)
+        self._total.count(nbytes)
 
-    def count_here(self, nbytes: int) -> None:
-        """Count one message of the subset that the transport counts itself."""
+    def count_in_subset(self, nbytes: int) -> None:
+        """Count one message that the underlying transport counts itself."""
         self.nbytes += nbytes
         self.messages += 1
 
@@ -55,7 +55,7 @@ class Subset:
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
-        self.traffic.count_here(buffer.nbytes)
+        self.traffic.count_in_subset(buffer.nbytes)
         return self._transport.send(buffer, self.members[peer])
 
     def recv(self, buffer: Array, peer: int) -> Handle:
