@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +37,7 @@ def load_entry(folder: Path, entry: str) -> ModuleType:
                 del sys.modules[name]
         sys.modules[PACKAGE] = package = ModuleType(PACKAGE)
         package.__path__ = [str(folder)]
+        package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)  # find_spec needs it (record/used_code.py)
     return importlib.import_module(f"{PACKAGE}.{entry}")
 
 
