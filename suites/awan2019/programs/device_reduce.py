@@ -1,6 +1,6 @@
-"""All-reduce of an array that lies on a device: reduced where it lies, or staged through the host.
+"""All-reduce of an array in a device's memory: reduced in place, or staged through the host.
 
-Options: `staged` (0, 1); `device`: `emulated` (host memory stands for the device: what staging costs is copies within
+Options: `staged` (0, 1); `device`: `emulated` (host memory stands for the device's, so that staging costs copies within
 one memory) or `cuda`.
 """
 
@@ -22,7 +22,7 @@ from scaleproof.transports.contract import PointToPoint
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
-    """A GPU, and a torch that can use it."""
+    """Device `cuda` needs a GPU, and a torch that can use it."""
     if not isinstance(case, OwnCase) or case.options.get("device") != "cuda":
         return None
     if not gpus():
@@ -69,9 +69,9 @@ def _size(context: RankContext, case: OwnCase, group: Group, transport: PointToP
     if case.options["staged"]:
         reduce = lambda: reduce_on_the_host(group, memory, spare)  # noqa: E731
     reduce()
-    wanted = group.world_size * (group.world_size + 1) / 2
+    expected = group.world_size * (group.world_size + 1) / 2
     context.check(
-        f"all_reduce.{nbytes}", bool((memory.fetch(0, memory.size) == wanted).all()), f"every element is {wanted:g}"
+        f"all_reduce.{nbytes}", bool((memory.fetch(0, memory.size) == expected).all()), f"every element is {expected:g}"
     )
     memory.put(0, np.zeros(memory.size, np.float32))  # zeros stay zeros
     for iteration in timed_iterations(context, case.warmup, case.iterations):

@@ -1,5 +1,5 @@
-"""What kind of memory a pointer points to, and the pointer cache of awan2019: an address range is asked about once,
-until it is freed."""
+"""The kind of memory that a pointer points to, and the pointer cache of awan2019: the driver is queried once for an
+address range, until the range is freed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 CU_MEMORY_TYPE, CU_RANGE_START, CU_RANGE_SIZE = 2, 11, 12
-"""Of cuPointerGetAttribute (CUDA driver, CUpointer_attribute)."""
+"""Attributes of cuPointerGetAttribute (CUDA driver, CUpointer_attribute)."""
 CU_DEVICE = 2
 """CU_MEMORYTYPE_DEVICE."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Allocation:
     """An address range [start, stop) and its kind, 'host' or 'device'."""
 
     start: int
@@ -25,39 +25,39 @@ class Known:
 
 
 class Driver(Protocol):
-    """Who knows the kinds."""
+    """Knows the kind of memory at an address."""
 
-    def query(self, address: int, nbytes: int) -> Known:
-        """The allocation around an address, as far as it is known; else exactly the bytes asked about."""
+    def query(self, address: int, nbytes: int) -> Allocation:
+        """The allocation around an address if it is known, otherwise exactly the queried bytes."""
 
 
 class EmulatedDriver:
-    """No driver: everything is host memory, and a query takes a fixed time, spent spinning. Whatever rests on that time
-    is an emulation."""
+    """No driver: all memory is host memory, and a query busy-waits for a fixed time. Results that depend on that time
+    are emulated."""
 
     def __init__(self, query_us: float) -> None:
         self._ns = round(query_us * 1000)
 
-    def query(self, address: int, nbytes: int) -> Known:
+    def query(self, address: int, nbytes: int) -> Allocation:
         """See Driver."""
         end = time.perf_counter_ns() + self._ns
         while time.perf_counter_ns() < end:
             pass
-        return Known(address, address + nbytes, "host")
+        return Allocation(address, address + nbytes, "host")
 
 
 class CudaDriver:
-    """The CUDA driver's own attributes of a pointer; memory that it does not know is the host's."""
+    """The CUDA driver's attributes of a pointer; memory that the driver does not know is host memory."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
 
-    def query(self, address: int, nbytes: int) -> Known:
+    def query(self, address: int, nbytes: int) -> Allocation:
         """See Driver."""
         if self._attribute(CU_MEMORY_TYPE, address) != CU_DEVICE:
-            return Known(address, address + nbytes, "host")
+            return Allocation(address, address + nbytes, "host")
         start, size = self._attribute(CU_RANGE_START, address), self._attribute(CU_RANGE_SIZE, address)
-        return Known(start or address, (start or address) + (size or nbytes), "device")
+        return Allocation(start or address, (start or address) + (size or nbytes), "device")
 
     def _attribute(self, number: int, address: int) -> int | None:
         value = ctypes.c_uint64(0)
@@ -66,35 +66,36 @@ class CudaDriver:
 
 
 class Kinds:
-    """Answers for every message; `queries` counts how often the driver was asked."""
+    """Returns the kind of every message's buffer; `queries` counts queries of the driver."""
 
     def __init__(self, driver: Driver, cached: bool) -> None:
         self._driver, self._cached = driver, cached
         self._starts: list[int] = []
-        self._known: list[Known] = []
+        self._allocations: list[Allocation] = []
         self.queries = 0
 
     def of(self, address: int, nbytes: int) -> str:
         """Kind of the bytes [address, address + nbytes)."""
-        if self._cached and (known := self._find(address, nbytes)):
-            return known.kind
+        if self._cached and (cached := self._find(address, nbytes)):
+            return cached.kind
         self.queries += 1
-        found = self._driver.query(address, nbytes)
+        allocation = self._driver.query(address, nbytes)
         if self._cached:
-            self.freed(found.start, found.stop - found.start)  # what overlaps is older
-            place = bisect.bisect(self._starts, found.start)
-            self._starts.insert(place, found.start)
-            self._known.insert(place, found)
-        return found.kind
+            self.freed(allocation.start, allocation.stop - allocation.start)  # overlapping entries are outdated
+            index = bisect.bisect(self._starts, allocation.start)
+            self._starts.insert(index, allocation.start)
+            self._allocations.insert(index, allocation)
+        return allocation.kind
 
     def freed(self, address: int, nbytes: int) -> None:
-        """The bytes were given back: whatever lies there next may be of another kind."""
-        kept = [known for known in self._known if known.stop <= address or known.start >= address + max(nbytes, 1)]
-        if len(kept) < len(self._known):
-            self._known, self._starts = kept, [known.start for known in kept]
+        """The bytes were freed: the next allocation there may be of another kind."""
+        end = address + max(nbytes, 1)
+        remaining = [known for known in self._allocations if known.stop <= address or known.start >= end]
+        if len(remaining) < len(self._allocations):
+            self._allocations, self._starts = remaining, [allocation.start for allocation in remaining]
 
-    def _find(self, address: int, nbytes: int) -> Known | None:
-        place = bisect.bisect(self._starts, address) - 1
-        if place < 0 or address + nbytes > self._known[place].stop:
+    def _find(self, address: int, nbytes: int) -> Allocation | None:
+        index = bisect.bisect(self._starts, address) - 1
+        if index < 0 or address + nbytes > self._allocations[index].stop:
             return None
-        return self._known[place]
+        return self._allocations[index]

@@ -1,4 +1,4 @@
-"""An array that is reduced where it lies, over a ring, or on the host after a copy there. The array may be a GPU's."""
+"""All-reduce of an array in place over a ring, or on the host after a copy. The array may be on a GPU."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scaleproof.transports.contract import Array, Collectives, PointToPoint
 
 
 class Memory(Protocol):
-    """Flat float32 elements somewhere; slices cross to the host and back as NumPy arrays."""
+    """Flat float32 elements in some memory; slices are copied to the host and back as NumPy arrays."""
 
     size: int
 
     def fetch(self, start: int, stop: int) -> Array:
-        """Elements on the host: a view where they lie there already, else a copy."""
+        """Elements on the host: a view if they are there already, otherwise a copy."""
 
-    def add(self, start: int, given: Array) -> None:
-        """Add elements, where the memory is."""
+    def add(self, start: int, values: Array) -> None:
+        """Add values to elements, in this memory."""
 
-    def put(self, start: int, given: Array) -> None:
+    def put(self, start: int, values: Array) -> None:
         """Replace elements."""
 
 
@@ -34,13 +34,13 @@ class HostMemory:
         """See Memory."""
         return self.array[start:stop]
 
-    def add(self, start: int, given: Array) -> None:
+    def add(self, start: int, values: Array) -> None:
         """See Memory."""
-        self.array[start : start + given.size] += given
+        self.array[start : start + values.size] += values
 
-    def put(self, start: int, given: Array) -> None:
+    def put(self, start: int, values: Array) -> None:
         """See Memory."""
-        np.copyto(self.array[start : start + given.size], given)
+        np.copyto(self.array[start : start + values.size], values)
 
 
 class CudaMemory:
@@ -51,36 +51,38 @@ class CudaMemory:
 
     def fetch(self, start: int, stop: int) -> Array:
         """See Memory."""
-        found: Array = self.tensor[start:stop].cpu().numpy()
-        return found
+        elements: Array = self.tensor[start:stop].cpu().numpy()
+        return elements
 
-    def add(self, start: int, given: Array) -> None:
+    def add(self, start: int, values: Array) -> None:
         """See Memory."""
-        self.tensor[start : start + given.size] += self._from_numpy(given).to(self.tensor.device)
+        self.tensor[start : start + values.size] += self._from_numpy(values).to(self.tensor.device)
 
-    def put(self, start: int, given: Array) -> None:
+    def put(self, start: int, values: Array) -> None:
         """See Memory."""
-        self.tensor[start : start + given.size] = self._from_numpy(given).to(self.tensor.device)
+        self.tensor[start : start + values.size] = self._from_numpy(values).to(self.tensor.device)
 
 
 def reduce_where_it_lies(transport: PointToPoint, memory: Memory, scratch: Array) -> None:
-    """Ring reduce-scatter, then ring all-gather; `scratch` takes what arrives, a block of ceil(size / ranks)
+    """Ring reduce-scatter, then ring all-gather. `scratch`: receive buffer for a block of ceil(size / ranks)
     float32."""
     ranks, rank = transport.world_size, transport.rank
     edges = [memory.size * part // ranks for part in range(ranks + 1)]
     for turn in range(2 * (ranks - 1)):
         reducing = turn < ranks - 1
         shift = turn if reducing else turn - ranks
-        given, taken = ((rank - shift - other) % ranks for other in (0, 1))
-        arriving = scratch[: edges[taken + 1] - edges[taken]]
+        outgoing, incoming = ((rank - shift - other) % ranks for other in (0, 1))
+        arriving = scratch[: edges[incoming + 1] - edges[incoming]]
         receiving = transport.recv(arriving, (rank - 1) % ranks)
-        sending = transport.send(np.ascontiguousarray(memory.fetch(edges[given], edges[given + 1])), (rank + 1) % ranks)
+        sending = transport.send(
+            np.ascontiguousarray(memory.fetch(edges[outgoing], edges[outgoing + 1])), (rank + 1) % ranks
+        )
         receiving.wait()
         sending.wait()
         if reducing:
-            memory.add(edges[taken], arriving)
+            memory.add(edges[incoming], arriving)
         else:
-            memory.put(edges[taken], arriving)
+            memory.put(edges[incoming], arriving)
 
 
 def reduce_on_the_host(group: Collectives, memory: Memory, staging: Array) -> None:

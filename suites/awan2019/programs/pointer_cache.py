@@ -1,8 +1,8 @@
-"""All-reduce by a ring over a transport's messages, with a look at every buffer's kind before it travels, cached or
+"""All-reduce by a ring over a transport's messages, with a query of every buffer's kind before it is sent, cached or
 not.
 
-Options: `cached` (0, 1); `fresh` (1: every message comes in memory that was just allocated); `query_us` (an emulated
-driver, whose queries take so long) or `driver: cuda` (the real one, for which a GPU is needed).
+Options: `cached` (0, 1); `fresh` (1: every message is in newly allocated memory); `query_us` (an emulated driver whose
+queries take this long) or `driver: cuda` (the real driver, which needs a GPU).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
 
 
 def gpus() -> int:
-    """How many GPUs the CUDA driver sees; 0 without it."""
+    """Number of GPUs that the CUDA driver reports; 0 without a driver."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -43,7 +43,7 @@ def gpus() -> int:
 
 
 def run(context: RankContext) -> None:
-    """See the module. A sample is one all-reduce on one rank; facts say how often the driver was asked in them."""
+    """See the module. A sample is one all-reduce on one rank; facts count the driver's queries in the samples."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
@@ -55,7 +55,7 @@ def run(context: RankContext) -> None:
 
 
 def driver_of(case: OwnCase) -> Driver:
-    """The driver that the options name."""
+    """The driver that the options select."""
     if case.options.get("driver") == "cuda":
         library = ctypes.CDLL("libcuda.so.1")
         library.cuInit(0)
@@ -64,7 +64,7 @@ def driver_of(case: OwnCase) -> Driver:
 
 
 class Asking:
-    """A transport that asks for the kind of every buffer before it sends it or receives into it."""
+    """A transport that queries the kind of every buffer before it sends it or receives into it."""
 
     def __init__(self, transport: PointToPoint, kinds: Kinds, fresh: bool) -> None:
         self._transport, self.kinds, self._fresh = transport, kinds, fresh
@@ -75,29 +75,29 @@ class Asking:
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
-        self._ask(buffer)
+        self._count_query(buffer)
         return self._transport.send(buffer, peer)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
-        self._ask(buffer)
+        self._count_query(buffer)
         return self._transport.recv(buffer, peer)
 
-    def _ask(self, buffer: Array) -> None:
+    def _count_query(self, buffer: Array) -> None:
         address = int(buffer.__array_interface__["data"][0])
         self.messages += 1
         if self._fresh:
             self.kinds.freed(address, buffer.nbytes)
         if self.kinds.of(address, buffer.nbytes) != "host":
-            raise RuntimeError("this program's buffers are the host's")
+            raise RuntimeError("this program's buffers must be host memory")
 
 
 def _size(context: RankContext, case: OwnCase, group: Group, asking: Asking, nbytes: int) -> dict[str, int]:
     buffer = group.allocate(nbytes).view(np.float32)
     buffer.fill(context.rank + 1)
     group.all_reduce(buffer).wait()
-    wanted = group.world_size * (group.world_size + 1) / 2
-    context.check(f"all_reduce.{nbytes}", bool((buffer == wanted).all()), f"every element is {wanted:g}")
+    expected = group.world_size * (group.world_size + 1) / 2
+    context.check(f"all_reduce.{nbytes}", bool((buffer == expected).all()), f"every element is {expected:g}")
     buffer.fill(0)  # zeros stay zeros
     queries = messages = 0
     for iteration in timed_iterations(context, case.warmup, case.iterations):

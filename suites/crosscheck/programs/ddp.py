@@ -1,4 +1,4 @@
-"""The network of `train` under torch's own DistributedDataParallel on Gloo, the bucket size that of our strategy.
+"""The network of `train` under torch's DistributedDataParallel on Gloo, with the bucket size of our strategy.
 
 Option `bucket_view` 1: gradients are views of the buckets (no copy back), as in our strategies; 0: torch's default.
 """
@@ -17,7 +17,7 @@ TIMEOUT = timedelta(seconds=120)
 
 
 def run(context: RankContext) -> None:
-    """Train; every rank records steps and their parts."""
+    """Trains; every rank records steps and their parts."""
     import torch.distributed
 
     os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
@@ -27,10 +27,9 @@ def run(context: RankContext) -> None:
         "gloo", store=store, rank=context.rank, world_size=context.world_size, timeout=TIMEOUT
     )
     _train(context)
-    # DDP's reducer holds the group too. As the last to do so it would join Gloo's threads under the interpreter's lock,
-    # for which such a
-    # thread may be waiting: so the replica goes first. After a failure the group stays; the end of the rank closes its
-    # sockets.
+    # DDP's reducer also refers to the group. As the last one it would join Gloo's threads while holding the
+    # interpreter's lock, for which such a thread may be waiting. So the replica is deleted first. After a failure the
+    # group stays, and the end of the rank closes its sockets.
     gc.collect()
     torch.distributed.destroy_process_group()
 

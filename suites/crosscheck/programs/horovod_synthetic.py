@@ -1,9 +1,9 @@
-"""Images per second by the method of Horovod's synthetic benchmarks, written anew: rank 0 times rounds of steps,
-averages the rates of the rounds, and multiplies by the number of ranks. Horovod's own DistributedOptimizer exchanges
-the gradients.
+"""Images per second by the method of Horovod's synthetic benchmarks, reimplemented: rank 0 times rounds of steps,
+averages the rates of the rounds, and multiplies by the number of ranks. Horovod's DistributedOptimizer exchanges the
+gradients.
 
-Options: those of the network, and `rounds`; `iterations` are the steps of all rounds. Event `rate` (rank 0): the rate
-of all ranks that the method says. Source of the method: horovod v0.28.1,
+Options: those of the network, and `rounds`; `iterations`: the steps of all rounds. Event `rate` (rank 0): the rate of
+all ranks by this method. Source of the method: horovod v0.28.1,
 examples/pytorch/pytorch_synthetic_benchmark.py.
 """
 
@@ -20,7 +20,7 @@ PRELOAD = ("torch", "suite_programs.network")
 
 
 def run(context: RankContext) -> None:
-    """Train; every rank records steps too, so that the same launch can be counted both ways."""
+    """Trains; every rank also records steps, so that the rate of the same launch can be computed in both ways."""
     import torch
     from suite_programs import network
 

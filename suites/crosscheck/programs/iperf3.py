@@ -1,7 +1,7 @@
 """iperf3 between two processes: rank 1 runs its one-off server, rank 0 its client. Options: `messages` writes of
 `sizes[0]` bytes (-l), over one stream.
 
-Event `bandwidth`: the receiver's rate in GB/s as iperf3 says it, `nbytes` the size of a write.
+Event `bandwidth`: the receiver's rate in GB/s as reported by iperf3, `nbytes`: the size of a write.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scaleproof.programs.common import mark
 CLIENT, SERVER = 0, 1
 TIMEOUT_S = 60.0
 ATTEMPTS = 5
-"""Another process may take the port between our look and iperf3's."""
+"""Another process may take the port between our test and the start of iperf3."""
 LISTEN_S = 5.0
 UNCOUNTED = 32 << 20
 """Bytes that both sides' socket buffers may still hold when the server stops counting."""
 CONGESTION = "reno"
-"""What our own tcp transport asks for on a loopback address; another algorithm is another experiment."""
+"""The algorithm that our tcp transport sets on a loopback address, for an equal comparison."""
 
 
 def obstacle(case: Any) -> tuple[str, str] | None:
@@ -36,7 +36,7 @@ def obstacle(case: Any) -> tuple[str, str] | None:
 
 
 def run(context: RankContext) -> None:
-    """One transfer."""
+    """Runs one transfer."""
     if context.rank == SERVER:
         process, port = _server(context.address)
         context.rendezvous.publish("iperf3.port", port)
@@ -64,11 +64,11 @@ def _server(address: str) -> tuple[subprocess.Popen[str], int]:
 
 
 def _listens(process: subprocess.Popen[str], port: int) -> bool:
-    """Looked up, not tried: a connection would be the one that the server serves."""
+    """Whether the server listens, by the list of sockets: the server would serve a test connection and end."""
     until = time.monotonic() + LISTEN_S
     while process.poll() is None and time.monotonic() < until:
-        found = psutil.Process(process.pid).net_connections("tcp")
-        if any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found):
+        connections = psutil.Process(process.pid).net_connections("tcp")
+        if any(connection.status == psutil.CONN_LISTEN and connection.laddr.port == port for connection in connections):
             return True
         time.sleep(0.005)
     return False
@@ -97,24 +97,23 @@ def _client(context: RankContext, port: int) -> dict[str, Any]:
         "--connect-timeout",
         "5000",
     ]
-    said: dict[str, Any] = json.loads(tools.run_tool(command, TIMEOUT_S))
-    if "error" in said:
-        raise tools.ToolFailed(f"iperf3: {said['error']}")
-    return said
+    report: dict[str, Any] = json.loads(tools.run_tool(command, TIMEOUT_S))
+    if "error" in report:
+        raise tools.ToolFailed(f"iperf3: {report['error']}")
+    return report
 
 
-def _record(context: RankContext, said: dict[str, Any]) -> None:
-    received = said["end"]["sum_received"]
-    asked = context.case.sizes[0] * int(context.case.options["messages"])
+def _record(context: RankContext, report: dict[str, Any]) -> None:
+    received = report["end"]["sum_received"]
+    requested = context.case.sizes[0] * int(context.case.options["messages"])
     moment = now()
     context.recorder.add("bandwidth", 0, moment, moment, context.case.sizes[0], received["bits_per_second"] / 8e9)
-    # The server stops counting when the client says that it is done: what the socket still holds then is not in its
-    # sum.
-    whole = said["end"]["sum_sent"]["bytes"] >= asked and received["bytes"] >= asked - UNCOUNTED
-    context.check("iperf3.bytes", whole, f"{received['bytes']} bytes received of {asked}")
+    # The server stops counting when the client reports its end; bytes still in the socket are not in the sum.
+    complete = report["end"]["sum_sent"]["bytes"] >= requested and received["bytes"] >= requested - UNCOUNTED
+    context.check("iperf3.bytes", complete, f"{received['bytes']} bytes received of {requested}")
     context.facts["iperf3"] = {
-        "version": said["start"]["version"],
-        "congestion": said["end"]["sender_tcp_congestion"],
+        "version": report["start"]["version"],
+        "congestion": report["end"]["sender_tcp_congestion"],
         "seconds": received["seconds"],
-        "cpu_percent": said["end"]["cpu_utilization_percent"],
+        "cpu_percent": report["end"]["cpu_utilization_percent"],
     }

@@ -1,5 +1,5 @@
-"""MPI benchmarks of others under an mpirun with the options of our own launcher. Option `tool`: mpi4py_pingpong,
-osu_latency or osu_bw.
+"""External MPI benchmarks under mpirun with the options of our launcher. Option `tool`: mpi4py_pingpong, osu_latency or
+osu_bw.
 
 Sizes are the powers of two from `sizes[0]` to `sizes[-1]`; `warmup` and `iterations` count round trips per size
 (windows for osu_bw). Events, as the tool prints them: `one_way` in s, or `bandwidth` in GB/s for osu_bw; `nbytes` the
@@ -37,7 +37,7 @@ def obstacle(case: Any) -> tuple[str, str] | None:
 
 
 def run(context: RankContext) -> None:
-    """Run the tool on two processes of its own and record what it printed."""
+    """Runs the tool on two new processes and records its output."""
     case, launch_spec = context.case, read_launch_spec(context.folder)
     launcher = Mpirun()
     tool = str(case.options["tool"])
@@ -49,15 +49,15 @@ def run(context: RankContext) -> None:
     context.at(0, tool)
     mark(context, "start", 0)
     printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, launch_spec))
-    found = 0
+    count = 0
     for nbytes, value in rows(tool, printed):
         moment = now()
         context.recorder.add("bandwidth" if tool == "osu_bw" else "one_way", 0, moment, moment, nbytes, value)
-        found += 1
+        count += 1
     mark(context, "end", 0)
-    if not found:
-        raise tools.ToolFailed(f"{tool} printed no row: {printed.strip()[-tools.SAID :]}")
-    context.facts["tool"] = {"command": " ".join(_command(tool, case)), "rows": found}
+    if not count:
+        raise tools.ToolFailed(f"{tool} printed no row: {printed.strip()[-tools.OUTPUT_CHARACTERS :]}")
+    context.facts["tool"] = {"command": " ".join(_command(tool, case)), "rows": count}
 
 
 def _command(tool: str, case: Any) -> list[str]:
@@ -65,13 +65,13 @@ def _command(tool: str, case: Any) -> list[str]:
     if tool.startswith("osu"):
         window = ["-W", str(case.options["window"])] if tool == "osu_bw" else []
         return [tool, "-m", f"{first}:{last}", "-i", loops, "-x", skip, *window]
-    # The same numbers of loops at every size, as in our own program.
+    # The same number of loops at every size, as in our program.
     same = [flag for kind in ("large", "huge") for flag in (f"--loop-{kind}", loops, f"--skip-{kind}", skip)]
     return [sys.executable, "-m", "mpi4py.bench", "pingpong", "-m", first, "-n", last, "-l", loops, "-s", skip, *same]
 
 
 def rows(tool: str, printed: str) -> Iterator[tuple[int, float]]:
-    """Message size in bytes, and one-way time in s or GB/s, of every line that is no comment."""
+    """Message size in bytes, and one-way time in s or bandwidth in GB/s, of every line except comments."""
     for line in printed.splitlines():
         fields = line.replace("|", " ").split()
         if len(fields) < 2 or not fields[0].isdigit():

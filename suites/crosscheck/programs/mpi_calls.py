@@ -1,7 +1,7 @@
-"""Ping-pong by mpi4py's own blocking calls, in the rhythm of its benchmark, timed by our clock and kept in our record.
+"""Ping-pong by mpi4py's blocking calls, in the order of its benchmark, timed by our clock and stored in our record.
 
 Option `written` 0: the buffers are never written, as in mpi4py's benchmark, so that the kernel backs all of them with
-one page of zeros, which stays in the processor's first cache; 1: they are, as in our `transfer` and in the OSU
+one page of zeros, which stays in the first-level cache; 1: they are written, as in our `transfer` and in the OSU
 micro-benchmarks.
 """
 
@@ -18,8 +18,8 @@ from scaleproof.spec import registry
 
 
 def run(context: RankContext) -> None:
-    """Round trips over `sizes`, recorded as `transfer` does, but after the last one: a pause between two would let the
-    other side get ahead."""
+    """Round trips over `sizes`, recorded like those of `transfer`, but only after the last one: a pause between two
+    round trips would let the other side get ahead."""
     transport = registry.load("transport", "mpi").connect(context)
     try:
         from mpi4py import MPI
@@ -36,7 +36,7 @@ def run(context: RankContext) -> None:
 
 
 def _round_trips(mpi: Any, context: RankContext, nbytes: int) -> list[tuple[int, int]]:
-    """Start and end of each in ns."""
+    """Start and end of each round trip in ns."""
     case, world = context.case, mpi.COMM_WORLD
     out, back = ([np.empty(nbytes, np.uint8), nbytes, mpi.BYTE] for _ in range(2))
     if case.options["written"]:

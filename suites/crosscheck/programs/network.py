@@ -1,5 +1,5 @@
-"""The network of a case of this suite's own: the same data, first parameters and modules as program `train` has under
-the same fields."""
+"""The network of this suite's programs: the same data, initial parameters and modules as in program `train` with the
+same fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = {
     "momentum": "momentum",
     "bucket_mib": "strategy.bucket_mib",
 }
-"""Options of these programs, and the fields of a training that they stand for."""
+"""Options of these programs, and the corresponding fields of a training."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Net:
 
 
 def network(context: RankContext) -> Net:
-    """From the options of the case; its iterations are the steps."""
+    """The network for the options of the case; the case's iterations are the steps."""
     own = context.case
     assert isinstance(own, OwnCase)
     case = parse_case(
@@ -70,7 +70,7 @@ def network(context: RankContext) -> Net:
 
 
 def forward_backward(context: RankContext, step: int, net: Net, module: nn.Module) -> None:
-    """Input, forward until the loss is a number, backward: the parts of a step as `train` records them."""
+    """Input, forward pass until the loss is a number, and backward pass, recorded as in `train`."""
     recorder = context.recorder
     with recorder.span("input", step):
         batch = net.data.batch(step)
@@ -97,8 +97,8 @@ def timed_steps(context: RankContext, net: Net, one_step: Callable[[int], None],
 
 
 def same_everywhere(context: RankContext, module: nn.Module) -> None:
-    """All ranks must have trained the same parameters (outside the timed region); rank 0 keeps those of small networks,
-    as `train` does."""
+    """After the timed region: checks that all ranks have the same parameters. Rank 0 stores those of small networks, as
+    in `train`."""
     total = [float(parameter.detach().double().sum()) for parameter in module.parameters()]
     everyone = context.rendezvous.exchange("parameters", context.rank, context.world_size, total)
     values = np.concatenate([parameter.detach().numpy().reshape(-1) for parameter in module.parameters()])

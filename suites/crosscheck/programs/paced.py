@@ -1,8 +1,7 @@
-"""Ranks that "train" at a pace set beforehand, so that the true rate is known: no compute, each step ends at its
-appointed time.
+"""Ranks that "train" at a fixed pace, so that the true rate is known: no compute, each step ends at a scheduled time.
 
-Options: `steps`, `samples_R` per step and `pace_ms_R` per step of rank R (0 and 1). Equal paces stand for synchronous
-training, whatever the samples; unequal ones for ranks that do not wait for each other.
+Options: `steps`; `samples_R` and `pace_ms_R`: samples and duration per step of rank R (0 and 1). Equal paces stand for
+synchronous training, whatever the samples; unequal paces stand for ranks that do not wait for each other.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
 
 LEAD_NS = 20_000_000
-"""From agreeing on a start to the start."""
+"""Time between the agreement on a start and the start."""
 MS = 1_000_000
 
 
 def run(context: RankContext) -> None:
-    """Every rank records `step` events, `value` the samples of the step. The first begins at the appointed time,
-    however late the rank wakes up."""
+    """Every rank records `step` events, whose `value` is the samples of the step. The first step begins at the
+    scheduled time, however late the rank wakes up."""
     options, rank = context.case.options, context.rank
     if rank == 0:
         context.rendezvous.publish("start", now() + LEAD_NS)
@@ -38,5 +37,5 @@ def run(context: RankContext) -> None:
 
 
 def _until(moment_ns: int) -> None:
-    while (left := moment_ns - now()) > 0:
-        time.sleep(left / 1e9)
+    while (remaining := moment_ns - now()) > 0:
+        time.sleep(remaining / 1e9)

@@ -1,8 +1,7 @@
-"""One-way stream from rank 0 to rank 1 over a transport: messages of one size, a window of them under way, as iperf3
-and osu_bw send.
+"""One-way stream from rank 0 to rank 1 over a transport: messages of one size, with a window of pending messages, as
+iperf3 and osu_bw send.
 
-Options: `messages` (how many), `window` (how many may be under way). Both ends use one buffer again and again, as those
-tools do.
+Options: `messages` (number), `window` (most pending messages). Both ends reuse one buffer, as those tools do.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ SENDER, RECEIVER = 0, 1
 
 
 def run(context: RankContext) -> None:
-    """Verify a message, stream, verify another; each rank records its side as one event `stream` of all bytes."""
+    """Verifies a message, streams, verifies another message. Each rank records its side as one event `stream` of all
+    bytes."""
     case = context.case
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     try:

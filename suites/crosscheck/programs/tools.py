@@ -1,4 +1,4 @@
-"""Runs an instrument that others wrote: found by PATH, tied to this rank's life, its output handed back."""
+"""Runs an external tool: it is found by PATH, ends with this rank, and its output is returned."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from scaleproof.rank import process_lifetime
 
-SAID = 400
-"""Characters of a tool's last words that an error repeats."""
+OUTPUT_CHARACTERS = 400
+"""Characters from the end of a tool's output that an error message quotes."""
 
 
 class ToolFailed(RuntimeError):
-    """A tool ended badly, or said something that is not its usual output."""
+    """A tool failed, or its output could not be understood."""
 
 
 def obstacle(name: str, advice: str) -> tuple[str, str] | None:
@@ -24,18 +24,19 @@ def obstacle(name: str, advice: str) -> tuple[str, str] | None:
 
 
 def debian(package: str) -> str:
-    """What to type for a Debian package."""
+    """Advice to install a Debian package."""
     return f"type `apt-get install {package}` as root"
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command as a process that the kernel kills with this one. Without site packages: the tie itself takes a
+    """The command as a process that the kernel kills when this process ends. It starts without site packages, in a
     hundredth of a second."""
     return [sys.executable, "-I", "-S", str(process_lifetime.__file__), str(os.getpid()), *command]
 
 
 def start(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start a tool. It inherits the launch's environment, by which the supervisor finds what a killed rank leaves."""
+    """Starts a tool. It inherits the launch's environment, by which the supervisor finds processes of a killed
+    rank."""
     return subprocess.Popen(
         tied(command),
         stdin=subprocess.DEVNULL,
@@ -47,7 +48,7 @@ def start(command: Sequence[str], env: Mapping[str, str] | None = None) -> subpr
 
 
 def finish(process: subprocess.Popen[str], timeout_s: float) -> str:
-    """What a tool printed, once it has ended; ToolFailed when it ended badly or not in time."""
+    """Waits for a tool and returns its output. Raises ToolFailed when it failed or took too long."""
     name = str(process.args[5]) if isinstance(process.args, list) else "the tool"
     try:
         printed, complained = process.communicate(timeout=timeout_s)
@@ -56,10 +57,12 @@ def finish(process: subprocess.Popen[str], timeout_s: float) -> str:
         process.communicate()
         raise ToolFailed(f"{name} did not end within {timeout_s:g} s") from None
     if process.returncode:
-        raise ToolFailed(f"{name} ended with code {process.returncode}: {(complained or printed).strip()[-SAID:]}")
+        raise ToolFailed(
+            f"{name} ended with code {process.returncode}: {(complained or printed).strip()[-OUTPUT_CHARACTERS:]}"
+        )
     return printed
 
 
 def run_tool(command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None) -> str:
-    """Start and finish."""
+    """Runs a tool and returns its output."""
     return finish(start(command, env), timeout_s)

@@ -2,8 +2,8 @@
 outside.
 
 Options: `tool` (gnu_time or hyperfine), `calls` of the inner launch's all-reduce over shared memory. Two inner
-launches: one that does next to nothing (step 0) and one with all calls (step 1). Events, values in s: `tool_wall`,
-`tool_cpu` as the tool says; `record_wall`, `record_cpu` as the inner run.json says.
+launches: one with a single call (step 0) and one with all calls (step 1). Events, values in s: `tool_wall` and
+`tool_cpu` from the tool, `record_wall` and `record_cpu` from the inner run.json.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ def obstacle(case: Any) -> tuple[str, str] | None:
 
 
 def run(context: RankContext) -> None:
-    """Two inner launches."""
+    """Runs two inner launches."""
     options = context.case.options
     mark(context, "start", 0)
     for step, calls in enumerate((1, int(options["calls"]))):
         context.at(step, "inner launch")
-        _note(context, step, *_measured(context, str(options["tool"]), calls, step))
+        _record(context, step, *_measured(context, str(options["tool"]), calls, step))
     mark(context, "end", 1)
 
 
 class Measured:
-    """The local launcher below a tool. In place of the launcher `local` in this process only; the ranks below it see
-    nothing of it."""
+    """The local launcher, run by a tool. It replaces the launcher `local` in this process only; its ranks are not
+    affected."""
 
     def __init__(self, tool: str, output: Path) -> None:
         self.tool, self.output, self.local = tool, output, Local()
 
     def __call__(self) -> Launcher:
-        """The registry calls what it loads."""
+        """The registry calls the object that it loads."""
         return self
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """The tool, tied to this process, and below it the parent, tied to the tool."""
+        """The tool, which ends with this process, running the ranks' parent, which ends with the tool."""
         inner = self.local.command(folder, launch_spec)
         inner = inner[: inner.index("--creator")]
         if self.tool == "gnu_time":
@@ -109,8 +109,8 @@ def _measured(context: RankContext, tool: str, calls: int, step: int) -> tuple[R
     return record, output
 
 
-def _note(context: RankContext, step: int, record: Record, output: Path) -> None:
-    wall, cpu = _said(output)
+def _record(context: RankContext, step: int, record: Record, output: Path) -> None:
+    wall, cpu = _tool_times(output)
     record_cpu = sum(rank.facts["user_s"] + rank.facts["system_s"] for rank in record.ranks)
     moment = now()
     for event, value in {
@@ -122,7 +122,7 @@ def _note(context: RankContext, step: int, record: Record, output: Path) -> None
         context.recorder.add(event, step, moment, moment, value=value)
 
 
-def _said(output: Path) -> tuple[float, float]:
+def _tool_times(output: Path) -> tuple[float, float]:
     """Wall time, and user and system time together, in s."""
     if output.name.startswith("gnu_time"):
         wall, user, system = map(float, output.read_text().split())

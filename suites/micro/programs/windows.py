@@ -1,10 +1,11 @@
-"""Windows of messages under way, as osu_bw, osu_bibw and osu_mbw_mr send them.
+"""Windows of pending messages, as in osu_bw, osu_bibw and osu_mbw_mr.
 
-Options: `flows`: `one_way` (rank 0 to rank 1), `both_ways` (ranks 0 and 1 to each other at once) or `incast` (every
-other rank to rank 0); `window`: messages under way at most, fewer of large ones. Events: `window`, once per window and
-flow: `nbytes` of a message, `value` the messages. Its sender records it, from the first message handed over to the byte
-by which the receiver acknowledges the window; of both ways at once there is no acknowledgement and each rank records
-what it received. `processor`, on every rank, the timed windows of one size: `value` CPU s of all its threads.
+Options: `flows`: `one_way` (rank 0 to rank 1), `both_ways` (ranks 0 and 1 to each other at the same time) or `incast`
+(every other rank to rank 0); `window`: most pending messages, fewer if messages are large. Events: `window`, once per
+window and flow: `nbytes` of a message, `value`: number of messages. The sender records it, from the first send to the
+byte by which the receiver acknowledges the window. With `both_ways` there is no acknowledgement, and each rank records
+the windows that it received. `processor`, on every rank, over the timed windows of one size: `value`: CPU s of all its
+threads.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from scaleproof.spec.case import OwnCase
 from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 WINDOW_BYTES = 8 << 20
-"""Messages under way hold no more than this, but always one."""
+"""Most bytes of pending messages; one message is always allowed."""
 SECOND = 1e9
 WAIT_ONLY = ("gloo",)
-"""Transports whose messages do not say that they are done until they are waited for: torch's work.is_completed() of an
-isend or irecv over Gloo."""
+"""Transports whose handles report completion only in a wait: torch's work.is_completed() of an isend or irecv over
+Gloo."""
 
 
 def obstacle(case: OwnCase) -> tuple[str, str] | None:
-    """See harness/scaleproof/programs/own.py. A receiver of several senders must see which of them came first, or it
-    sets their pace itself."""
+    """See harness/scaleproof/programs/own.py. A receiver of several senders must see whose message arrived first;
+    otherwise the receiver would set the senders' pace."""
     if case.options.get("flows") == "incast" and case.transport in WAIT_ONLY:
         return (
             f"over {case.transport} the arrival of a message shows only in a wait for it, "
@@ -43,8 +44,7 @@ def obstacle(case: OwnCase) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One flow as seen by one of its two ranks: a place for every message of a window, and one byte for the
-    acknowledgement."""
+    """One rank's side of a flow: memory for every message of a window, and one byte for the acknowledgement."""
 
     source: int
     peer: int
@@ -54,15 +54,15 @@ class Lane:
 
     def slots(self, nbytes: int, window: int) -> list[Array]:
         """Memory of each message of a window."""
-        return [self.memory[place * nbytes : (place + 1) * nbytes] for place in range(window)]
+        return [self.memory[slot * nbytes : (slot + 1) * nbytes] for slot in range(window)]
 
 
 def flows(kind: str, ranks: int) -> list[tuple[int, int]]:
     """Sender and receiver of every flow."""
-    known = {"one_way": [(0, 1)], "both_ways": [(0, 1), (1, 0)], "incast": [(rank, 0) for rank in range(1, ranks)]}
-    if kind not in known or ranks < 2:
-        raise ValueError(f"flows {kind!r} of {ranks} ranks; known for two or more: {', '.join(known)}")
-    return known[kind]
+    patterns = {"one_way": [(0, 1)], "both_ways": [(0, 1), (1, 0)], "incast": [(rank, 0) for rank in range(1, ranks)]}
+    if kind not in patterns or ranks < 2:
+        raise ValueError(f"flows {kind!r} of {ranks} ranks; for two or more ranks there are: {', '.join(patterns)}")
+    return patterns[kind]
 
 
 def window_of(case: OwnCase, nbytes: int) -> int:
@@ -71,7 +71,8 @@ def window_of(case: OwnCase, nbytes: int) -> int:
 
 
 def run(context: RankContext) -> None:
-    """Per size: a verified window of every flow, warm-up, timed windows of all flows at once, another verified one."""
+    """For every size: a verified window of every flow, warm-up, timed windows of all flows at the same time, and
+    another verified window."""
     case = context.case
     assert isinstance(case, OwnCase)
     pairs = flows(str(case.options["flows"]), case.ranks)
@@ -122,7 +123,8 @@ def _drive(
     *,
     warmup: bool,
 ) -> None:
-    """All lanes of this rank to their ends. A rank with one waits; one with several advances whichever can."""
+    """Runs all lanes of this rank to their ends. A rank with one lane waits; with several lanes it advances each one
+    that can make progress."""
     context.recorder.warmup = warmup
     if {lane.sends for lane in lanes} == {True, False}:
         running = [_exchanges(context, transport, lanes, nbytes, window, windows)]
@@ -170,8 +172,8 @@ def _windows(
 def _exchanges(
     context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int
 ) -> Iterator[Handle]:
-    """Both ways at once, in step: a window begins when the one before has come and gone."""
-    ordered = sorted(lanes, key=lambda lane: lane.sends)  # places to receive first
+    """Both directions at the same time: a window begins when the previous windows of both directions have ended."""
+    ordered = sorted(lanes, key=lambda lane: lane.sends)  # receives are posted first
     for number in range(windows):
         started = now()
         calls = [
@@ -186,8 +188,8 @@ def _exchanges(
 def _verified(
     context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, when: str
 ) -> None:
-    """One window of every flow, outside the timed region; the pattern differs between senders and between the first and
-    the last window."""
+    """Verifies one window of every flow, outside the timed region. The pattern differs between senders and between the
+    first and the last window."""
     context.at(0, f"verifying windows of {window} x {nbytes} B")
     for lane in lanes:
         used = lane.memory[: nbytes * window]

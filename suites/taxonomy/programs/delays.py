@@ -1,9 +1,9 @@
 """How long one exchange of a model takes under every scheme of Langer et al., section 3.4.1: all gradients in, one
 update, all parameters out.
 
-All ranks are workers, but for schemes with a parameter server of its own, which have it on the last rank. Options:
-`scheme`; `slept: 1`, since ranks wait for their links and not for cores. A sample is one exchange on one rank, `nbytes`
-what the rank sent in it. Before, the time of reducing and of updating a whole model is taken.
+All ranks are workers, except in schemes with a separate parameter server on the last rank. Options: `scheme`; `slept:
+1`, since ranks wait for their links and not for cores. A sample is one exchange on one rank; `nbytes`: bytes that the
+rank sent in it. The times to reduce and to update a whole model are measured before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEARNING_RATE = np.float32(0.5)
 
 
 def run(context: RankContext) -> None:
-    """See the module. After the timed exchanges every worker's parameters are compared with what they must be."""
+    """See the module. After the timed exchanges every worker's parameters are compared with the expected ones."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     scheme = str(case.options["scheme"])
@@ -58,7 +58,7 @@ def update(parameters: np.ndarray, gradient: np.ndarray) -> None:
 
 
 def _calibrate(context: RankContext, elements: int) -> None:
-    """R_w and U_w, on one rank: the others would only take the cores."""
+    """Measures R_w and U_w on one rank only, since other ranks would compete for the cores."""
     if context.rank:
         return
     first, second = np.ones(elements, np.float32), np.ones(elements, np.float32)
@@ -74,18 +74,20 @@ def _calibrate(context: RankContext, elements: int) -> None:
 
 
 def _check(context: RankContext, exchange: Exchange, scheme: str) -> None:
-    """Synchronous schemes leave the same parameters everywhere; asynchronous ones at least each worker's own step, and
-    the last worker's all of them."""
+    """Checks the parameters: after synchronous schemes they are equal everywhere; after asynchronous ones a worker has
+    at least its own step, and the last worker has all steps."""
     everyone = sum(range(1, exchange.workers + 1))
-    found = exchange.parameters
+    parameters = exchange.parameters
     if scheme == "async_per_worker":
-        wanted, fits = "its own step", context.rank != 0 or bool((found == -0.5).all())
+        expected, fits = "its own step", context.rank != 0 or bool((parameters == -0.5).all())
     elif scheme == "async_all_workers":
         last = -0.5 * everyone * ROUNDS[scheme]
-        wanted, fits = "all steps", context.rank != exchange.workers - 1 or bool((found == last).all())
+        expected, fits = "all steps", context.rank != exchange.workers - 1 or bool((parameters == last).all())
     else:
-        wanted, fits = (
+        expected, fits = (
             "the step of all gradients",
-            context.rank >= exchange.workers or bool((found == -0.5 * everyone).all()),
+            context.rank >= exchange.workers or bool((parameters == -0.5 * everyone).all()),
         )
-    context.check("parameters", fits, f"{wanted}; found {float(found.min()):g} to {float(found.max()):g}")
+    context.check(
+        "parameters", fits, f"{expected}; parameters are {float(parameters.min()):g} to {float(parameters.max()):g}"
+    )

@@ -1,5 +1,5 @@
-"""The schemes as messages: n workers, each with a gradient and parameters of the same size, and for some a server on
-the rank after them."""
+"""The schemes as messages between n workers, each with a gradient and parameters of the same size. Some schemes have a
+server on the next rank."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 ROUNDS = {"async_all_workers": 5}
-"""Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round
-to round."""
+"""Rounds per sample, if not one: an asynchronous server fills its link only across rounds."""
 
 
 class Exchange:
-    """One rank's part. `gradient` may be used up by an exchange; `parameters` have the result."""
+    """One rank's side of an exchange, which may overwrite `gradient` and writes its result to `parameters`."""
 
     def __init__(
         self, transport: PointToPoint, workers: int, elements: int, update: Callable[[Array, Array], None]
@@ -34,16 +33,16 @@ class Exchange:
 
     @property
     def others(self) -> list[int]:
-        """The other workers, the next one first, so that not all send to the same."""
+        """The other workers, starting with the next one, so that workers do not all send to the same one."""
         return [(self.rank + step) % self.workers for step in range(1, self.workers)]
 
     def wait(self, handles: Sequence[Handle]) -> None:
-        """For all."""
+        """Wait for all handles."""
         for handle in handles:
             handle.wait()
 
     def scatter_reduce(self) -> None:
-        """Every worker ends with the sum of its part."""
+        """Every worker gets the sum of its part."""
         own = self.part(self.gradient, self.rank)
         arriving = {other: self.part(self.arrivals[other], self.rank) for other in self.others}
         handles = [self.transport.recv(array, other) for other, array in arriving.items()]
@@ -53,14 +52,14 @@ class Exchange:
             np.add(own, array, out=own)
 
     def gather(self, array: Array) -> None:
-        """Every worker's part of the array reaches every other."""
+        """Every worker gets all parts of the array."""
         own = self.part(array, self.rank)
         handles = [self.transport.recv(self.part(array, other), other) for other in self.others]
         self.wait(handles + [self.transport.send(own, other) for other in self.others])
 
 
 def naive_sync_ps(exchange: Exchange) -> None:
-    """Every gradient whole to the server, the parameters whole to everybody."""
+    """Whole gradients go to the server, whole parameters go to all workers."""
     transport = exchange.transport
     if not exchange.is_server:
         transport.send(exchange.gradient, exchange.server).wait()
@@ -75,39 +74,39 @@ def naive_sync_ps(exchange: Exchange) -> None:
 
 
 def binomial_tree(exchange: Exchange) -> None:
-    """Workers and server are a binomial tree with the server as its root: whole gradients go up and are added, whole
-    parameters come down."""
+    """Workers and server form a binomial tree with the server as its root: whole gradients are summed on the way up,
+    whole parameters come down."""
     transport, size = exchange.transport, exchange.workers + 1
-    place = (exchange.rank + 1) % size
+    position = (exchange.rank + 1) % size
     total, waiting = exchange.gradient, []
     if exchange.is_server:
         total.fill(0)
     distance = 1
     while distance < size:
-        if place % (2 * distance):
-            transport.send(total, _rank(place - distance, size)).wait()
+        if position % (2 * distance):
+            transport.send(total, _rank(position - distance, size)).wait()
             break
-        if place + distance < size:
-            waiting.append(place + distance)
-            transport.recv(exchange.arrivals[0], _rank(place + distance, size)).wait()
+        if position + distance < size:
+            waiting.append(position + distance)
+            transport.recv(exchange.arrivals[0], _rank(position + distance, size)).wait()
             np.add(total, exchange.arrivals[0], out=total)
         distance *= 2
     if exchange.is_server:
         exchange.update(exchange.parameters, total)
     else:
-        transport.recv(exchange.parameters, _rank(place - distance, size)).wait()
+        transport.recv(exchange.parameters, _rank(position - distance, size)).wait()
     for child in reversed(waiting):
         transport.send(exchange.parameters, _rank(child, size)).wait()
 
 
-def _rank(place: int, size: int) -> int:
-    """The root has place 0 and the last rank."""
-    return (place - 1) % size
+def _rank(position: int, size: int) -> int:
+    """The root has position 0 and is the last rank."""
+    return (position - 1) % size
 
 
 def scatter_reduce_bcast_single_ps(exchange: Exchange) -> None:
-    """Workers reduce a part each; the server gets the parts, steps, gives parts of the parameters back; workers tell
-    each other theirs."""
+    """Each worker reduces one part; the server receives the parts, updates, and returns parts of the parameters; the
+    workers exchange their parts."""
     transport = exchange.transport
     if exchange.is_server:
         handles = [
@@ -126,33 +125,33 @@ def scatter_reduce_bcast_single_ps(exchange: Exchange) -> None:
 
 
 def async_per_worker(exchange: Exchange) -> None:
-    """One worker alone, the others compute."""
+    """Only one worker exchanges while the others compute."""
     if exchange.is_server:
         _serve(exchange, [0])
     elif exchange.rank == 0:
-        _ask(exchange)
+        _request(exchange)
 
 
 def async_all_workers(exchange: Exchange) -> None:
-    """All workers, round after round: the server takes one gradient after the other while it still gives parameters to
-    the one before."""
+    """All workers, for several rounds: the server receives one gradient while it sends parameters to the previous
+    worker."""
     rounds = ROUNDS["async_all_workers"]
     if exchange.is_server:
         _serve(exchange, list(range(exchange.workers)) * rounds)
     else:
         for _ in range(rounds):
-            _ask(exchange)
+            _request(exchange)
 
 
-def _ask(exchange: Exchange) -> None:
+def _request(exchange: Exchange) -> None:
     exchange.transport.recv(exchange.token, exchange.server).wait()
     exchange.transport.send(exchange.gradient, exchange.server).wait()
     exchange.transport.recv(exchange.parameters, exchange.server).wait()
 
 
 def _serve(exchange: Exchange, turns: Sequence[int]) -> None:
-    """A word to the worker whose turn it is keeps gradients from sharing the link, which would make all wait for
-    all."""
+    """Serves workers in turn. A token to the next worker keeps gradients from sharing the link, which would delay all
+    of them."""
     transport, going = exchange.transport, dict[int, Handle]()
     for worker in turns:
         transport.send(exchange.token, worker).wait()
@@ -173,7 +172,7 @@ def sharded_ps_k_eq_n_sync(exchange: Exchange) -> None:
 
 
 def recursive_doubling(exchange: Exchange) -> None:
-    """Whole gradients with a partner twice as far in every round; a power of two of workers."""
+    """Exchanges whole gradients with a partner, whose distance doubles in every round; needs 2^k workers."""
     distance = 1
     while distance < exchange.workers:
         partner = exchange.rank ^ distance
@@ -185,7 +184,7 @@ def recursive_doubling(exchange: Exchange) -> None:
 
 
 def ring(exchange: Exchange) -> None:
-    """Parts go round, first to be added, then to be known."""
+    """Parts travel around the ring, first to be summed, then to be gathered."""
     workers, after, before = (
         exchange.workers,
         (exchange.rank + 1) % exchange.workers,
@@ -217,4 +216,4 @@ SCHEMES: dict[str, Callable[[Exchange], None]] = {
     )
 }
 SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
-"""Schemes with a server on a rank of its own."""
+"""Schemes with a separate server rank."""

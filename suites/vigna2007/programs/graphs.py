@@ -1,5 +1,5 @@
-"""Synthetic web graphs: hosts of uneven size, power-law in-degrees, a bow tie, pages without links; and what was done
-to the graphs that the paper warns of."""
+"""Synthetic web graphs: hosts of different sizes, power-law in-degrees, a bow tie, pages without links; and the
+modifications of graphs that the paper warns of."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ EXPONENT = 2.1
 """Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to
 Information Retrieval, section 19.2.1)."""
 DANGLING = 0.15
-"""Share of pages without links; docs/inputs.md says why."""
+"""Share of pages without links; docs/inputs.md explains the value."""
 INSIDE = 0.75
-"""Share of the links that stay in their host, where it has a page that they may point to. Our own choice."""
+"""Share of the links that stay in their host, if it has a page that they may point to. Our own choice."""
 IN, CORE, OUT = 0, 1, 2
-"""Sides of the bow tie: pages from which the core is reached, the core, pages that are reached from it. A link never
-goes back."""
+"""Parts of the bow tie: pages that lead to the core, the core, and pages reached from the core. No link goes back to an
+earlier part."""
 SHARES = (0.2, 0.52, 0.28)
 HOST_EXPONENT = 0.8
 """Host k has a size proportional to k to the minus this: the largest of 200 has a tenth of all pages."""
 LARGEST_HUB = 0.02
 """Largest expected share of all links that point to one page."""
 REPAIRS = 20
-"""Rounds in which a shuffle exchanges the targets of loops and of repeated arcs once more."""
+"""Rounds in which a shuffle exchanges the targets of loops and repeated arcs again."""
 KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled")
 
 
@@ -42,13 +42,13 @@ def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed
 
 
 def expected_nodes(kind: str, nodes: int, isolated: float) -> int:
-    """Ids of an arm's graph."""
+    """Number of ids of an arm's graph."""
     return round(nodes / (1 - isolated)) if kind == "padded" else nodes
 
 
 def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> WebGraph:
-    """No two arcs alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `degree` arcs per
-    node, before equal ones and loops are taken out and before pages that nobody links to get an arc."""
+    """A graph without repeated arcs and loops. Pages of a host are neighbours, as in a crawl sorted by address.
+    `degree`: arcs per node, before repeated arcs and loops are removed and before unlinked pages get an arc."""
     generator = np.random.default_rng([seed, 1])
     host = _hosts(nodes, hosts)
     side = generator.choice(3, nodes, p=SHARES)
@@ -77,18 +77,18 @@ def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> We
 
 
 def padded(graph: WebGraph, isolated: float, seed: int) -> WebGraph:
-    """The same arcs between ids of a larger space, the unused ones anywhere in it, each with the host of the page
-    before."""
+    """The same arcs in a larger space of ids. Unused ids are at random positions, each with the host of the previous
+    page."""
     total = round(graph.nodes / (1 - isolated))
-    place = np.sort(np.random.default_rng([seed, 2]).permutation(total)[: graph.nodes])
-    host = graph.host[np.maximum(np.searchsorted(place, np.arange(total), side="right") - 1, 0)]
+    ids = np.sort(np.random.default_rng([seed, 2]).permutation(total)[: graph.nodes])
+    host = graph.host[np.maximum(np.searchsorted(ids, np.arange(total), side="right") - 1, 0)]
     recipe = f"{graph.recipe}; padded with isolated nodes to a share of {isolated:g}"
-    return WebGraph(f"{graph.name}, padded", total, place[graph.source], place[graph.target], host, recipe)
+    return WebGraph(f"{graph.name}, padded", total, ids[graph.source], ids[graph.target], host, recipe)
 
 
 def shuffled(graph: WebGraph, seed: int) -> WebGraph:
-    """The null: targets exchanged between arcs at random, so that every page keeps its out-degree and its in-degree,
-    and nothing else."""
+    """The null graph: targets are exchanged between arcs at random, which keeps only the out-degree and in-degree of
+    every page."""
     generator = np.random.default_rng([seed, 3])
     target = generator.permutation(graph.target)
     for _ in range(REPAIRS):
@@ -121,13 +121,13 @@ def _hosts(nodes: int, hosts: int) -> np.ndarray:
 
 
 def _attraction(generator: np.random.Generator, nodes: int) -> np.ndarray:
-    """Pareto weights, cut off where a sample of this size ends by itself and at the largest hub."""
+    """Pareto weights, limited to the expected maximum of a sample of this size and to the largest hub."""
     weight = np.minimum((1 - generator.random(nodes)) ** (-1 / (EXPONENT - 1)), nodes ** (1 / (EXPONENT - 1)))
     return np.minimum(weight, LARGEST_HUB * weight.sum())
 
 
 def _targets(generator: np.random.Generator, source: np.ndarray, host: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """For each arc a page by its weight, in the source's host or anywhere."""
+    """A target page for each arc, drawn by weight from the source's host or from all pages."""
     total = np.concatenate([[0.0], np.cumsum(weight)])
     first = np.searchsorted(host, np.arange(host[-1] + 2))
     low, high = total[first[host[source]]], total[first[host[source] + 1]]
@@ -139,13 +139,12 @@ def _targets(generator: np.random.Generator, source: np.ndarray, host: np.ndarra
 
 
 def _next(finders: np.ndarray, pages: np.ndarray) -> np.ndarray:
-    """For each page the nearest one behind it of those: a crawler has found every page by a link, mostly of its
-    host."""
+    """For each page the next one of `finders`: a crawler has found every page by a link, mostly from its own host."""
     return finders[np.searchsorted(finders, pages, side="right") % len(finders)]
 
 
 def _distinct(nodes: int, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     code = np.unique(source * nodes + target)
     source, target = np.divmod(code, nodes)
-    kept = source != target
-    return source[kept], target[kept]
+    proper = source != target
+    return source[proper], target[proper]

@@ -35,7 +35,7 @@ class Problem:
         self.system = LinearOperator((nodes, nodes), matvec=lambda x: x - self.links @ x, dtype=float)
 
     def step(self, x: Vector) -> Vector:
-        """One step of the surfer. What no link carried on, by teleportation or from dangling pages, falls evenly on all
+        """One step of the random surfer. Mass of teleportation and of dangling pages is spread evenly over all
         pages."""
         carried: Vector = self.links @ x
         carried += (x.sum() - carried.sum()) * self.even[0]
@@ -56,8 +56,8 @@ METHODS = (*STEPS, "gmres")
 
 
 def solve(problem: Problem, method: str, iterations: int) -> Vector:
-    """PageRank after so many iterations: from the even distribution, GMRES from zero in one cycle and without a
-    preconditioner."""
+    """PageRank after `iterations` iterations, starting from the uniform distribution; GMRES starts from zero and runs
+    one cycle without a preconditioner."""
     if method in STEPS:
         y = problem.even
         for _ in range(iterations):
@@ -68,8 +68,8 @@ def solve(problem: Problem, method: str, iterations: int) -> Vector:
 
 
 def iterations_to(problem: Problem, method: str, tolerance: float, limit: int) -> int | None:
-    """Fewest iterations with a residual of at most the tolerance; None when `limit` are too few. GMRES, which shows no
-    iterates, is bisected."""
+    """Fewest iterations with a residual of at most the tolerance; None if `limit` iterations are too few. GMRES returns
+    no iterates, so its number is found by bisection."""
     if method not in STEPS:
         return _bisected(problem, method, tolerance, limit)
     y = problem.even

@@ -1,5 +1,5 @@
-"""PageRank of one synthetic graph by all methods: check the graph, find how many iterations each method needs, then
-time exactly so many."""
+"""PageRank of one synthetic graph by all methods: checks the graph, determines how many iterations each method needs,
+then times that many."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def run(context: RankContext) -> None:
     context.at(-1, "graph")
     graph = _graph(case, context.seed)
     context.at(-1, "input checks")
-    wanted = expected_nodes(case.arm, int(case.options["nodes"]), float(case.options["isolated"]))
-    settle(
-        context.inputs, graph_inputs(graph, wanted, context.seed, large_scale=bool(case.options.get("large_scale", 0)))
-    )
+    expected = expected_nodes(case.arm, int(case.options["nodes"]), float(case.options["isolated"]))
+    large_scale = bool(case.options.get("large_scale", 0))
+    settle(context.inputs, graph_inputs(graph, expected, context.seed, large_scale=large_scale))
     context.at(-1, "iterations")
     problem, tolerance = Problem(graph.nodes, graph.source, graph.target), float(case.options["tolerance"])
     counts = {method: iterations_to(problem, method, tolerance, LIMIT) for method in METHODS}
@@ -53,9 +52,9 @@ def run(context: RankContext) -> None:
             count is not None,
             f"{count} iterations" if count else f"{LIMIT} iterations do not reach {tolerance:g}",
         )
-    done = {method: count for method, count in counts.items() if count is not None}
-    found = _timed(context, case, problem, done)
-    _verify(context, problem, found, tolerance)
+    converged = {method: count for method, count in counts.items() if count is not None}
+    results = _timed(context, case, problem, converged)
+    _verify(context, problem, results, tolerance)
 
 
 def _graph(case: OwnCase, seed: int) -> WebGraph:
@@ -65,30 +64,30 @@ def _graph(case: OwnCase, seed: int) -> WebGraph:
 
 
 def _timed(context: RankContext, case: OwnCase, problem: Problem, counts: dict[str, int]) -> dict[str, np.ndarray]:
-    """All methods in turn, in another random order each time; the last result of each."""
-    generator, found = np.random.default_rng([context.seed, 4]), {}
+    """Times all methods, in a new random order in every iteration. Returns the last result of each method."""
+    generator, results = np.random.default_rng([context.seed, 4]), {}
     mark(context, "start", 0)
     for iteration in timed_iterations(context, case.warmup, case.iterations):
         for method in generator.permutation(sorted(counts)).tolist():
             context.at(iteration, method)
             start = now()
-            found[method] = solve(problem, method, counts[method])
+            results[method] = solve(problem, method, counts[method])
             context.recorder.add(method, iteration, start, now(), value=counts[method])
     mark(context, "end", 0)
-    return found
+    return results
 
 
-def _verify(context: RankContext, problem: Problem, found: dict[str, np.ndarray], tolerance: float) -> None:
-    """Every result is a distribution that the surfer leaves as it is, and all results agree: two errors of tolerance /
-    (1 - DAMPING)."""
-    for method, x in found.items():
+def _verify(context: RankContext, problem: Problem, results: dict[str, np.ndarray], tolerance: float) -> None:
+    """Checks that every result is a stationary distribution, and that all results agree within two errors of tolerance
+    / (1 - DAMPING)."""
+    for method, x in results.items():
         residual, apart = problem.residual(x), abs(float(x.sum()) - 1)
         detail = f"residual {residual:.2e}, tolerance {tolerance:.0e}; smallest {x.min():.2e}, sum - 1 {apart:.1e}"
         context.check(f"{method}.converged", residual <= tolerance and x.min() >= 0 and apart <= 1e-9, detail)
-    for one, other in itertools.combinations(sorted(found), 2):
-        apart, bound = float(np.abs(found[one] - found[other]).sum()), 2 * tolerance / (1 - DAMPING)
+    for first, second in itertools.combinations(sorted(results), 2):
+        apart, bound = float(np.abs(results[first] - results[second]).sum()), 2 * tolerance / (1 - DAMPING)
         context.check(
-            f"{one}.{other}.agree", apart <= bound, f"1-norm of the difference {apart:.2e}, bound {bound:.2e}"
+            f"{first}.{second}.agree", apart <= bound, f"1-norm of the difference {apart:.2e}, bound {bound:.2e}"
         )
 
 

@@ -1,9 +1,9 @@
-"""Tensors born where they are sent from: a worker (rank 0) trains a network whose parameters lie on a server (rank 1),
-the analyser says how each tensor travels, allocation-site tracing where it is born. Batches differ in size from step to
-step, so the activations that the server looks at are dynamic.
+"""Tensors that are allocated in their send buffers: a worker (rank 0) trains a network whose parameters are on a server
+(rank 1). The graph analyser decides how each tensor is sent, allocation-site tracing where it is allocated. Batches
+differ in size from step to step, so the activations sent to the server are dynamic.
 
-Every step counts which of the tensors sent were born in place and which had to be copied; the content of all is
-compared after the steps.
+Every step counts the sent tensors that were allocated in place and those that had to be copied. After the steps the
+content of all tensors is compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LAST = "exp"
 """The server's operation on the network's outputs."""
 MEET_S = 120.0
 SPREAD = 3
-"""Batches have so many sizes, one after the other."""
+"""Number of different batch sizes, used in turn."""
 PRELOAD = ("torch",)
 
 
@@ -42,7 +42,10 @@ def run(context: RankContext) -> None:
         int(options["image_side"]) or None, float(options["width"])
     )
     worker = _Worker(context, network) if context.rank == WORKER else None
-    edges = [Edge(*found[:3], tuple(found[3]), *found[4:]) for found in _told(context, worker, int(options["batch"]))]
+    edges = [
+        Edge(*fields[:3], tuple(fields[3]), *fields[4:])
+        for fields in _shared_edges(context, worker, int(options["batch"]))
+    ]
     transport = registry.load("transport", case.transport).connect(context)
     static, dynamic = [edge for edge in edges if edge.static], [edge for edge in edges if not edge.static]
     with (
@@ -54,15 +57,15 @@ def run(context: RankContext) -> None:
         _compare(context, sums)
 
 
-def _told(context: RankContext, worker: _Worker | None, batch: int) -> list[list[Any]]:
-    """The worker reads the graph and tells the server what it found."""
+def _shared_edges(context: RankContext, worker: _Worker | None, batch: int) -> list[list[Any]]:
+    """The worker analyses the graph and sends the edges to the server."""
     own = worker.edges(batch) if worker else None
     everyone: list[Any] = context.rendezvous.exchange("edges", context.rank, context.world_size, own, MEET_S)
     return everyone[WORKER]  # type: ignore[no-any-return]
 
 
 def _serve(context: RankContext, case: OwnCase, fixed: TensorChannel, varying: TensorChannel) -> list[int]:
-    """Take what comes in every step."""
+    """Receives the tensors of every step; returns their checksums."""
     sums = []
     for step in timed_iterations(context, case.warmup, case.iterations):
         context.at(step, "tensors of a step", WORKER)
@@ -75,12 +78,12 @@ def _serve(context: RankContext, case: OwnCase, fixed: TensorChannel, varying: T
 
 def _compare(context: RankContext, sums: list[int]) -> None:
     everyone = context.rendezvous.exchange("sums", context.rank, context.world_size, sums, MEET_S)
-    wrong = sum(one != other for one, other in zip(*everyone, strict=True))
+    wrong = sum(own != peer for own, peer in zip(*everyone, strict=True))
     context.check("content", not wrong, f"{wrong} of {len(sums)} tensors arrived otherwise than they were sent")
 
 
 class _Worker:
-    """The network, the edges of what it sends, and the sites where that is born."""
+    """The network, the edges of the tensors it sends, and their allocation sites."""
 
     def __init__(self, context: RankContext, network: Network) -> None:
         import torch
@@ -99,7 +102,8 @@ class _Worker:
         self.random = np.random.default_rng([context.seed, 6])
 
     def edges(self, batch: int) -> list[tuple[Any, ...]]:
-        """As the analyser decides; the parameters and the last operation are the server's. What it found is kept."""
+        """The edges that the analyser decides on, whose results are recorded. Parameters and the last operation are on
+        the server."""
         from scaleproof.remote.analyse_torch import tensors_of
         from scaleproof.remote.graph_analyser import decide
 
@@ -120,8 +124,8 @@ class _Worker:
         return [(edge.name, edge.source, edge.destination, edge.shape, edge.dtype, edge.static) for edge in sent]
 
     def steps(self, case: OwnCase, fixed: TensorChannel, varying: TensorChannel) -> list[int]:
-        """Forward and backward passes; a gradient is sent as soon as it is there. Sums of what was sent, in the order
-        of the links' edges."""
+        """Forward and backward passes; each gradient is sent as soon as it is computed. Returns checksums of the sent
+        tensors, in the order of the channels' edges."""
         sums = []
         hooks = [
             self._send_gradient(parameter, edge, fixed)
@@ -136,11 +140,11 @@ class _Worker:
             self.sent: dict[Edge, Array] = {}
             start = now()
             with self.sites:
-                found = self.module(self.torch.from_numpy(inputs))
+                outputs = self.module(self.torch.from_numpy(inputs))
                 activation = varying.edges[0]
-                self.sites.place(found, self._outgoing(activation, varying))
+                self.sites.place(outputs, self._outgoing(activation, varying))
                 self.handles.append(varying.send(activation, self.sent[activation]))
-                found.square().mean().backward()
+                outputs.square().mean().backward()
             end = now()
             for handle in self.handles:
                 handle.wait()
@@ -153,7 +157,7 @@ class _Worker:
         return sums
 
     def _outgoing(self, edge: Edge, channel: TensorChannel) -> Callable[[tuple[int, ...]], Array]:
-        """Where the edge's tensor of a shape is born; what is there is sent."""
+        """A function that returns the send buffer of the edge for a tensor's shape."""
 
         def memory(shape: tuple[int, ...]) -> Array:
             self.sent[edge] = channel.outgoing(edge, None if edge.static else shape)
@@ -164,16 +168,16 @@ class _Worker:
     def _send_gradient(self, parameter: Any, edge: Edge, channel: TensorChannel) -> Any:
         memory = self._outgoing(edge, channel)
 
-        def ready(found: Any) -> None:
-            self.sites.place(found.grad, memory)
-            found.grad = None
+        def ready(parameter: Any) -> None:
+            self.sites.place(parameter.grad, memory)
+            parameter.grad = None
             self.handles.append(channel.send(edge, self.sent[edge]))
 
         return parameter.register_post_accumulate_grad_hook(ready)
 
 
 def served(torch: Any, network: Network) -> Any:
-    """The network with the server's operation behind it, without memory."""
+    """The network followed by the server's operation, without memory."""
     from scaleproof.frameworks.torch.torch_model import module_of
 
     class Served(torch.nn.Module):  # type: ignore[misc,name-defined]

@@ -1,9 +1,9 @@
-"""Messages above what a transport takes: whether they fail, and by which name. Option `what`:
+"""Messages above a transport's limit: whether they fail, and the name of the failure. Option `what`:
 
-grpc_default  a call of gRPC with its own settings, one byte more than 4 MiB; one that fits goes before
-protobuf      TensorFlow's runtime is asked to hold a tensor of 2 GiB, which no message of protobuf can carry
-device        a tensor of `nbytes` by a mechanism of remote/ (`mechanism`): xue2019 recalls that gRPC.RDMA fails from 1
-GB on
+grpc_default  a gRPC call with default settings of one byte more than 4 MiB, after one that fits
+protobuf      a tensor of 2 GiB in TensorFlow's runtime, which exceeds protobuf's limit on a message
+device        a tensor of `nbytes` by a mechanism of remote/ (`mechanism`): xue2019 reports that gRPC.RDMA fails from 1
+              GB on
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
 DEFAULT = 4 << 20
-"""Bytes of a message that gRPC takes unless told otherwise."""
+"""gRPC's default limit on the bytes of a message."""
 PROTOBUF = 1 << 31
 ITEM = 4
 CALL_S = 30.0
 
 
 def run(context: RankContext) -> None:
-    """See the module; what failed is kept, and by which name."""
+    """See the module; records whether the attempt failed, and the name of the failure."""
     case = context.case
     assert isinstance(case, OwnCase)
     attempt = {"grpc_default": _grpc_default, "protobuf": _protobuf, "device": _device}[str(case.options["what"])]
     mark(context, "start", 0)
     with context.recorder.span("attempt", 0):
-        found = attempt(context, case)
+        failure = attempt(context, case)
     mark(context, "end", 0)
     context.facts["found"] = {
-        "fails" if case.options["what"] == "device" else "refused": float(found is not None),
-        "as": found or "nothing failed",
+        "fails" if case.options["what"] == "device" else "refused": float(failure is not None),
+        "as": failure or "nothing failed",
     }
 
 
 def _grpc_default(context: RankContext, case: OwnCase) -> str | None:
-    """Rank 0 is server and client of its own."""
+    """Rank 0 is both server and client."""
     if context.rank:
         return None
     import grpc
@@ -55,9 +55,9 @@ def _grpc_default(context: RankContext, case: OwnCase) -> str | None:
     server.start()
     try:
         with grpc.insecure_channel(f"{context.address}:{port}", options=(("grpc.enable_http_proxy", 0),)) as channel:
-            take = channel.unary_unary("/scaleproof.Limits/Take")
-            context.check("fits", take(bytes(DEFAULT), timeout=CALL_S) == b"", f"{DEFAULT} bytes")
-            return _refused(context, lambda: take(bytes(DEFAULT + 1), timeout=CALL_S), grpc)
+            call = channel.unary_unary("/scaleproof.Limits/Take")
+            context.check("fits", call(bytes(DEFAULT), timeout=CALL_S) == b"", f"{DEFAULT} bytes")
+            return _refused(context, lambda: call(bytes(DEFAULT + 1), timeout=CALL_S), grpc)
     finally:
         server.stop(None).wait()
         threads.shutdown()
@@ -84,7 +84,7 @@ def _protobuf(context: RankContext, case: OwnCase) -> str | None:
 
 
 def _device(context: RankContext, case: OwnCase) -> str | None:
-    """One tensor, looked at in full."""
+    """Sends one tensor, whose whole content is compared."""
     transport = registry.load("transport", str(case.transport)).connect(context)
     try:
         edge = Edge("tensor", 0, 1, (int(case.options["nbytes"]) // ITEM,))

@@ -1,8 +1,9 @@
-"""The paper's micro-benchmark: a tensor is sent from rank 0 to rank 1, which finds its largest element and tells it.
+"""The paper's micro-benchmark: a tensor is sent from rank 0 to rank 1, which computes its largest element and returns
+it.
 
-A sample is the time on rank 0 from the start of the send until it has the answer, for any mechanism of remote/ over any
-transport. Content is verified before and after the samples of a size. What a tensor took (copies, messages, round
-trips) is counted over all tensors of the size, at both ends.
+A sample is the time on rank 0 from the start of the send until the answer has arrived, for any mechanism of remote/
+over any transport. Content is verified before and after the samples of a size. Copies, messages and round trips are
+counted over all tensors of the size, at both ends.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from scaleproof.spec.case import OwnCase
 ITEM = 4
 PEERS = 2
 LEAST = 7.0
-"""More than any element of the pattern: where the largest element lies, and what it is, changes with every tensor."""
+"""Larger than any element of the pattern. Position and value of the largest element change with every tensor."""
 
 
 def run(context: RankContext) -> None:
-    """See the module. Options: `mechanism`, and what programs/tuning.py knows."""
+    """See the module. Options: `mechanism`, and those of programs/tuning.py."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     tuning.apply(context, case)
@@ -41,7 +42,7 @@ def run(context: RankContext) -> None:
 
 
 def edges(case: OwnCase, nbytes: int) -> tuple[Edge, Edge]:
-    """The tensor's, and the answer's."""
+    """The edges of the tensor and of the answer."""
     static = case.options["mechanism"] != "dynamic"
     return Edge("tensor", 0, 1, (nbytes // ITEM,), static=static), Edge("answer", 1, 0, (1,), static=static)
 
@@ -52,39 +53,39 @@ class _Size:
     def __init__(self, context: RankContext, case: OwnCase, channel: TensorChannel, tensor: Edge, answer: Edge) -> None:
         self.context, self.case, self.channel, self.tensor, self.answer = context, case, channel, tensor, answer
         self.born = channel.outgoing(tensor if context.rank == 0 else answer, None)
-        self.place = 0
+        self.position = 0
 
     def run(self) -> None:
-        """Verify, time, verify."""
+        """Verify, run the timed tensors, verify again."""
         self._verified("first")
         before = replace(self.channel.counts.of(self.tensor))
         processor = time.process_time()
         for iteration in timed_iterations(self.context, self.case.warmup, repetitions(self.case, self.tensor.nbytes)):
             self.context.at(iteration, f"tensor of {self.tensor.nbytes} B", 1 - self.context.rank)
             if self.context.rank == 0:
-                self._ask(iteration)
+                self._request(iteration)
             elif self.context.rank < PEERS:
                 self._answer(iteration)
         self._keep(before, time.process_time() - processor)
         self._verified("last")
 
-    def _ask(self, iteration: int) -> None:
-        """On rank 0: make a tensor, send it, wait for the answer. Only sending and waiting are timed."""
-        self.born[self.place] = 0
-        self.place = iteration * 4099 % self.born.size
-        self.born[self.place] = wanted = LEAST + iteration
+    def _request(self, iteration: int) -> None:
+        """On rank 0: change the tensor, send it, wait for the answer. Only sending and waiting are timed."""
+        self.born[self.position] = 0
+        self.position = iteration * 4099 % self.born.size
+        self.born[self.position] = expected = LEAST + iteration
         start = now()
         sent = self.channel.send(self.tensor, self.born)
-        found = float(self.channel.recv(self.answer).wait()[0])
+        largest = float(self.channel.recv(self.answer).wait()[0])
         end = now()
         self.channel.release(self.answer)
         sent.wait()
         self.context.recorder.add("send_reduce", iteration, start, end, self.tensor.nbytes)
-        if found != wanted:
-            self.context.check(f"largest.{self.tensor.nbytes}.{iteration}", False, f"{found} instead of {wanted}")
+        if largest != expected:
+            self.context.check(f"largest.{self.tensor.nbytes}.{iteration}", False, f"{largest} instead of {expected}")
 
     def _answer(self, iteration: int) -> None:
-        """On rank 1."""
+        """On rank 1: receive the tensor and send back its largest element."""
         received = self.channel.recv(self.tensor).wait()
         with self.context.recorder.span("reduce_max", iteration, self.tensor.nbytes):
             self.born[0] = received.max()
@@ -93,7 +94,7 @@ class _Size:
         sent.wait()
 
     def _verified(self, when: str) -> None:
-        """The whole content arrives; another one before than after the samples."""
+        """Checks the whole content, with different patterns before and after the samples."""
         expected = pattern(self.tensor.shape[0], "float32", len(when))
         if self.context.rank == 0:
             self.born[:] = expected
@@ -111,8 +112,8 @@ class _Size:
             )
 
     def _keep(self, before: TransferCounts, processor_s: float) -> None:
-        """What the tensors between the two verified ones took on this rank: the first tensor of an edge takes more
-        where shapes have to be learnt."""
+        """Records the costs on this rank of the tensors between the two verified ones. The first tensor of an edge may
+        cost more, because its shape is not yet known."""
         after = self.channel.counts.of(self.tensor)
         cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(TransferCounts)}
         self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {"processor_s": processor_s}

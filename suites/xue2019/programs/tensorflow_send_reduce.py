@@ -1,8 +1,8 @@
-"""The same micro-benchmark in TensorFlow's own runtime: rank 1 asks rank 0's server for a tensor that lies there and
-finds its largest element.
+"""The same micro-benchmark in TensorFlow's own runtime: rank 1 requests a tensor from rank 0's server and computes its
+largest element.
 
-A sample is the time on rank 1 from the start of the step until the number is there: one RecvTensor request, the tensor,
-the reduction.
+A sample is the time on rank 1 from the start of the step until the result is available: one RecvTensor request, the
+tensor, and the reduction.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def _size(context: RankContext, case: OwnCase, tensor: object, nbytes: int) -> N
         for iteration in timed_iterations(context, case.warmup, repetitions(case, nbytes)):
             context.at(iteration, f"tensor of {nbytes} B", 0)
             start = now()
-            found = tensor.reduce_max()  # type: ignore[attr-defined]
+            largest = tensor.reduce_max()  # type: ignore[attr-defined]
             context.recorder.add("send_reduce", iteration, start, now(), nbytes)
-            if found != LEAST:
-                context.check(f"largest.{nbytes}.{iteration}", False, f"{found} instead of {LEAST}")
+            if largest != LEAST:
+                context.check(f"largest.{nbytes}.{iteration}", False, f"{largest} instead of {LEAST}")
         context.facts.setdefault("processor_s", {})[str(nbytes)] = time.process_time() - processor
     _meet(context, f"done.{nbytes}")
 

@@ -60,7 +60,7 @@ def edges(workload: str, shrink: int) -> list[Edge]:
 
 
 def _minibatch(rank: int, channel: TensorChannel, step: int, pause_s: float) -> None:
-    """One step on either side. The server's step costs nothing: what it received is not looked at."""
+    """One step on either side. The server computes nothing."""
     out = [edge for edge in channel.edges if edge.source == rank]
     back = [edge for edge in channel.edges if edge.destination == rank]
     if rank == WORKER:
@@ -89,7 +89,7 @@ def _receive(channel: TensorChannel, edges: Sequence[Edge]) -> None:
 
 
 def _verify(context: RankContext, mechanism: str, channel: TensorChannel, salt: int) -> None:
-    """One more exchange, each tensor full of a number of its own, looked at in full."""
+    """One more exchange, in which each tensor is filled with a different number and compared in full."""
     wrong = 0
     for number, edge in enumerate(channel.edges):
         if edge.source == context.rank:

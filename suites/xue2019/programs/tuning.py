@@ -1,4 +1,4 @@
-"""Settings of gRPC that were tried, and which of them an arm runs with: kept in the record of every launch."""
+"""Settings of gRPC that were tried, and those that an arm uses, for the record of every launch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TRIED = {
         "message size limits lifted: experiment `tuning`"
     ),
 }
-"""By transport; others have nothing to set, or say themselves what they use (TensorFlow's runtime)."""
+"""By transport; other transports have no settings, or record them by themselves (TensorFlow's runtime)."""
 SETTINGS = ("window_kib", "frame_kib", "chunk_kib")
 COUNT = {"grpc": 8}
 
 
 def apply(context: RankContext, case: OwnCase) -> None:
-    """Set what the case's options ask for, before the transport connects; keep what is in use and how many settings
-    were tried."""
+    """Applies the settings in the case's options, before the transport connects. Records the settings in use and how
+    many were tried."""
     used: dict[str, Any] = {}
     if case.transport == "grpc":
         used = _grpc({name: int(case.options[name]) for name in SETTINGS if name in case.options})
@@ -32,16 +32,16 @@ def apply(context: RankContext, case: OwnCase) -> None:
     }
 
 
-def _grpc(asked: dict[str, int]) -> dict[str, Any]:
+def _grpc(requested: dict[str, int]) -> dict[str, Any]:
     """Our gRPC transport reads its settings from its modules."""
     from scaleproof.transports import _grpc_streams, grpc
 
     options = dict(grpc.OPTIONS)
-    if "window_kib" in asked:
-        options["grpc.http2.lookahead_bytes"] = asked["window_kib"] << 10
-    if "frame_kib" in asked:
-        options["grpc.http2.max_frame_size"] = min(asked["frame_kib"] << 10, (1 << 24) - 1)
-    if "chunk_kib" in asked:
-        _grpc_streams.CHUNK = asked["chunk_kib"] << 10
+    if "window_kib" in requested:
+        options["grpc.http2.lookahead_bytes"] = requested["window_kib"] << 10
+    if "frame_kib" in requested:
+        options["grpc.http2.max_frame_size"] = min(requested["frame_kib"] << 10, (1 << 24) - 1)
+    if "chunk_kib" in requested:
+        _grpc_streams.CHUNK = requested["chunk_kib"] << 10
     grpc.OPTIONS = tuple(options.items())  # type: ignore[assignment]
     return {**options, "chunk_bytes": _grpc_streams.CHUNK}

@@ -1,5 +1,5 @@
-"""Five ways to convolve a padded batch of images (points, maps, high, wide) with kernels (out, maps, high, wide), in
-torch. No bias."""
+"""Five algorithms that convolve a padded batch of images (points, maps, high, wide) with kernels (out, maps, high,
+wide), in torch, without bias."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ RESULTS = ((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, -1.0))
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What of a layer decides which algorithm fits. `pads`: before and after, of the height and of the width."""
+    """Properties of a layer that decide which algorithms can compute it. `pads`: before and after, of height and
+    width."""
 
     maps: int
     out: int
@@ -27,75 +28,75 @@ class Shape:
     pads: tuple[tuple[int, int], tuple[int, int]]
 
     def padded(self, torch: Any, images: Any) -> Any:
-        """The images with zeros around them, as every algorithm takes them."""
+        """The images padded with zeros, which every algorithm expects."""
         (top, bottom), (left, right) = self.pads
         return torch.nn.functional.pad(images, (left, right, top, bottom))
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """How it convolves, and which layers it can do."""
+    """The function that convolves, and whether it can compute a layer."""
 
     compute: Callable[[Any, Any, Any, int], Any]
     fits: Callable[[Shape], bool]
 
 
 def direct(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """The library's own."""
+    """The library's convolution."""
     return torch.nn.functional.conv2d(images, weights, stride=stride)
 
 
 def gemm(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """Every place of the kernel becomes a column."""
+    """im2col: the pixels under every position of the kernel become a column."""
     out, _, high, wide = weights.shape
     columns = torch.nn.functional.unfold(images, (high, wide), stride=stride)
     return (weights.reshape(out, -1) @ columns).reshape(images.shape[0], out, *_sides(images, high, wide, stride))
 
 
 def fft(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """Correlation is a product of one spectrum with the conjugate of the other; of a stride only every so many results
-    are kept."""
+    """Correlation is a product of one spectrum with the conjugate of the other. With a stride only every n-th result is
+    kept."""
     _, _, high, wide = weights.shape
     sides = images.shape[-2:]
     spectra = torch.einsum("nchw,ochw->nohw", torch.fft.rfft2(images), torch.fft.rfft2(weights, s=sides).conj())
-    found = torch.fft.irfft2(spectra, s=sides)[:, :, : sides[0] - high + 1 : stride, : sides[1] - wide + 1 : stride]
-    return found.contiguous()
+    results = torch.fft.irfft2(spectra, s=sides)[:, :, : sides[0] - high + 1 : stride, : sides[1] - wide + 1 : stride]
+    return results.contiguous()
 
 
 def winograd(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """Tiles of 2x2 results from patches of 4x4; products of patches and kernels go over all maps at once."""
+    """Tiles of 2x2 results from patches of 4x4. One batched product covers all maps."""
     points, maps = images.shape[:2]
     out, sides = weights.shape[0], _sides(images, TAPS, TAPS, 1)
     tiles = [-(-side // TILE) for side in sides]
     missing = [(count - 1) * TILE + PATCH - side for count, side in zip(tiles, images.shape[-2:], strict=True)]
-    whole = torch.nn.functional.pad(images, (0, missing[1], 0, missing[0]))
-    patches = whole.unfold(2, PATCH, TILE).unfold(3, PATCH, TILE)
+    extended = torch.nn.functional.pad(images, (0, missing[1], 0, missing[0]))
+    patches = extended.unfold(2, PATCH, TILE).unfold(3, PATCH, TILE)
     of_inputs, of_kernels, of_results = (
         torch.tensor(rows, dtype=images.dtype, device=images.device) for rows in (INPUTS, KERNELS, RESULTS)
     )
-    seen = torch.einsum("ai,nchwij,bj->abcnhw", of_inputs, patches, of_inputs).reshape(PATCH * PATCH, maps, -1)
+    transformed = torch.einsum("ai,nchwij,bj->abcnhw", of_inputs, patches, of_inputs).reshape(PATCH * PATCH, maps, -1)
     kernels = torch.einsum("ai,ocij,bj->aboc", of_kernels, weights, of_kernels).reshape(PATCH * PATCH, out, maps)
-    products = torch.bmm(kernels, seen).reshape(PATCH, PATCH, out, points, *tiles)
-    found = torch.einsum("ia,abonhw,jb->nohiwj", of_results, products, of_results)
-    return found.reshape(points, out, tiles[0] * TILE, tiles[1] * TILE)[:, :, : sides[0], : sides[1]].contiguous()
+    products = torch.bmm(kernels, transformed).reshape(PATCH, PATCH, out, points, *tiles)
+    results = torch.einsum("ia,abonhw,jb->nohiwj", of_results, products, of_results)
+    return results.reshape(points, out, tiles[0] * TILE, tiles[1] * TILE)[:, :, : sides[0], : sides[1]].contiguous()
 
 
 def kn2row(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """A product for every place of the kernel, each added straight into the result: the image is shifted, never copied
+    """A product for every element of the kernel, added directly into the result: the image is shifted, not copied
     (Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms for deep neural networks, 2017).
     Results are computed across the padded width, so a view is returned."""
     points, maps, padded_high, padded_wide = images.shape
     out, _, high, wide = weights.shape
     sides = _sides(images, high, wide, 1)
     pixels = images.reshape(points, maps, padded_high * padded_wide)
-    found = torch.empty(points, out, sides[0] * padded_wide, dtype=images.dtype, device=images.device)
+    results = torch.empty(points, out, sides[0] * padded_wide, dtype=images.dtype, device=images.device)
     length = (sides[0] - 1) * padded_wide + sides[1]
-    for place, (row, column) in enumerate((row, column) for row in range(high) for column in range(wide)):
+    for number, (row, column) in enumerate((row, column) for row in range(high) for column in range(wide)):
         shifted = pixels[:, :, row * padded_wide + column :][:, :, :length]
         for point in range(points):
-            target = found[point, :, :length]
-            torch.addmm(target, weights[:, :, row, column], shifted[point], beta=float(place > 0), out=target)
-    return found.reshape(points, out, sides[0], padded_wide)[:, :, :, : sides[1]]
+            target = results[point, :, :length]
+            torch.addmm(target, weights[:, :, row, column], shifted[point], beta=float(number > 0), out=target)
+    return results.reshape(points, out, sides[0], padded_wide)[:, :, :, : sides[1]]
 
 
 def _sides(images: Any, high: int, wide: int, stride: int) -> tuple[int, int]:

@@ -4,12 +4,12 @@ minibatches.
 direct    torch's convolution: oneDNN on a CPU, cuDNN's choice on a GPU
 gemm      the image as a matrix (im2col), then a matrix product
 fft       product of spectra
-kn2row    a product for every place of the kernel, added into the result; for stride 1 only
+kn2row    a product for every element of the kernel, added into the result; for stride 1 only
 winograd  F(2x2, 3x3): 16 products instead of 36 per tile; for 3x3 kernels with stride 1 only
 
 Options: `workload`, `width`, `image_side` (0: the network's own), `device` (cpu or cuda), `x1`, `x2`, ... the
 minibatches. A sample is one call: its event is `conv.` and the algorithm, its step the layer's number, `value` the
-minibatch, `nbytes` the workspace: the most memory that it held beyond what was there before and its result.
+minibatch, `nbytes` the workspace: the peak memory beyond the memory held before and the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AGREE = 1e-3
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
-    """A GPU, for device cuda."""
+    """Device `cuda` needs a GPU."""
     if not isinstance(case, OwnCase) or case.options.get("device") != "cuda":
         return None
     import torch
@@ -48,7 +48,7 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
 
 
 def run(context: RankContext) -> None:
-    """See the module. Outside the timed calls every algorithm's result is compared with the direct one's."""
+    """See the module. After the timed calls every algorithm's result is compared with that of `direct`."""
     import torch
 
     case = context.case
@@ -104,7 +104,8 @@ Prepared = tuple[Callable[[], Any], int]
 
 
 def _call(torch: Any, device: str, layer: Layer, points: int, algorithm: str, seed: int) -> Callable[[], Prepared]:
-    """Inputs are drawn anew for every call, the same for every algorithm: kept, they would fill the memory."""
+    """A function that prepares a call. Inputs are drawn again for every call, because storing them would fill the
+    memory; they are the same for all algorithms."""
 
     def prepare() -> Prepared:
         random = torch.Generator().manual_seed(seed)
@@ -136,13 +137,13 @@ def _sample(
 
 def _compare(context: RankContext, torch: Any, calls: list[tuple[int, int, str, Callable[[], Prepared]]]) -> None:
     smallest = min(points for _, points, _, _ in calls)
-    wanted, worst = {}, dict.fromkeys(ALGORITHMS, 0.0)
+    expected, worst = {}, dict.fromkeys(ALGORITHMS, 0.0)
     with torch.inference_mode():
         for number, points, algorithm, prepare in calls:
             if points == smallest:
-                found = prepare()[0]()
-                wanted.setdefault(number, found)
-                away = (found - wanted[number]).abs().max() / wanted[number].abs().max()
-                worst[algorithm] = max(worst[algorithm], float(away))
-    for algorithm, away in worst.items():
-        context.check(f"result.{algorithm}", away <= AGREE, f"at most {away:.2g} from direct")
+                result = prepare()[0]()
+                expected.setdefault(number, result)
+                difference = (result - expected[number]).abs().max() / expected[number].abs().max()
+                worst[algorithm] = max(worst[algorithm], float(difference))
+    for algorithm, difference in worst.items():
+        context.check(f"result.{algorithm}", difference <= AGREE, f"at most {difference:.2g} from direct")

@@ -1,8 +1,8 @@
-"""Lemma 1 in the flesh: the computation of a step is divided over the ranks, an overhead is not, and all ranks meet at
-the end of the step.
+"""Lemma 1 in practice: the computation of a step is divided over the ranks, an overhead is not, and all ranks
+synchronise at the end of the step.
 
-Options: `slept`: 1 sleeps the computation, `compute_ms` of a whole step; 0 multiplies `products` matrices a step;
-`overhead_ms`, sleep injected into every step of every rank; `overlapped`: 1 lets that run beside the computation.
+Options: `slept`: 1 sleeps for the computation, `compute_ms` per whole step; 0 multiplies `products` matrices per step.
+`overhead_ms`: sleep injected into every step of every rank. `overlapped`: 1 runs the overhead during the computation.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
 SIDE = 256
-"""Of the square matrices: a product takes well under a millisecond, so that the work of a step can be divided finely.
-"""
+"""Side of the square matrices: a product takes well under a millisecond, so that the work of a step can be divided
+finely."""
 MILLI = 1e-3
 
 
 def run(context: RankContext) -> None:
-    """See the module. A step is recorded whole, and its computation and its overhead apart."""
+    """See the module. Records each step as a whole, and its computation and overhead separately."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     overhead_s = float(case.options["overhead_ms"]) * MILLI

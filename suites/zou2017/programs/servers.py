@@ -1,10 +1,9 @@
-"""Lemma 2 in the flesh: workers compute (slept) while the parameters of the round before travel to the servers, that
-add them up, and back.
+"""Lemma 2 in practice: workers compute (sleep) while the gradients of the previous round are sent to the servers, which
+sum them and send the sums back.
 
-The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly.
-Options: `slept: 1`; `workers`; `nbytes`, of all parameters; `compute_ms` of a round (0: nothing but traffic, which
-shows what a server delivers); `first_share`, the part of the parameters on the first server (0: as much as on any
-other).
+The first `workers` ranks are workers, the others servers. Parameters are spread over the servers, by default evenly.
+Options: `slept: 1`; `workers`; `nbytes` of all parameters; `compute_ms` per round (0: only traffic, which shows the
+rate of a server); `first_share`: share of the parameters on the first server (0: equal shares).
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ MILLI = 1e-3
 
 
 def run(context: RankContext) -> None:
-    """See the module. A sample is a round on one rank; the last parameters that arrived are compared with what the
-    servers must have made of them."""
+    """See the module. A sample is a round on one rank. The last received parameters are compared with the expected
+    sums."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     workers = int(case.options["workers"])
@@ -56,11 +55,11 @@ def shard_elements(elements: int, servers: int, first_share: float) -> list[int]
     first = round(elements * first_share) if first_share else elements // servers
     rest = elements - first
     others = servers - 1
-    return [first, *(rest // others + (place < rest % others) for place in range(others))] if others else [elements]
+    return [first, *(rest // others + (server < rest % others) for server in range(others))] if others else [elements]
 
 
 class _Worker:
-    """Pushes what it found in the round before, pulls the sums, and computes meanwhile."""
+    """Pushes the gradients of the previous round, pulls the sums, and computes meanwhile."""
 
     def __init__(self, context: RankContext, transport: PointToPoint, workers: int, shards: Sequence[int]) -> None:
         case = context.case
@@ -71,11 +70,11 @@ class _Worker:
         self.gradients = [np.zeros(count, np.float32) for count in shards]
         self.parameters = [np.zeros(count, np.float32) for count in shards]
         self.nbytes = sum(shards) * ITEM
-        """That travel per round and direction."""
+        """Bytes sent per round and direction."""
         self.beside = ThreadPoolExecutor(1)
 
     def round(self, number: int) -> None:
-        """Traffic in a thread of its own, so that it goes on while the computation sleeps."""
+        """One round; a separate thread communicates while the computation sleeps."""
         for gradient in self.gradients:
             gradient.fill(self.context.rank + number)
         traffic = self.beside.submit(self._exchange)
@@ -83,25 +82,25 @@ class _Worker:
         traffic.result()
 
     def verify(self, last: int) -> None:
-        """Every element is the sum of what all workers pushed."""
+        """Checks that every element is the sum of what all workers pushed."""
         self.beside.shutdown()
-        wanted = sum(rank + last for rank in range(self.workers))
-        wrong = sum(int(np.count_nonzero(found != wanted)) for found in self.parameters)
-        self.context.check("sums", not wrong, f"{wrong} elements are not {wanted}")
+        expected = sum(rank + last for rank in range(self.workers))
+        wrong = sum(int(np.count_nonzero(values != expected)) for values in self.parameters)
+        self.context.check("sums", not wrong, f"{wrong} elements are not {expected}")
 
     def _exchange(self) -> None:
         handles = [
-            self.transport.recv(found, server) for found, server in zip(self.parameters, self.servers, strict=True)
+            self.transport.recv(values, server) for values, server in zip(self.parameters, self.servers, strict=True)
         ]
         handles += [
-            self.transport.send(found, server) for found, server in zip(self.gradients, self.servers, strict=True)
+            self.transport.send(values, server) for values, server in zip(self.gradients, self.servers, strict=True)
         ]
         for handle in handles[::-1]:
             handle.wait()
 
 
 class _Server:
-    """Takes every worker's part, adds them up, sends the sums."""
+    """Receives every worker's gradients, sums them, sends the sums."""
 
     def __init__(self, context: RankContext, transport: PointToPoint, workers: int, shards: Sequence[int]) -> None:
         self.transport, self.workers = transport, range(workers)
@@ -110,12 +109,12 @@ class _Server:
         self.nbytes = count * ITEM * workers
 
     def round(self, number: int) -> None:
-        """Synchronous: nobody has sums before everybody's part is in."""
+        """One synchronous round: the sums are sent when all gradients have arrived."""
         for handle in [
-            self.transport.recv(found, worker) for found, worker in zip(self.gradients, self.workers, strict=True)
+            self.transport.recv(values, worker) for values, worker in zip(self.gradients, self.workers, strict=True)
         ]:
             handle.wait()
-        for found in self.gradients[1:]:
-            np.add(self.gradients[0], found, out=self.gradients[0])
+        for values in self.gradients[1:]:
+            np.add(self.gradients[0], values, out=self.gradients[0])
         for handle in [self.transport.send(self.gradients[0], worker) for worker in self.workers]:
             handle.wait()

@@ -1,5 +1,5 @@
-"""How much memory a call held at most, beyond what the process had before: on a CPU the kernel's high-water mark of
-resident memory, on a GPU torch's."""
+"""Peak memory of a call, beyond the memory that the process held before: on a CPU by the kernel's high-water mark of
+resident memory, on a GPU by torch's counter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Self
 
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 RESET_PEAK = "5"
-"""What sets the high-water mark to what is resident now (proc(5))."""
+"""Value that resets the high-water mark to the current resident memory (proc(5))."""
 M_MMAP_THRESHOLD, THRESHOLD = -3, 1 << 16
-"""From this size on every allocation is mapped of its own and leaves when it is freed; set, the limit no longer grows
-by itself (mallopt(3))."""
+"""Allocations of this size or more are mapped separately and returned when freed. Setting the threshold also stops it
+from growing by itself (mallopt(3))."""
 
 
 class Workspace:

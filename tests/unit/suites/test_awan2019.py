@@ -41,7 +41,7 @@ class Driver:
     def query(self, address: int, nbytes: int) -> Any:
         self.asked += 1
         ranges = [allocation for allocation in self.allocations if allocation[0] <= address < allocation[1]]
-        return module("kinds").Known(*(ranges[0] if ranges else (address, address + nbytes, "host")))
+        return module("kinds").Allocation(*(ranges[0] if ranges else (address, address + nbytes, "host")))
 
 
 def test_an_allocation_is_asked_about_once_whatever_part_of_it_travels():

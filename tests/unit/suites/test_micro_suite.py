@@ -127,7 +127,9 @@ def test_a_transport_that_cannot_be_polled_is_not_runnable_in_an_incast() -> Non
 
 
 def test_flows_are_named_in_the_mistake() -> None:
-    with pytest.raises(ValueError, match="flows 'ring' of 2 ranks; known for two or more: one_way, both_ways, incast"):
+    with pytest.raises(
+        ValueError, match="flows 'ring' of 2 ranks; for two or more ranks there are: one_way, both_ways, incast"
+    ):
         load_entry(FOLDER / "programs", "windows").flows("ring", 2)
 
 
