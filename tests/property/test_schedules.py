@@ -134,7 +134,7 @@ def test_hierarchical_messages_between_nodes_are_those_of_a_ring_over_nodes(worl
 
 
 def test_ranks_that_do_not_fill_the_nodes_are_refused() -> None:
-    with pytest.raises(ValueError, match="5 ranks do not fill 2 nodes alike"):
+    with pytest.raises(ValueError, match="5 ranks do not fill 2 nodes evenly"):
         list(messages("hierarchical/2", "all_reduce", 5, 10))
 
 
