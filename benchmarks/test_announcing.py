@@ -90,9 +90,9 @@ def seconds_of(group: Group, buffer: np.ndarray, calls: int) -> float:
     return statistics.median(seconds)
 
 
-@pytest.mark.parametrize("word", ["entered", "left", "round", "wait", "go_on"])
+@pytest.mark.parametrize("word", ["begin_call", "end_call", "round", "wait", "stop_waiting"])
 def test_one_announcement_on_the_board(word: str, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """Cost of one announcement, the call of a Python method included."""
     post = Board(tmp_path / "board", 1).post(0)
-    arguments = {"entered": ("all_reduce",), "round": (2,), "wait": (0,)}.get(word, ())
+    arguments = {"begin_call": ("all_reduce",), "round": (2,), "wait": (0,)}.get(word, ())
     benchmark(getattr(post, word), *arguments)
