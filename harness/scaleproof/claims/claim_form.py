@@ -32,7 +32,7 @@ _ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
 
 
 class Form(BaseModel):
-    """What all forms of this room share: unknown fields are refused."""
+    """What all forms of claims have in common: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
@@ -108,9 +108,9 @@ class Control(Form):
 
 
 class Validates(Form):
-    """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their
-    case has these fields, `unless` it has those. Where it is missed, it lowers all of them; where it holds, only
-    launches like those that it was judged on."""
+    """What a claim of suite validation says about a level of evidence. It is about launches at that level whose case
+    has the fields `where`, and not the fields `unless`. A miss lowers all of these launches; a claim that holds
+    validates only launches like those that it was judged on."""
 
     what: str = Field(
         description="what is checked, in words; a launch is validated when each thing that is checked of its level is"
@@ -195,9 +195,9 @@ class ClaimForm(Form):
         if self.origin == "own" and (missing := [name for name, value in own.items() if value is None]):
             raise ValueError(f"{self.id}: a claim of our own needs {missing[0]!r}")
         if self.origin == "paper" and (
-            given := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]
+            repeated := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]
         ):
-            raise ValueError(f"{self.id}: {given[0]!r} of a paper's row stands in published.yaml; leave it out here")
+            raise ValueError(f"{self.id}: {repeated[0]!r} of a paper's row stands in published.yaml; leave it out here")
         if self.kind == "claim" and self.metric is None and self.needs is None:
             raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
         return self

@@ -1,1 +1,1 @@
-"""The process on every rank: context, events, board, parent."""
+"""The processes of ranks: the parent that forks them, the program of one rank, its facts, clocks and preflight."""

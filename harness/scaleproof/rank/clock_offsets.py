@@ -1,5 +1,5 @@
-"""The offset of each rank's clock from rank 0's, by ping-pong over a socket on the fabric's address, before and after
-the program; 0 where all ranks share one clock."""
+"""The offset of each rank's clock from rank 0's, measured by ping-pong over a socket on the fabric's address before and
+after the program; 0 where all ranks share one clock."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ ROUNDS = 12
 MEET_S = 60.0
 """How long ranks wait for each other before the program; a rank that is missing then also fails the program."""
 LEAVE_S = 2.0
-"""The same after it: a rank that ends much later keeps the first comparison only."""
+"""How long ranks wait for each other after the program; a rank that ends much later keeps the first comparison only."""
 _TIMES = struct.Struct("<qq")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Add `offset_ns` to the own clock to get rank 0's; the true offset is within `uncertainty_ns`."""
+    """`offset_ns`: what to add to this rank's clock to get rank 0's; the true offset is within `uncertainty_ns`."""
 
     offset_ns: int
     uncertainty_ns: int
 
 
 def reading(sent: int, received: int, replied: int, returned: int) -> Reading:
-    """Of one round trip: `sent` and `returned` on the own clock, `received` and `replied` on rank 0's. The bound holds
-    however the time divides between the two directions."""
+    """The reading of one round trip: `sent` and `returned` on this rank's clock, `received` and `replied` on rank 0's.
+    The bound holds however the time divides between the two directions."""
     travel = (returned - sent) - (replied - received)
     return Reading(((received - sent) + (replied - returned)) // 2, travel // 2 + 1)
 
 
 def combined(before: Reading, after: Reading | None) -> Reading:
-    """True at any moment between two readings, also when the clocks drift apart evenly."""
+    """A reading that holds at any moment between two readings, also when the clocks drift apart evenly."""
     if after is None:
         return before
     drift = abs(after.offset_ns - before.offset_ns)
@@ -51,8 +51,8 @@ def combined(before: Reading, after: Reading | None) -> Reading:
 
 @contextmanager
 def compared(context: RankContext) -> Iterator[None]:
-    """Around the program: writes the comparison into the rank's facts as `clock`, or why there is none as
-    `clock_error`. Never fails a launch."""
+    """A context around the program: writes the comparison into the rank's facts as `clock`, or the reason why there is
+    none as `clock_error`. It never fails a launch."""
     sockets: dict[int, socket.socket] = {}
     before = None
     try:
@@ -91,7 +91,7 @@ def _write_fact(context: RankContext, before: Reading, after: Reading | None) ->
 
 
 def _meet(context: RankContext, sockets: dict[int, socket.socket]) -> None:
-    """Rank 0 is connected with every other rank; each has proved that it knows the launch's token."""
+    """Connect rank 0 with every other rank; each proves that it knows the launch's token."""
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
     if context.rank:
         address, port = context.rendezvous.get("clock.address", MEET_S)
@@ -110,7 +110,7 @@ def _accept_all(context: RankContext, listener: socket.socket, sockets: dict[int
     while len(sockets) < context.world_size - 1:
         listener.settimeout(max(deadline - time.monotonic(), 0.001))
         connection = listener.accept()[0]
-        with suppress(Refused, ConnectionError, TimeoutError):  # a stranger; the rank itself connects later
+        with suppress(Refused, ConnectionError, TimeoutError):  # not a rank of this launch
             peer = answer(connection, context.token, context.launch_id)
             if 0 < peer < context.world_size and peer not in sockets:
                 sockets[peer] = connection
@@ -119,7 +119,7 @@ def _accept_all(context: RankContext, listener: socket.socket, sockets: dict[int
 
 
 def _compare(context: RankContext, sockets: dict[int, socket.socket], limit_s: float) -> Reading:
-    """Rank 0 answers the others one after the other; its own offset is 0."""
+    """Rank 0 answers the other ranks one after the other; its own offset is 0."""
     for opened in sockets.values():
         opened.settimeout(limit_s)
     if context.rank:

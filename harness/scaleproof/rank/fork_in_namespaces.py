@@ -1,5 +1,5 @@
-"""`python -m scaleproof.rank.fork_in_namespaces FOLDER`: imports what the case needs once, builds the cluster of
-namespaces.json and forks every node's ranks in it."""
+"""`python -m scaleproof.rank.fork_in_namespaces FOLDER`: imports the modules that the case needs once, builds the
+cluster of namespaces.json, and forks the ranks on its nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scaleproof.rank.fork_ranks import fork_rank, import_for, reap
 
 
 def main() -> int:
-    """The worst exit code of the ranks."""
+    """Run all ranks; returns their worst exit code."""
     folder = Path(sys.argv[1])
     launch_spec, plan = read_launch_spec(folder), read_plan(folder)
     import_for(launch_spec)
@@ -23,10 +23,10 @@ def main() -> int:
 
 
 def run_ranks(folder: Path, launch_spec: LaunchSpec, plan: NamespacePlan, node: int) -> int:
-    """On a node, as its first process: its ranks, from their fork to their end."""
+    """Called on a node, in its first process: fork its ranks and wait for their end."""
     return reap(folder, {fork_rank(folder, rank, launch_spec): rank for rank in plan.ranks[node]})
 
 
 if __name__ == "__main__":
-    # Without the interpreter's own teardown, which takes tens of milliseconds and has nothing to save here.
+    # Without the interpreter's teardown, which takes tens of milliseconds; nothing is left to save.
     os._exit(main())

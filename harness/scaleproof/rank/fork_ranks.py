@@ -1,5 +1,5 @@
-"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports what the case needs once, forks the ranks, and writes how each
-ended."""
+"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports the modules that the case needs once, forks the ranks, and
+writes the exit file of each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 
 
 def preload(case: AnyCase, programs: str = "") -> None:
-    """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc,
-    mpi4py) are not among it."""
+    """Import before the fork the modules that every rank would import after it, except libraries that start threads on
+    import (grpc, mpi4py)."""
     for name in frameworks(case):
         registry.load("framework", name)
     for kind, name in case.named():
@@ -35,10 +35,10 @@ def preload(case: AnyCase, programs: str = "") -> None:
 
 
 def import_for(launch_spec: LaunchSpec) -> None:
-    """`preload`, so that ranks share what it took."""
-    gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
+    """`preload`, so that the ranks share its memory."""
+    gc.disable()  # collections during an import free nothing and take a third of the time of TensorFlow's import
     preload(launch_spec.parsed_case, launch_spec.programs)
-    gc.freeze()  # what was imported stays shared between the ranks
+    gc.freeze()  # later collections do not write to imported objects, so that their pages stay shared
     gc.enable()
 
 
@@ -51,15 +51,15 @@ def frameworks(case: AnyCase) -> list[str]:
 
 
 def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
-    """Cores for each of the ranks of a node, neighbours together and none for two; all of them for everyone where there
-    are fewer cores than ranks."""
+    """Cores for each of the ranks of a node: neighbouring cores, and no core for two ranks; all cores for every rank
+    where there are fewer cores than ranks."""
     each = len(cores) // ranks
     return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
 
 
 def neighbours_first(cores: Iterable[int]) -> list[int]:
-    """By package and core, so that hardware threads of one core come one after the other; by number where the kernel
-    does not tell."""
+    """Cores sorted by package and core, so that hardware threads of one core are neighbours; by number where the kernel
+    does not report these."""
     return sorted(cores, key=lambda core: (_topology(core, "physical_package_id"), _topology(core, "core_id"), core))
 
 
@@ -71,7 +71,7 @@ def _topology(core: int, name: str) -> int:
 
 
 def fork_rank(folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[int] = ()) -> int:
-    """Start one rank, on some cores only where they are given; returns its pid. The child never returns."""
+    """Fork one rank and return its pid; the child never returns. `cores`: the cores that it may use, empty: all."""
     creator = os.getpid()
     pid = os.fork()
     if pid:
@@ -124,7 +124,7 @@ def main() -> int:
     arguments.add_argument("--creator", type=int, default=os.getppid())
     options = arguments.parse_args()
     die_with_creator(options.creator)
-    # A launcher that tears its job down must not end this process before it has told how the rank ended.
+    # A launcher that ends its job must not end this process before it has written how the rank ended.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     launch_spec = read_launch_spec(options.folder)
     import_for(launch_spec)
@@ -134,12 +134,15 @@ def main() -> int:
         own = int(os.environ[options.rank_from])
         mine, cores = [mine[own]], [cores[own]]
     publisher = StatusPublisher(options.folder, int(launch_spec.case["ranks"])) if location.has_own_kernel() else None
-    ranks = {fork_rank(options.folder, rank, launch_spec, some): rank for rank, some in zip(mine, cores, strict=True)}
+    ranks = {
+        fork_rank(options.folder, rank, launch_spec, rank_cores): rank
+        for rank, rank_cores in zip(mine, cores, strict=True)
+    }
     if publisher is not None and not options.attended:
         publisher.start({rank: pid for pid, rank in ranks.items()})
     return reap(options.folder, ranks, publisher)
 
 
 if __name__ == "__main__":
-    # Without the interpreter's own teardown, which takes tens of milliseconds and has nothing to save here.
+    # Without the interpreter's teardown, which takes tens of milliseconds; nothing is left to save.
     os._exit(main())

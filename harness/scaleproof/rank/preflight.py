@@ -1,8 +1,8 @@
-"""The preflight among the ranks of an experiment: a program of its own, run by the same launcher, on the same
-interface, with as many ranks.
+"""The program of the preflight among the ranks of an experiment, run by the same launcher, on the same interface, with
+as many ranks.
 
-Every rank reports how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core
-computes. Nothing is judged here."""
+Every rank reports how names resolve, which peers it reaches, how many ports it can open, its limits, and the speed of
+its core. launch/preflight/rank_preflight.py judges the reports."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PAIR_S = 2.0
 """How long one connection may take."""
 MEET_S = 20.0
 ALL_PAIRS = 64
-"""Ranks up to which every pair is tried; above, each rank tries this many of its followers."""
+"""Ranks up to which every pair is tried; with more ranks each rank tries this many of its predecessors."""
 SPARE_PORTS = 4
 SNIFF_SIDE, SNIFF_S = 192, 0.03
-"""The sniff test multiplies float32 matrices of this side for this long; the median counts, since a neighbour shows in
-it."""
+"""The sniff test multiplies float32 matrices of this side for this time. The median counts: other work on the core
+shows in it."""
 
 
 def run(context: RankContext) -> None:
@@ -52,24 +52,24 @@ def run(context: RankContext) -> None:
     local = [rank for rank, (_, _, host) in enumerate(addresses) if _kernel(host) == _kernel(answers["host"])].index(
         context.rank
     )
-    # More ranks than cores would measure each other.
+    # Ranks beyond the number of cores would slow each other down.
     answers["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
     context.facts["preflight"] = answers
 
 
 def _host() -> str:
-    """One machine and one boot of it; ranks with the same one share a clock."""
+    """An id of this machine and its boot; ranks with the same id share a clock."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()}/{path.read_text().strip() if path.exists() else ''}"
 
 
 def _kernel(host: str) -> str:
-    """Nodes of namespaces differ in name and share the machine's cores."""
+    """The boot id alone: nodes of namespaces have different names and share the machine's cores."""
     return host.partition("/")[2] or host
 
 
 def _names() -> dict[str, dict[str, str]]:
-    """`resolves`: name to its first address; `unresolved`: name to why it has none."""
+    """`resolves`: name to its first address; `unresolved`: name to the reason why it has none."""
     resolves, unresolved = {}, {}
     for name in ("localhost", socket.gethostname()):
         try:
@@ -80,7 +80,7 @@ def _names() -> dict[str, dict[str, str]]:
 
 
 def _limits() -> dict[str, int]:
-    """Of this process as its launcher made it; -1: none. Locked memory in bytes, open files."""
+    """The limits of this process, which its launcher set: locked memory in bytes, open files; -1: no limit."""
     return {
         "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
         "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
@@ -88,7 +88,8 @@ def _limits() -> dict[str, int]:
 
 
 def _ports(context: RankContext) -> tuple[socket.socket | None, int, str]:
-    """A listener, how many ports could be taken at once (it wants one per rank and some), and why not more."""
+    """A listener, how many ports could be open at the same time (requested: one per rank and some spare ones), and the
+    reason why not more."""
     taken: list[socket.socket] = []
     error = ""
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
@@ -103,7 +104,8 @@ def _ports(context: RankContext) -> tuple[socket.socket | None, int, str]:
 
 
 def _connect(context: RankContext, listener: socket.socket, addresses: list[tuple[str, int | None]]) -> dict[int, str]:
-    """Peers that could not be reached, and why. The higher rank of a pair connects, from the fabric's address."""
+    """Peers that could not be reached, and the reason. The higher rank of a pair connects, from the fabric's
+    address."""
     expected = {peer for peer in range(context.world_size) if context.rank in _partners(peer)}
     server = threading.Thread(target=_serve, args=(context, listener, expected), daemon=True)
     server.start()
@@ -138,18 +140,18 @@ def _serve(context: RankContext, listener: socket.socket, expected: set[int]) ->
         with connection:
             try:
                 expected.discard(answer(connection, context.token, context.launch_id))
-            except (OSError, Refused):  # the other side tells what went wrong
+            except (OSError, Refused):  # the other side reports the error
                 continue
 
 
 def _sniff(context: RankContext) -> float:
     """GFLOP/s of one rank's threads."""
-    left = np.full((SNIFF_SIDE, SNIFF_SIDE), 1e-3, np.float32)
-    result = left @ left
+    matrix = np.full((SNIFF_SIDE, SNIFF_SIDE), 1e-3, np.float32)
+    result = matrix @ matrix
     times = list[float]()
     until = time.monotonic() + SNIFF_S
     while time.monotonic() < until or len(times) < 3:
         start = time.perf_counter()
-        np.matmul(left, left, out=result)
+        np.matmul(matrix, matrix, out=result)
         times.append(time.perf_counter() - start)
     return 2 * SNIFF_SIDE**3 / statistics.median(times) / 1e9

@@ -1,5 +1,4 @@
-"""What is true of one rank's process at its end: threads, cores, memory, processor time, the libraries that it loaded,
-the sockets it holds, its seeds."""
+"""Facts about a rank's process at its end: threads, cores, memory, processor time, loaded libraries, sockets, seeds."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ def rank_facts() -> dict[str, Any]:
 
 
 def private_mib() -> float | None:
-    """Memory of this process alone: what it does not share with the process that it was forked from, or with others
-    that mapped the same files."""
+    """Memory of this process alone: not shared with its parent, or with processes that mapped the same files."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -64,8 +62,8 @@ def private_mib() -> float | None:
 
 
 def thread_pools() -> dict[str, Any]:
-    """Size of every pool of threads in this process: BLAS and OpenMP as loaded, torch's two, TensorFlow's two (0: it
-    takes as many as there are cores)."""
+    """Size of every thread pool in this process: BLAS and OpenMP as loaded, torch's two, TensorFlow's two (0: as many
+    threads as cores)."""
     pools: dict[str, Any] = {}
     try:
         import threadpoolctl
@@ -100,22 +98,22 @@ def open_sockets() -> frozenset[str]:
 
 
 def bound_sockets(but: frozenset[str]) -> dict[str, list[str]]:
-    """Local IP addresses of this process's TCP sockets, `listening` and `connected`, except some: what its transport
-    really bound."""
+    """Local IP addresses of this process's TCP sockets, `listening` and `connected`, which its transport bound. `but`:
+    inodes of other sockets."""
     own = open_sockets() - but
-    found: dict[str, set[str]] = {"listening": set(), "connected": set()}
+    bound: dict[str, set[str]] = {"listening": set(), "connected": set()}
     for name in _TCP_FILES if own else ():
         path = Path("/proc/self/net") / name
         for fields in (line.split() for line in (path.read_text().splitlines()[1:] if path.exists() else [])):
             if fields[9] in own:
-                found["listening" if fields[3] == _LISTEN else "connected"].add(_address(fields[1].partition(":")[0]))
-    return {kind: sorted(addresses) for kind, addresses in found.items()}
+                bound["listening" if fields[3] == _LISTEN else "connected"].add(_address(fields[1].partition(":")[0]))
+    return {kind: sorted(addresses) for kind, addresses in bound.items()}
 
 
 def _address(digits: str) -> str:
     """The kernel writes addresses as 32-bit words in the machine's byte order."""
-    words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
-    address = ipaddress.ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))
+    groups = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
+    address = ipaddress.ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in groups))
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)
 
@@ -131,12 +129,12 @@ def _framework_threads() -> int | None:
 
 
 def _packages() -> dict[str, str]:
-    found = {}
+    versions = {}
     for module, distribution in _PACKAGES.items():
         if module not in sys.modules:
             continue
         try:
-            found[module] = importlib.metadata.version(distribution)
+            versions[module] = importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
-            found[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
-    return found
+            versions[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
+    return versions

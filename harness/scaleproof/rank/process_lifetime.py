@@ -1,5 +1,5 @@
-"""Ends a process when its creator ends. `python -m scaleproof.rank.process_lifetime CREATOR COMMAND...` does so for a
-program that is not ours."""
+"""Ends a process when its creator ends. `python -m scaleproof.rank.process_lifetime CREATOR COMMAND...` does so for any
+command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rank from its first to its last line: output to its log, heartbeat, the program, and its report."""
+"""Runs one rank: redirects its output to its log, starts the heartbeat, runs the program, and writes the report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec) -> int:
         board = Board(location.mapped(folder) / "board", int(launch_spec.case["ranks"]))
         _start_heartbeat(board, rank)
         context = _context(folder, rank, launch_spec, board)
-        # A preflight finds out first whether ranks reach each other at all.
+        # A preflight compares clocks itself, after it has checked whether ranks reach each other.
         with compared(context) if launch_spec.size != PREFLIGHT else nullcontext():
             context.held_sockets = open_sockets()
             registry.load("program", context.case.program)(context)
@@ -70,7 +70,7 @@ def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec) -> int:
 
 
 def failure_of(error: BaseException) -> RankFailure:
-    """What an exception says: its own `code` and `peer` when it has them."""
+    """The failure of an exception, with the exception's `code` and `peer` where it has them."""
     code = getattr(error, "code", None)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         code = "disk_full"
@@ -121,7 +121,8 @@ def _start_heartbeat(board: Board, rank: int) -> None:
     board.enrol(rank)
 
     def beat() -> None:
-        # The order to write stacks is for the main thread: a rank that was stopped would run on while this one obeys.
+        # The main thread must handle the signal that requests stacks: were this thread to handle it, the main thread
+        # of a rank that was stopped would run on meanwhile.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         while True:
             board.beat(rank)

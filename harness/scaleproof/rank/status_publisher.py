@@ -1,5 +1,5 @@
-"""On a node with a kernel of its own: publishes, through files of the launch's folder, what the supervisor would see
-itself on its own machine."""
+"""Publishes the state of ranks on a node with its own kernel, in files of the launch's folder: the supervisor cannot
+see these processes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from scaleproof.record.process import disk_bytes, family_s, process_state
 
 EVERY_S = 0.1
 LOOKS = 3
-"""The processes are looked at in every third round only, since that costs more than the board."""
+"""The state of processes is read in every third round only, since that takes longer than reading the board."""
 STACKS = "stacks-wanted"
 """File by which the supervisor requests the stacks of all ranks; each new content is a new request."""
 _TIMES = struct.Struct("<qq")
 
 
 def processes_file(folder: Path, node: int) -> Path:
-    """Rank to state, processor time and bytes read, as the node sees them."""
+    """The file of a node that maps each rank to state, processor time and bytes read."""
     return folder / f"processes-{node}.json"
 
 
@@ -44,17 +44,18 @@ class StatusPublisher:
         self._stacks_request = self._read_stacks_request()
 
     def start(self, ranks: dict[int, int]) -> None:
-        """`ranks`: number to pid. Call after the last fork: a thread starts here."""
+        """Start the publishing thread; call it after the last fork. `ranks`: rank to pid."""
         self.ranks = dict(ranks)
         threading.Thread(target=self._run, name="status", daemon=True).start()
 
     def publish_ranks_of_others(self, ranks: Sequence[int]) -> None:
-        """The same for ranks that another process starts on this node, each from its first line on the board."""
+        """Start the publishing thread for ranks that another process starts on this node; each is published from its
+        first line on the board."""
         self._others_ranks = tuple(ranks)
         self.start({})
 
     def publish_end(self, rank: int) -> None:
-        """The rank has ended: its events and its last line."""
+        """Publish the events and the last line of a rank that has ended."""
         with suppress(FileNotFoundError):
             shutil.copyfile(self.mapped / f"rank-{rank}.events", self.folder / f"rank-{rank}.events")
         self._copy_line(rank)
@@ -79,7 +80,7 @@ class StatusPublisher:
             time.sleep(EVERY_S)
 
     def _copy_line(self, rank: int) -> None:
-        """Into the board that all nodes share, only this rank's bytes, its two times on the supervisor's clock."""
+        """Write this rank's line into the board that all nodes share, with its two times on the supervisor's clock."""
         line = bytearray(self.board.line(rank))
         beat, moved = _TIMES.unpack_from(line)
         shift = location.to_supervisor_ns()

@@ -1,4 +1,4 @@
-"""Ranks without a supervisor, for tests and benchmarks: forks processes that meet through a temporary folder."""
+"""Ranks without a supervisor, for tests and benchmarks: forks processes that share a temporary folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_some_ranks(
     body: Callable[[RankContext], None],
     timeout_s: float = 60.0,
 ) -> list[str]:
-    """As `run_ranks`, for the ranks of one node: all nodes meet through the folder `shared`, which is empty before."""
+    """Like `run_ranks`, for the ranks of one node. `shared`: a folder that all nodes share, empty at the start."""
     (shared / "rendezvous").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
         folder = Path(name)
@@ -87,12 +87,12 @@ def _fork(
 
 
 def _join(pids: list[int], deadline: float) -> dict[int, int]:
-    """Exit codes of those that ended in time, negative where a signal ended them."""
+    """Exit codes of the processes that ended in time, negative where a signal ended them."""
     ended = dict[int, int]()
     while len(ended) < len(pids) and time.monotonic() < deadline:
         for pid in set(pids) - set(ended):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
+            ended_pid, status = os.waitpid(pid, os.WNOHANG)
+            if ended_pid:
                 ended[pid] = os.waitstatus_to_exitcode(status)
         time.sleep(0.005)
     for pid in set(pids) - set(ended):
@@ -108,4 +108,4 @@ def _outcome(folder: Path, rank: int, code: int | None) -> str:
         return error.read_text()
     if code is None:
         return "did not finish in time"
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code} and no word"
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code} without a message"

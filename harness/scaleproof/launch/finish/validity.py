@@ -137,11 +137,11 @@ def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | 
     measured = case.plugin("fabric").evidence == "measured"
     for part in traffic_by_namespace(network):
         if (moved := too_few_link_bytes(part, case.interface if measured else None)) is not None:
-            node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
+            node, asked_text = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
             links = f"{case.interface!r} of {node}" if measured else f"the links of {node}"
             return _failure(
                 "wrong_interface",
-                f"{links} carried {format_bytes(moved)} of the {asked} asked: bytes took another way",
+                f"{links} carried {format_bytes(moved)} of the {asked_text} asked: bytes took another way",
                 PAST_ADVICE,
             )
     return None
