@@ -1,1 +1,1 @@
-"""The supervisor and one file per launcher."""
+"""Starts launches, watches them, and writes their records: the supervisor, checks before, nodes, launchers."""

@@ -1,8 +1,8 @@
 """Training steps of a workload under a strategy, the same in every framework.
 
 Each rank records the events of a step: this program records `input`, `forward`, `backward` and `step` around them all,
-the strategy records `communication`, `wait` and `update`. Exposed communication is computed from these events later, by
-interval union (stats/union.py, claims/metrics_split.py). train_results.py has what follows the timed region."""
+the strategy records `communication`, `wait` and `update`. Exposed communication is computed from these events later
+(claims/metrics_split.py, by stats/interval_union.py). train_results.py has what follows the timed region."""
 
 from __future__ import annotations
 

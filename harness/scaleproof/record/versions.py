@@ -18,7 +18,7 @@ class Ran(NamedTuple):
     fabric: str
     machine: str
     code: str
-    """What it used of the code (Code.used)."""
+    """Digest of the files that it used (Code.used)."""
     status: str
     started_at: str
 
@@ -36,9 +36,10 @@ class Ran(NamedTuple):
 def last_version(
     items: Sequence[Item], ran: Callable[[Item], Ran], files: Callable[[Item], Mapping[str, str]]
 ) -> list[Item]:
-    """The items that ran the most recent code on the most recent machine, in their order.
+    """The items that ran the code, on the machine, of the launch that began last (of those that ended well, if any), in
+    their order.
 
-    The most recent version of the code is that of the launch that began last. Launches of earlier versions count
+    Launches of earlier versions count
     too while every file that they used was still the same: after an edit to one strategy only its own launches run
     again. `files`: the files that a launch used (Code.files), read once for each value of Ran.code.
 
@@ -59,7 +60,7 @@ def last_version(
 
 
 def _same_code(group: Sequence[int], launches: Sequence[Ran], files: Callable[[int], Mapping[str, str]]) -> list[int]:
-    """Indices of the launches whose code is that of the launch that began last, as far as both used it."""
+    """Indices of the launches whose code is that of the launch that began last, in the files that both used."""
     versions: dict[str, list[int]] = {}
     for index in group:
         versions.setdefault(launches[index].code, []).append(index)

@@ -1,1 +1,1 @@
-"""What a message, a reduction and a collective cost, by models that are fitted to measured launches."""
+"""Predicts launches: an engine in virtual time, and cost models that are fitted to measured launches."""

@@ -200,7 +200,7 @@ class Question:
         return by_profile
 
     def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> float:
-        return simulate(case, profile, cluster, costs, options=Options(table=self.network)).step_s
+        return simulate(case, profile, cluster, costs, options=Options(layers=self.network)).step_s
 
     def useful(self, requested: Sequence[int], least: float) -> Useful:
         """Searches between the smallest and the largest requested number of nodes. Between two requested numbers it

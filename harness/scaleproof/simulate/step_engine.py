@@ -29,17 +29,17 @@ from scaleproof.strategies.step_program import (
     Wait,
 )
 from scaleproof.workloads.case_network import network_of
-from scaleproof.workloads.networks import Network as Table
+from scaleproof.workloads.networks import Network as LayerTable
 from scaleproof.workloads.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one; `table`: layers
-    of a network that is not in the registry."""
+    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one. `layers`: of a
+    network that is not in the registry."""
 
     symmetry: bool = True
-    table: Table | None = None
+    layers: LayerTable | None = None
 
 
 def simulate(
@@ -57,27 +57,27 @@ def simulate(
     ranks = case.ranks
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
-    plan = exchange_plan(case, options.table or network_of(case))
+    plan = exchange_plan(case, options.layers or network_of(case))
     items = step_program(case, plan, profile)
     owners = [index % (case.value("strategy.servers", 0) or ranks) for index in range(len(plan.layers))]
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
     update_s = profile.update_s.median * case.dilation if profile else 0.0
     exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry)
-    running = _Running(exchange, case, Patterns(case, plan.groups), tensors, update_s)
-    running.fusion = (
+    clocks = _RankClocks(exchange, case, Patterns(case, plan.groups), tensors, update_s)
+    clocks.fusion = (
         None if case.value("transport.fusion_mib") is None else case.value("transport.fusion_mib") * MIB / case.shrink
     )
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
-            running.meet()
-            prediction.start = running.at.copy()
+            clocks.barrier()
+            prediction.start = clocks.at.copy()
         factors = jitter.factors(ranks, seed, step) if jitter else 1.0
-        prediction.spans += running.step(step, items, factors)
-    running.meet()
-    prediction.spans += running.calls()
+        prediction.spans += clocks.run_step(step, items, factors)
+    clocks.barrier()
+    prediction.spans += clocks.calls()
     prediction.spans = [replace(span, warmup=span.step < case.warmup) for span in prediction.spans]
-    prediction.end = running.at.copy()
+    prediction.end = clocks.at.copy()
     return prediction
 
 
@@ -106,7 +106,7 @@ class Patterns:
         return self._cache[key]
 
 
-class _Running:
+class _RankClocks:
     """State of all ranks. `at`: the time of each rank's main thread, in s."""
 
     def __init__(
@@ -124,14 +124,14 @@ class _Running:
         """The last call of each number, finished or not."""
         self._unrecorded: list[tuple[int, Call]] = []
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """A barrier; pending calls finish first."""
         while self._pending:
             self._run_next()
         self.at = np.full(len(self.at), float(max(self.at.max(), self.exchange.free.max())))
 
-    def step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
-        """Runs all items of a step and returns its spans."""
+    def run_step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
+        """Run all items of step number `step` and return its spans."""
         began, spans = self.at, list[Span]()
         pushed: dict[int, np.ndarray] = {}
         for item in items:
@@ -177,7 +177,7 @@ class _Running:
             return  # the first step has no earlier call to wait for
         before = self.at
         if self._by_main:
-            self._move(item.number)
+            self._run_in_main_thread(item.number)
         if item.number is None:
             while self._pending:
                 self._run_next()
@@ -189,7 +189,7 @@ class _Running:
         self.at = np.maximum.reduce([before, *ends])
         spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
 
-    def _move(self, last: int | None) -> None:
+    def _run_in_main_thread(self, last: int | None) -> None:
         """The main thread runs calls to their end in order: up to number `last`, or all. A call counts as started when
         it was made, although it has moved nothing since."""
         numbers = [number for number, _ in self._pending]
@@ -204,7 +204,7 @@ class _Running:
             call.ready = call.start = ready
 
     def _run_next(self) -> None:
-        """Run all pending calls, or the next one by priority."""
+        """Run all pending calls, the next one by priority, or the next group that the transport fuses."""
         if self.fusion is not None:
             self._fuse(self.fusion)
             return

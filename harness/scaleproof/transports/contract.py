@@ -121,8 +121,9 @@ class PointToPoint(Transport, Protocol):
 
 
 class OneSided(PointToPoint, Protocol):
-    """A remote machine as a device with a memory (xue2019): regions, one-sided writes and reads, flags to poll. Bytes
-    outside of a region raise TransportError."""
+    """Peers whose memory can be written and read without their help (xue2019): regions, one-sided writes and reads. Two
+    ways tell a peer that bytes have arrived: a flag for each region and writing rank (`set_flag`, `poll_flag`), and a
+    word at the end of a message (`write_flagged`, `poll_word`). Bytes outside of a region raise TransportError."""
 
     def register(self, nbytes: int) -> Region:
         """Collective call: every rank registers a region of `nbytes`, zeroed. Returns this rank's region. Raises
@@ -158,7 +159,8 @@ class OneSided(PointToPoint, Protocol):
         peer's write visible."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
-        """Call `ready` until it returns True. Raises PeerLost if the peer ends before that."""
+        """Call `ready` until it returns True. `peer` is the rank that has to make it true: raises PeerLost if it ends
+        before that."""
 
 
 @runtime_checkable

@@ -179,7 +179,7 @@ def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, 
             if signs and not snapshots:
                 first_sign_at, snapshots = now, take_snapshots(watch)
             if signs:
-                grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
+                grace = CAUSE_S if root_cause(signs).can_be_the_cause else BLAME_S
                 if watch.all_ended() or launcher_code is not None or now - first_sign_at > grace:
                     return _Ending(root_cause(watch.poll()), snapshots)
             elif watch.all_ended():

@@ -29,6 +29,11 @@ _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
 BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 
+_ANOTHER_FAILURE, _ABORTED = 2, 3
+"""Positions in the order of causes: a failure that the rank reports itself, and a rank that ended itself by a signal,
+perhaps because another rank had failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sign:
     """A sign of failure of a rank: failure code, when it happened or was noticed (monotonic ns), a message for people,
@@ -45,19 +50,20 @@ class Sign:
     node: str = ""
 
     @property
-    def is_first_hand(self) -> bool:
+    def can_be_the_cause(self) -> bool:
         """Whether to wait only shortly for other signs: no other rank's failure explains this one, or it came late
         already (rank_silent)."""
-        return self.weight()[0] < 3 or self.code == "rank_silent"
+        return self.order_as_cause()[0] < _ABORTED or self.code == "rank_silent"
 
-    def weight(self) -> tuple[int, int]:
-        """Sort key: signs that cannot be the consequence of another rank's failure come first, then the earliest."""
+    def order_as_cause(self) -> tuple[int, int]:
+        """Sort key, the likeliest cause first: signs that cannot be the consequence of another rank's failure, then the
+        earliest."""
         if self.code == "rank_killed":
-            return (3 if self.signal in _ABORTS else 0), self.at_ns
+            return (_ABORTED if self.signal in _ABORTS else 0), self.at_ns
         # No rank causes the loss of a node, and the program that started the ranks of all nodes may end the other
         # ranks before the loss is reported.
         order = {"node_lost": -1, "rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
-        return (5 if self.code in BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
+        return (5 if self.code in BLAMES_OTHERS else order.get(self.code, _ANOTHER_FAILURE)), self.at_ns
 
 
 @dataclass(slots=True)
@@ -198,7 +204,7 @@ class Watch:
 def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:
     """The sign of a rank that has ended, from its exit file and report; None when it ended well."""
     at = int(end["at_ns"])
-    if "code" in end:  # written by the coordinator for a rank of a lost node
+    if "code" in end:  # written by the coordinator for a rank of a node that cannot report
         return Sign(end["code"], rank, at, end["message"], end["signal"], node=end.get("node", ""))
     if end["signal"] is not None:
         return Sign("rank_killed", rank, at, f"killed by {signal_name(end['signal'])}", end["signal"])
@@ -213,7 +219,7 @@ def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -
 
 def root_cause(signs: list[Sign]) -> Sign:
     """The sign that the others follow from."""
-    return min(signs, key=Sign.weight)
+    return min(signs, key=Sign.order_as_cause)
 
 
 def signal_name(number: int) -> str:
