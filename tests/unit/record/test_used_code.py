@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from scaleproof.core.record_schema import Code
+from scaleproof.programs import own
 from scaleproof.record import used_code
 from scaleproof.record.used_code import agree, code_of, is_current, used_files
 from scaleproof.spec.case import AnyCase
 from tests.short_form import case_from
 
+SUITE_CASE = {"suite": "s", "experiment": "e", "arm": "a"}
 TRAINING = {
-    "suite": "s",
-    "experiment": "e",
-    "arm": "a",
+    **SUITE_CASE,
     "program": "train",
     "workload": "dnn_digits",
     "transport": "tcp",
@@ -104,3 +104,12 @@ def test_files_agree_where_both_have_them() -> None:
 
 def test_code_without_files_is_read() -> None:
     assert Code.model_validate({"version": "0", "commit": None, "dirty": None, "digest": "d"}).files == {}
+
+
+def test_a_suites_own_program_can_be_loaded_and_is_no_code_of_the_harness(tmp_path: Path) -> None:
+    (tmp_path / "entry.py").write_text("from suite_programs import other\nimport scaleproof.core.board\n")
+    (tmp_path / "other.py").touch()
+    own.load_entry(tmp_path, "entry")
+    case = case_from({**SUITE_CASE, "program": "own", "entry": "entry", "ranks": 1})
+    files = used_files(case, str(tmp_path))
+    assert "scaleproof.core.board" in files and not [name for name in files if name.startswith(own.PACKAGE)]
