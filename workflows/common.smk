@@ -5,7 +5,8 @@ from pathlib import Path
 
 import scaleproof
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.spec.suite import FILE, SIZES, list_suites, load_suite
+from scaleproof.spec.suite import FILE, list_suites, load_suite
+from scaleproof.spec.suite_form import SIZES
 from scaleproof.workloads.profile import replayed
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.

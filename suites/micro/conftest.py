@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.spec.suite import SIZES, load_suite
+from scaleproof.spec.suite import load_suite
+from scaleproof.spec.suite_form import SIZES
 from suites.micro.bench.launches import FOLDER, Launches, points
 
 

@@ -98,7 +98,7 @@ def size_of(options: argparse.Namespace) -> str:
     """The requested size; SpecError with the nearest name if it is unknown."""
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.registry import nearest
-    from scaleproof.spec.suite import SIZES
+    from scaleproof.spec.suite_form import SIZES
 
     size: str = options.size
     if size not in SIZES:

@@ -91,7 +91,7 @@ def _store(results: Path, costs: Costs) -> None:
 def _larger(results: Path, costs: Costs) -> Costs | None:
     """The stored costs of this machine if the same code measured them at a larger size, in any suite."""
     from scaleproof.simulate.cost_file import read_costs
-    from scaleproof.spec.suite import SIZES
+    from scaleproof.spec.suite_form import SIZES
 
     stored = read_costs(results, costs.machine)
     if stored is None or stored.code != costs.code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,10 +18,8 @@ from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.messages import field_of, options_of, phrase
 from scaleproof.spec.programs import programs_digest, programs_folder
 from scaleproof.spec.request import Request, RequestForm, request
+from scaleproof.spec.suite_form import ExperimentForm, MatrixForm, SizeForm
 from scaleproof.spec.units import parse_bytes
-
-if TYPE_CHECKING:
-    from scaleproof.spec.suite import ExperimentForm, MatrixForm, SizeForm
 
 _BYTES = ("sizes",)
 """Fields that suite files write as sizes with a unit."""

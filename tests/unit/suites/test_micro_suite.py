@@ -15,7 +15,8 @@ from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
-from scaleproof.spec.suite import SIZES, Suite, load_suite
+from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite_form import SIZES
 from tests.short_form import case_from
 from tests.unit.claims.claims_samples import record, samples
 
