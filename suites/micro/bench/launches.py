@@ -18,6 +18,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.store import Store
+from scaleproof.record.used_code import is_current
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TransferCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan
@@ -52,6 +53,10 @@ class Point:
                 f"{self.nbytes}B",
             ]
         )
+
+
+def _is_current(record: Record) -> bool:
+    return is_current(record.code, record.case.fabric)
 
 
 def benchmark_of(program: str, transport: str) -> Callable[..., None]:
@@ -124,7 +129,7 @@ class Launches:
         """The finished launches of a benchmark's case, by repetition."""
         store, case_id = self._run(), point.case.case_id
         indices = [launch.plan_index for launch in self._plans[point.experiment] if launch.case.case_id == case_id]
-        records = [store.find(case_id, index, code_digest(), machine_id()) for index in indices]
+        records = [store.find(case_id, index, machine_id(), _is_current) for index in indices]
         return [record for record in records if record is not None]
 
     def why_none(self, point: Point) -> str:
