@@ -131,39 +131,30 @@ def divided(network: Network, parts: int, rank: int, exchanges: ActivationExchan
     divided_layers = [_crossing(BORDER, before, layers[0].input_shape, exchanges.border(), prod(layers[0].input_shape))]
     for layer in layers:
         bounds = strip_bounds(layer.output_shape[0], parts)
-        spec = layer.spec
-        assert isinstance(spec, Linear)
-        strip = Strip(
-            layer.name,
-            bounds[-1],
-            classifier=spec.classifier,
-            inputs=(divided_layers[-1].name,),
-            start=bounds[rank],
-            stop=bounds[rank + 1],
-            ranks=parts,
-        )
-        resolved = strip.resolve([divided_layers[-1].output_shape], 1.0)
-        divided_layers.append(
-            Layer(
-                strip,
-                strip.inputs,
-                divided_layers[-1].output_shape,
-                resolved.output_shape,
-                resolved.variables,
-                resolved.mac,
-                resolved.mac,
-            )
-        )
-        divided_layers.append(
-            _crossing(
-                f"{layer.name}.join",
-                (layer.name,),
-                resolved.output_shape,
-                exchanges.join(bounds, layer is layers[-1]),
-                layer.output_shape[0],
-            )
-        )
+        strip = _strip(layer, bounds, rank, divided_layers[-1])
+        join = exchanges.join(bounds, layer is layers[-1])
+        divided_layers += [
+            strip,
+            _crossing(f"{layer.name}.join", (layer.name,), strip.output_shape, join, layer.output_shape[0]),
+        ]
     return replace(network, layers=(*network.layers[: -len(layers)], *divided_layers))
+
+
+def _strip(layer: Layer, bounds: Sequence[int], rank: int, before: Layer) -> Layer:
+    """Rank `rank`'s strip of a fully connected layer, which reads layer `before`."""
+    spec = layer.spec
+    assert isinstance(spec, Linear)
+    strip = Strip(
+        layer.name,
+        bounds[-1],
+        classifier=spec.classifier,
+        inputs=(before.name,),
+        start=bounds[rank],
+        stop=bounds[rank + 1],
+        ranks=len(bounds) - 1,
+    )
+    shape, variables, mac, _ = strip.resolve([before.output_shape], 1.0)
+    return Layer(strip, strip.inputs, before.output_shape, shape, variables, mac, mac)
 
 
 def own_values(network: Network, values: Sequence[np.ndarray]) -> list[np.ndarray]:
