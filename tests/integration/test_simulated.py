@@ -12,7 +12,7 @@ from scaleproof.cli import main
 from scaleproof.record.store import Store
 
 SUITE = """
-suite: foretold
+suite: predicted
 title: predictions
 experiments:
   scaling:
@@ -39,10 +39,10 @@ experiments:
     sizes: {smoke: {launches: 6, matrix: [{arms: [ring, ping]}]}}
 """
 CLAIMS = """
-- {id: foretold.speedup, origin: own, experiment: scaling, metric: speedup, select: {arm: ring, ranks: 4},
+- {id: predicted.speedup, origin: own, experiment: scaling, metric: speedup, select: {arm: ring, ranks: 4},
     against: {arm: ring, ranks: 1},
    rule: {name: at_least, value: 2}, statement: speed-up of 4, unit: x, direction: higher}
-- {id: foretold.order, origin: own, experiment: scaling, metric: throughput, select: {ranks: 4}, arms: [{arm: ring},
+- {id: predicted.order, origin: own, experiment: scaling, metric: throughput, select: {ranks: 4}, arms: [{arm: ring},
     {arm: servers}],
    rule: {name: ordering}, statement: the ring is faster, unit: samples/s, direction: higher}
 """
@@ -50,8 +50,8 @@ CLAIMS = """
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("foretold")
-    suite = root / "suites" / "foretold"
+    root = tmp_path_factory.mktemp("predicted")
+    suite = root / "suites" / "predicted"
     suite.mkdir(parents=True)
     (suite / "suite.yaml").write_text(SUITE)
     (suite / "published.yaml").write_text("rows: []\n")
@@ -64,30 +64,30 @@ def run(folder: Path, command: str, *arguments: str) -> int:
 
 
 def test_predictions_run_resume_and_are_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(folder, "run", "foretold", "scaling") == 0
+    assert run(folder, "run", "predicted", "scaling") == 0
     assert "24 done" in capsys.readouterr().out
-    assert run(folder, "run", "foretold", "scaling") == 0
+    assert run(folder, "run", "predicted", "scaling") == 0
     assert "24 finished before" in capsys.readouterr().out
     records = list(Store(folder / "results").records())
     assert {record.evidence for record in records} == {"simulated"} and not any(
         record.oversubscribed or record.ranks for record in records
     )
-    assert run(folder, "judge", "foretold") == 0
+    assert run(folder, "judge", "predicted") == 0
     results = {
         claim["id"]: claim
-        for claim in json.loads((folder / "results/claims/foretold.smoke.json").read_text())["claims"]
+        for claim in json.loads((folder / "results/claims/predicted.smoke.json").read_text())["claims"]
     }
     assert {(claim["evidence"], claim["verdict"], claim["noise_floor"]) for claim in results.values()} == {
         ("simulated", "reproduced", None)
     }
     assert (
-        results["foretold.speedup"]["interval"]["method"] == "prediction interval of 5 draws"
-        and results["foretold.speedup"]["warnings"] == []
+        results["predicted.speedup"]["interval"]["method"] == "prediction interval of 5 draws"
+        and results["predicted.speedup"]["warnings"] == []
     )
 
 
 def test_the_first_repetition_is_the_prediction_and_each_other_one_a_draw(folder: Path) -> None:
-    run(folder, "run", "foretold", "scaling")
+    run(folder, "run", "predicted", "scaling")
     of_case = [record for record in Store(folder / "results").records() if record.case.ranks == 128]
     facts = {record.plan_index: record.transport["prediction"] for record in of_case}
     assert facts[0]["draw"] is None and all(
@@ -97,7 +97,7 @@ def test_the_first_repetition_is_the_prediction_and_each_other_one_a_draw(folder
 
 
 def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(folder, "run", "foretold", "scaling")
+    run(folder, "run", "predicted", "scaling")
     record = next(record for record in Store(folder / "results").records() if record.plan_index == 1)
     capsys.readouterr()
     assert main(["show", record.launch, "--results", str(folder / "results")]) == 0
@@ -109,12 +109,12 @@ def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.Capture
         and "stated, not measured" in printed
         and "no log" not in printed
     )
-    run(folder, "judge", "foretold")
+    run(folder, "judge", "predicted")
     assert (
         main(
             [
                 "report",
-                str(folder / "suites" / "foretold"),
+                str(folder / "suites" / "predicted"),
                 "--results",
                 str(folder / "results"),
                 "--output",
@@ -123,11 +123,11 @@ def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.Capture
         )
         == 0
     )
-    assert "simulated" in (folder / "reports" / "foretold.html").read_text()
+    assert "simulated" in (folder / "reports" / "predicted.html").read_text()
 
 
 def test_calls_and_messages_are_predicted_too(folder: Path) -> None:
-    assert run(folder, "run", "foretold", "calls") == 0
+    assert run(folder, "run", "predicted", "calls") == 0
     store = Store(folder / "results")
     for record in store.records():
         if record.case.experiment == "calls":
@@ -138,7 +138,7 @@ def test_calls_and_messages_are_predicted_too(folder: Path) -> None:
 def test_a_case_without_a_profile_is_not_runnable_and_says_what_to_type(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(folder, "run", "foretold", "scaling", "--size", "small") == 1
+    assert run(folder, "run", "predicted", "scaling", "--size", "small") == 1
     record = next(record for record in Store(folder / "results").records() if record.case.arm == "own")
     assert record.status == "not_runnable" and record.failure is not None and record.evidence == "simulated"
     assert (
