@@ -19,7 +19,6 @@ ALLOWED = {
     ("launch/nodes/start_on_nodes.py", "mpich"): "Allocation.inner: which program starts ranks over several nodes",
     ("launch/nodes/start_ranks.py", "mpich"): "Allocation.inner",
     ("launch/nodes/start_ranks.py", "mpirun"): "Allocation.inner",
-    ("simulate/collective_schedules.py", "ring"): "a closed form in place of the schedule's p (p - 1) messages",
 }
 LEVEL = ("evidence", "level")
 """`simulated` is also a level of evidence: comparisons that name one of these words are about that."""

@@ -57,4 +57,5 @@ PLUGIN = CollectivePlugin(
     implementation=__name__,
     exchange="all-reduce",
     topology="closed-ring",
+    rounds_are_alike=True,
 )

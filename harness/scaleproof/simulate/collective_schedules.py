@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from scaleproof.collectives.message_schedule import Action, messages
+from scaleproof.spec import registry
 from scaleproof.spec.case import Operation
 
 PROBE = 1 << 10
@@ -63,11 +64,11 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
-    """Compiled from the generator that our collectives execute. Rings are built directly, since they have 2 (p - 1) p
-    messages."""
-    if algorithm == "ring" and operation != "broadcast" and ranks > 1:
-        return _ring(operation, ranks)
+    """Compiled from the generator that our collectives execute. Rounds that are alike are built directly: a ring has
+    2 (p - 1) p messages."""
     name, _, nodes = algorithm.partition("/")
+    if registry.get("collective", name).rounds_are_alike and operation != "broadcast" and ranks > 1:
+        return _ring(operation, ranks)
     if nodes and operation == "all_reduce":
         return hierarchical("ring", ranks, ranks // int(nodes or 1))
     count = PROBE * ranks

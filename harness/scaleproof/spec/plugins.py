@@ -124,6 +124,9 @@ class CollectivePlugin(Plugin):
     """Its value on the axis `parameter_exchange`."""
     topology: str = "replicated-PS"
     """Its value on the axis `topology`."""
+    rounds_are_alike: bool = False
+    """In every round of all_reduce, reduce_scatter and all_gather each rank sends one equal part to the next rank: the
+    simulator multiplies one round in place of listing all messages."""
     knows_nodes: bool = False
     """Its schedule depends on the number of nodes, so that it runs over all ranks only, not inside a group of them."""
 
