@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 
-_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+_SIZE = TypeAdapter(ByteSize)
+_NUMBER_AND_UNIT = re.compile(r"[\d.]+\s*[A-Za-z]+")
+"""ByteSize ignores what comes after its unit."""
 
 
 def parse_bytes(value: object) -> object:
     """A number of bytes from '64 KiB' and the like; what is no text is returned as it is. Raises ValueError."""
     if not isinstance(value, str):
         return value
-    match = _SIZE.fullmatch(value.strip())
-    if match is None:
-        raise ValueError(
-            f"{value!r} is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"
-        )
-    return int(match[1]) * _BYTES[match[2]]
+    try:
+        if _NUMBER_AND_UNIT.fullmatch(value.strip()):
+            return int(_SIZE.validate_python(value))
+    except ValidationError:
+        pass
+    raise ValueError(f"{value!r} is no size in bytes; write a number with its unit, as in '64 KiB'")
 
 
 def format_bytes(nbytes: float) -> str:

@@ -204,10 +204,10 @@ MISTAKES = [
     ),
     (
         "64 MiB",
-        "64 MB",
+        "64 Mebi",
         (
-            "24: experiments.moves.base.sizes[1]: '64 MB' is no size in bytes; "
-            "write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"
+            "24: experiments.moves.base.sizes[1]: '64 Mebi' is no size in bytes; "
+            "write a number with its unit, as in '64 KiB'"
         ),
     ),
     ("64 MiB", "-4", "24: experiments.moves.base.sizes[1]: -4 is not allowed; it must be at least 0"),
