@@ -39,7 +39,6 @@ def load_entry(folder: Path, entry: str) -> ModuleType:
         # Its files are part of the case and not of the code: `importlib.util.find_spec` gives no folder for them.
         package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)
         package.__path__ = [str(folder)]
-        package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)  # find_spec needs it (record/used_code.py)
     return importlib.import_module(f"{PACKAGE}.{entry}")
 
 

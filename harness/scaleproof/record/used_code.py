@@ -57,8 +57,9 @@ def content_hash(module: str) -> str:
 
 @functools.cache
 def _hashes(modules: frozenset[str], programs: str) -> dict[str, str]:
-    of_programs = [name for path in sorted(Path(programs).glob("*.py")) for name in _imports(path)] if programs else []
-    return {name: content_hash(name) for name in sorted(_with_imports({*modules, *of_programs}))}
+    files = sorted(Path(programs).glob("*.py")) if programs else []
+    imported = {name for path in files for name in _imports(path) if name.partition(".")[0] == PACKAGE.name}
+    return {name: content_hash(name) for name in sorted(_with_imports(modules | imported))}
 
 
 def _plugin_modules(case: AnyCase) -> Iterator[str]:

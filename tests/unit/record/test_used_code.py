@@ -62,9 +62,10 @@ def test_the_library_behind_a_plugin_is_used_and_imports_for_type_checkers_are_n
 
 
 def test_the_imports_of_a_suites_own_program_are_used(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from scaleproof.remote.tensor_channel import TensorChannel\n")
+    (tmp_path / "mine.py").write_text("import numpy\nfrom scaleproof.remote.tensor_channel import TensorChannel\n")
     own = case_from({"suite": "s", "experiment": "e", "arm": "a", "program": "own", "entry": "mine", "ranks": 2})
-    assert "scaleproof.remote.tensor_channel" in used_files(own, str(tmp_path))
+    used = used_files(own, str(tmp_path))
+    assert "scaleproof.remote.tensor_channel" in used and {name.partition(".")[0] for name in used} == {"scaleproof"}
     assert "scaleproof.remote.tensor_channel" not in used_files(own)
 
 
