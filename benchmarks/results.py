@@ -38,7 +38,7 @@ experiments:
     summary: half of the launches
     base:
       {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap,
-       workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
+       workload: {{name: cd_dnn, width: 0.1}}, minibatch: 16, steps: 4, warmup: 1}}
     arms: {{tcp: {{}}}}
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [tcp], sweep: {{learning_rate: {rates}}}}}]}}}}
   collective:
