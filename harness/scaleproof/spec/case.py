@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, overload
+from functools import cache, cached_property, lru_cache
+from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from pydantic import (
     BaseModel,
@@ -232,10 +232,16 @@ class CommonCase(BaseModel):
         or option that comes later keeps the identity of earlier cases: a default never changes its meaning."""
         return json.dumps(self._not_at_default(), sort_keys=True, separators=(",", ":"))
 
-    @property
+    @cached_property
     def case_id(self) -> str:
         """First 16 hex digits of the SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, with other values and so another `case_id`."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("case_id", None)
+        return copied
 
 
 _ALWAYS = frozenset({"suite", "experiment", "arm", "program", "ranks"})
@@ -381,4 +387,17 @@ def parse_case(values: Any) -> AnyCase:
     return case
 
 
-Case = Annotated[AnyCase, PlainValidator(parse_case), PlainSerializer(lambda case: case.model_dump(mode="json"))]
+def _recorded_case(values: Any) -> AnyCase:
+    """`parse_case` of a record. Many launches have the same case, which is parsed once."""
+    if not isinstance(values, dict):
+        return parse_case(values)
+    return _parse_text(json.dumps(values), registry.generation())
+
+
+@lru_cache(maxsize=1024)
+def _parse_text(text: str, generation: int) -> AnyCase:
+    """`generation`: of the registry; other plugins may refuse the case."""
+    return parse_case(json.loads(text))
+
+
+Case = Annotated[AnyCase, PlainValidator(_recorded_case), PlainSerializer(lambda case: case.model_dump(mode="json"))]

@@ -116,6 +116,7 @@ def _installed(kind: Kind) -> list[Plugin]:
 
 _replaced: dict[tuple[Kind, str], Plugin] = {}
 _modules: dict[tuple[Kind, str], str] = {}
+_generation: list[None] = []
 
 
 def replace(plugin: Plugin) -> None:
@@ -129,6 +130,12 @@ def forget() -> None:
     plugins.cache_clear()
     _single.cache_clear()
     _probed.cache_clear()
+    _generation.append(None)
+
+
+def generation() -> int:
+    """How often `forget` was called: what was parsed before may not be valid any more."""
+    return len(_generation)
 
 
 def names(kind: Kind) -> list[str]:
