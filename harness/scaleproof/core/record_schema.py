@@ -11,9 +11,9 @@ from pydantic import Field
 
 from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.spec import registry
-from scaleproof.spec.case import Case
 from scaleproof.spec.emulated import emulated, true_times
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.recorded_case import Case
 
 SCHEMA_VERSION = 3
 """Rises when a record of the version before can no longer be read. Version 3: options nested in the case, new case ids.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from pydantic import (
@@ -19,7 +19,6 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PlainSerializer,
-    PlainValidator,
     PositiveFloat,
     PositiveInt,
     model_validator,
@@ -385,19 +384,3 @@ def parse_case(values: Any) -> AnyCase:
     form: Any = registry.get("program", values["program"]).case
     case: AnyCase = form.model_validate(nested(values))
     return case
-
-
-def _recorded_case(values: Any) -> AnyCase:
-    """`parse_case` of a record. Many launches have the same case, which is parsed once."""
-    if not isinstance(values, dict):
-        return parse_case(values)
-    return _parse_text(json.dumps(values), registry.generation())
-
-
-@lru_cache(maxsize=1024)
-def _parse_text(text: str, generation: int) -> AnyCase:
-    """`generation`: of the registry; other plugins may refuse the case."""
-    return parse_case(json.loads(text))
-
-
-Case = Annotated[AnyCase, PlainValidator(_recorded_case), PlainSerializer(lambda case: case.model_dump(mode="json"))]
