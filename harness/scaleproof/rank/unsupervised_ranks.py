@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -64,6 +65,8 @@ def _fork(
         return pid
     code = 1
     try:
+        if "torch" in sys.modules:  # threads of OpenMP that the parent has used do not exist in the child
+            sys.modules["torch"].set_num_threads(1)
         context = RankContext(
             case=case,
             rank=rank,
