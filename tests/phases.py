@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SMALL = ("tests/unit/", "tests/property/")
 ALONE = (
     "tests/cluster/test_slurm_slow_node.py",
+    "tests/integration/test_bounds_suites.py",
     "tests/integration/test_calibration_launches.py",
     "tests/integration/test_ci_workflow.py",
     "tests/integration/test_clock.py",

@@ -166,4 +166,4 @@ def test_the_transport_and_the_collective_conform(installed: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     number, *failed = ended.stdout.splitlines()
-    assert int(number) > 500 and not failed
+    assert int(number) > 500 and not failed, ended.stdout

@@ -31,7 +31,7 @@ class Cluster(ThreadingHTTPServer):
     """An API server that keeps what it was sent; `run` says whether a job's command is carried out."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), NodeAnswer)
+        super().__init__(("127.0.0.1", 0), ApiRequestHandler)
         self.jobs: dict[str, Any] = {}
         self.codes: dict[str, int] = {}
         self.secrets: list[Any] = []
@@ -39,7 +39,7 @@ class Cluster(ThreadingHTTPServer):
         self.path = ""
 
 
-class NodeAnswer(BaseHTTPRequestHandler):
+class ApiRequestHandler(BaseHTTPRequestHandler):
     """Four requests: make a secret, make a job, how is it, delete it."""
 
     server: Cluster
@@ -59,20 +59,20 @@ class NodeAnswer(BaseHTTPRequestHandler):
             self.server.codes[name] = ended.returncode
         else:
             self.server.secrets.append(body)
-        self._say(body)
+        self._reply(body)
 
     def do_GET(self) -> None:
         name = self.path.removesuffix("/status").rpartition("/")[2]
         if name in self.server.codes:
-            self._say(
+            self._reply(
                 {"metadata": {"name": name}, "status": {"succeeded" if self.server.codes[name] == 0 else "failed": 1}}
             )
         else:
-            self._say({"items": []})
+            self._reply({"items": []})
 
     def do_DELETE(self) -> None:
         self.server.deleted.append(self.path.rpartition("/")[2].partition("?")[0])
-        self._say({"status": "Success"})
+        self._reply({"status": "Success"})
 
     def _reply(self, answer: Any) -> None:
         text = json.dumps(answer).encode()
