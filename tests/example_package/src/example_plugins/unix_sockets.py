@@ -169,7 +169,8 @@ class _Peer:
 
     def _send(self, payload: memoryview) -> None:
         self._socket.sendall(HEADER.pack(len(payload)))
-        self._socket.sendall(payload)
+        if payload:  # after an empty message of a barrier the peer may have left already
+            self._socket.sendall(payload)
 
     def _receive(self, payload: memoryview) -> None:
         header = bytearray(HEADER.size)
