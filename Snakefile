@@ -1,6 +1,7 @@
-# The stages of the data flow. `snakemake` makes the report of all suites at size smoke; `snakemake das2016` only that suite's part;
-# `snakemake calibrate` measures this machine's noise floors and bounds; `snakemake --config size=ci|smoke|small|full` selects another size;
-# `snakemake -n` shows what would run. Settings: profiles/default/.
+# The stages of the data flow. `snakemake` makes the report of all suites at size smoke; `snakemake das2016` only that
+# suite's part; `snakemake calibrate` measures this machine's noise floors and bounds;
+# `snakemake --config size=ci|smoke|small|full` selects another size; `snakemake -n` shows what would run.
+# Settings: profiles/default/.
 from snakemake.utils import min_version
 
 min_version("9.27")

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def main() -> None:
         result = Path(folder) / "result"
         seconds = {}
         for operation, ranks in (("all_reduce", (ring, ring)), ("transfer", (move, serve))):
-            children = [fork(lambda rank=rank, body=body: body(rank, result)) for rank, body in enumerate(ranks)]  # type: ignore[misc]
+            children = [fork(partial(body, rank, result)) for rank, body in enumerate(ranks)]
             wait(children[: 2 if operation == "all_reduce" else 1], children)
             seconds[operation] = json.loads(result.read_text())
     json.dump(seconds, sys.stdout)

@@ -1,4 +1,5 @@
-# Noise floors and bounds of this machine; no other target requests them. To repeat it on a quiet machine: `snakemake calibrate --forcerun calibrate`.
+# Noise floors and bounds of this machine; no other target requests them. To repeat it on a quiet machine:
+# `snakemake calibrate --forcerun calibrate`.
 rule calibrate:
     output:
         touch("logs/calibrate/done"),

@@ -34,7 +34,7 @@ def suite_files(wildcards):
 
 
 def profiling(wildcards):
-    """The command that measures missing profiles of this machine for replayed or simulated cases; empty when no case needs one."""
+    """The command that measures missing profiles of this machine; empty when no case needs one."""
     cases = size_of(wildcards).cases
     if not any(
         replayed(case) and case.compute_options.profile is None for case in cases
@@ -56,7 +56,8 @@ ONE_BY_ONE = "--dependency=singleton"
 
 
 def requested(name):
-    """A resource of an experiment's job, by name; only executors for clusters read it. A rule with resource `mpi` starts its tasks itself and needs at least two."""
+    """A resource of an experiment's job, by name; only executors for clusters read it. A rule with resource `mpi`
+    starts its tasks itself and needs at least two."""
 
     def of(wildcards):
         request = size_of(wildcards).request
@@ -114,8 +115,9 @@ def tables(wildcards):
 
 
 def validated(wildcards):
-    """Digest of the verdicts of suite `validation`, which label the evidence of all other suites: these are judged again when it changes. It is no input, so that a
-    suite that was not requested is not run for it. Size ci has no such verdicts."""
+    """Digest of the verdicts of suite `validation`, which label the evidence of all other suites: these are judged
+    again when it changes. It is no input, so that a suite that was not requested is not run for it. Size ci has no
+    such verdicts."""
     total, paths = hashlib.sha256(), Path("results/claims").glob("validation.*.json")
     for path in sorted(paths) if wildcards.suite != "validation" else []:
         if path.name != "validation.ci.json":
@@ -129,7 +131,8 @@ def verdicts(suites, size):
 
 
 def fitted_to(size):
-    """The file that marks this machine's costs as fitted to a size of suite micro, or to a larger one. Size smoke has every transport of simulated cases, and takes minutes."""
+    """The file that marks this machine's costs as fitted to a size of suite micro, or to a larger one. Size smoke has
+    every transport of simulated cases, and takes minutes."""
     return f"results/machines/{machine_id()}/fitted.{size}"
 
 
@@ -139,7 +142,7 @@ def fitted(suites, size):
 
 
 def digest_of(*rooms):
-    """Digest of some subpackages of the harness: Snakemake does not notice changes inside a package that its rules call."""
+    """Digest of some subpackages of the harness: Snakemake does not notice changes in a package that its rules call."""
     package, total = Path(scaleproof.__file__).parent, hashlib.sha256()
     for path in sorted(
         path

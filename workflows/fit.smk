@@ -1,5 +1,6 @@
-# alpha, beta and gamma of every transport, from the ping-pongs and all-reduces of suite micro; nothing is started. The costs themselves are one file for this
-# machine, which a smaller size never replaces; the declared output only marks that they exist.
+# alpha, beta and gamma of every transport, from the ping-pongs and all-reduces of suite micro; nothing is started. The
+# costs themselves are one file for this machine, which a smaller size never replaces; the declared output only marks
+# that they exist.
 rule fit:
     input:
         "results/tables/micro.costs.{size}.parquet",

@@ -1,5 +1,5 @@
-# Pages from the existing records of a size, after the requested verdicts are up to date. No output is declared: every target writes the same folder,
-# and making the pages takes seconds.
+# Pages from the existing records of a size, after the requested verdicts are up to date. No output is declared: every
+# target writes the same folder, and making the pages takes seconds.
 for target, (suites, size) in TARGETS.items():
 
     rule:

@@ -1,5 +1,6 @@
-# All launches of one experiment. Arms are compared, so nothing else may run on the machine meanwhile. Raw records are written to results/runs and are no
-# output of the rule, since Snakemake deletes outputs of a failed rule; a second start runs only the missing launches.
+# All launches of one experiment. Arms are compared, so nothing else may run on the machine meanwhile. Raw records are
+# written to results/runs and are no output of the rule, since Snakemake deletes outputs of a failed rule; a second
+# start runs only the missing launches.
 rule run:
     input:
         suite_files,
@@ -26,11 +27,15 @@ rule run:
         profile=profiling,
         over=over,
     shell:
-        # Exit code 1 means that a launch failed: that is part of the result, and the report shows it. Higher codes are errors or interruptions.
+        # Exit code 1 means that a launch failed: that is part of the result, and the report shows it. Higher codes are
+        # errors or interruptions.
         "{params.profile}"
-        "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} {params.over}2>&1 | tee {log} || code=$?; "
-        # Exit code 75 means that too few nodes are left: once Slurm notices the lost node, it requeues the job without it. A job that ended earlier could get the same
-        # node again.
+        "code=0; "
+        "scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} {params.over}2>&1 "
+        "| tee {log} || code=$?; "
+        # Exit code 75 means that too few nodes are left: once Slurm notices the lost node, it requeues the job without
+        # it. A job that ended earlier could get the same node again.
         'if test $code -eq 75 && test -n "${{SLURM_JOB_ID:-}}"; then sleep 900; fi; '
         "test $code -le 1 || exit $code; "
-        "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} >> {log} 2>&1"
+        "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} "
+        ">> {log} 2>&1"

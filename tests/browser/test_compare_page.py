@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from scaleproof.compare.comparison import Question, build
 from scaleproof.compare.side_selection import select
 from scaleproof.report.compare import write
-from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
+from tests.browser.watched_page import CONTRAST, Watched
 from tests.unit.compare.compare_records import FAST, SLOW, calibrate, code, launches
 from tests.unit.records import case
 
@@ -28,7 +28,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_stands_alone_and_can_be_read(page_file: Path, watched: Watched, scheme: str) -> None:  # noqa: F811
+def test_the_page_stands_alone_and_can_be_read(page_file: Path, watched: Watched, scheme: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(page_file.as_uri())
@@ -37,7 +37,7 @@ def test_the_page_stands_alone_and_can_be_read(page_file: Path, watched: Watched
     assert page.evaluate(CONTRAST) == []
 
 
-def test_a_metric_of_a_row_leads_to_its_definition_and_the_page_fits_a_phone(page_file: Path, watched: Watched) -> None:  # noqa: F811
+def test_a_metric_of_a_row_leads_to_its_definition_and_the_page_fits_a_phone(page_file: Path, watched: Watched) -> None:
     page = watched.page
     page.goto(page_file.as_uri())
     page.get_by_role("link", name="busbw").first.click()
@@ -46,7 +46,7 @@ def test_a_metric_of_a_row_leads_to_its_definition_and_the_page_fits_a_phone(pag
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_page_can_be_read_without_javascript(page_file: Path, browser: Browser) -> None:  # noqa: F811
+def test_the_page_can_be_read_without_javascript(page_file: Path, browser: Browser) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(page_file.as_uri())

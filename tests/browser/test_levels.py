@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from scaleproof.report import suite as suite_page
 from scaleproof.report.data import load
 from scaleproof.report.pages import Pages
-from scaleproof.report.picture import ARGUMENTS, chromium
 from tests.unit.report.report_levels import levels_example
 
 
@@ -25,17 +23,10 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "levels.html"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield started
-        started.close()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: Browser, scheme: str) -> None:
-    page = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme).new_page()  # type: ignore[arg-type]
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     complaints: list[str] = []
     page.on(
         "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None

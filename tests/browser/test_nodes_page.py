@@ -13,7 +13,7 @@ from scaleproof.launch.preflight.slow_nodes import check
 from scaleproof.record.store import Store
 from scaleproof.record.write import RUN
 from scaleproof.report.build import build
-from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
+from tests.browser.watched_page import CONTRAST, Watched
 from tests.unit.launch.test_slow_nodes import figure, sniff_of
 from tests.unit.records import placed
 from tests.unit.report.report_results import example
@@ -50,7 +50,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_tells_the_nodes_their_figures_and_the_slow_one(
     page_file: Path,
-    watched: Watched,  # noqa: F811
+    watched: Watched,
     scheme: str,
 ) -> None:
     page = watched.page
@@ -65,7 +65,7 @@ def test_the_page_tells_the_nodes_their_figures_and_the_slow_one(
     assert page.evaluate(CONTRAST) == []
 
 
-def test_the_page_fits_a_phone(page_file: Path, watched: Watched) -> None:  # noqa: F811
+def test_the_page_fits_a_phone(page_file: Path, watched: Watched) -> None:
     page = watched.page
     page.set_viewport_size({"width": 380, "height": 800})
     page.goto(page_file.as_uri())

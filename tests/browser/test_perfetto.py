@@ -17,7 +17,6 @@ from playwright.sync_api import Browser, Page
 from scaleproof.cli import main
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
-from tests.browser.test_report import browser  # noqa: F401
 from tests.integration.launches import launches, small_case
 
 OPENED = "() => Boolean(globalThis.app && app.trace && app.trace.engine)"
@@ -67,7 +66,7 @@ def opened(page: Page, address: str) -> None:
 
 
 def test_perfetto_reads_every_event_of_a_traced_launch(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     served: tuple[str, Path],
     tmp_path: Path,
 ) -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from scaleproof.report.build import build
-from scaleproof.report.picture import ARGUMENTS, chromium
+from tests.browser.watched_page import CONTRAST, Watched
 from tests.unit.report.report_results import HOSTILE, example
-
-TIMEOUT_MS = 10_000
 
 
 @pytest.fixture(scope="module")
@@ -22,41 +19,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("report")
     results, suite = example(root)
     return build(results, root / "reports", "smoke", [suite])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-class Watched:
-    """A page and everything that it asked for or complained about."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        page.set_default_timeout(TIMEOUT_MS)
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on(
-            "console",
-            lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None,
-        )
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="light")
-    opened = Watched(context.new_page())
-    yield opened
-    context.close()
-    outside = [url for url in opened.requests if not url.startswith(("file://", "data:"))]
-    assert outside == []
-    assert opened.complaints == []
 
 
 def rows(page: Page) -> list[str]:
@@ -199,28 +161,6 @@ def test_print_is_white_also_from_a_dark_page(index: Path, watched: Watched) -> 
     page.goto(index.as_uri())
     assert background(page) > 240
     assert not page.locator("header.top").is_visible()
-
-
-CONTRAST = """() => {
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-    .map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-    .reduce((sum, v, place) => sum + v * [.2126, .7152, .0722][place], 0);
-  const behind = (part) => {
-    for (; part; part = part.parentElement) {
-      const c = rgb(getComputedStyle(part).backgroundColor);
-      if (c.length < 4 || c[3] > 0) return c;
-    }
-  };
-  const poor = [];
-  for (const part of document.querySelectorAll("main *:not(svg *):not(svg)")) {
-    const text = [...part.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!text || !part.offsetParent) continue;
-    const [a, b] = [light(rgb(getComputedStyle(part).color)), light(behind(part))].sort((x, y) => y - x);
-    if ((a + .05) / (b + .05) < 4.5) poor.push(part.outerHTML.slice(0, 120));
-  }
-  return poor;
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -99,6 +99,10 @@ def carry(
             channel.release(edge)
 
 
+def shape_of(edge: Edge) -> Callable[[int], tuple[int, ...]]:
+    return lambda number: edge.shape
+
+
 class FlagFirst(SharedMemory):
     """The mistake that the flag's place must exclude: the value is there before the bytes."""
 
@@ -159,7 +163,7 @@ def test_large_tensors_are_whole_when_their_flag_is_seen(device: str, mechanism:
         channel = open_channel(mechanism, transport, edges, context)
         for number in range(1, 26):
             for edge in edges:
-                carry(channel, edge, context.rank, range(number, number + 1), lambda number, edge=edge: edge.shape)  # type: ignore[misc]
+                carry(channel, edge, context.rank, range(number, number + 1), shape_of(edge))
         transport.barrier()
         channel.close()
 

@@ -10,7 +10,8 @@ def python_problem(version):  # type: ignore[no-untyped-def]
     if tuple(version[:2]) == NEEDED:
         return ""
     version_text = ".".join(str(part) for part in version[:2])
-    return "Python 3.11 is needed and this is {}; if you have it, type: make env PYTHON=python3.11".format(version_text)  # noqa: UP032
+    advice = "if you have it, type: make env PYTHON=python3.11"
+    return "Python 3.11 is needed and this is {}; {}".format(version_text, advice)  # noqa: UP032
 
 
 if __name__ == "__main__":

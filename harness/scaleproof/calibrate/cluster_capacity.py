@@ -19,6 +19,7 @@ from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.pace import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.collective_schedules import Pattern, pattern_of
+from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 from scaleproof.spec.plan import plan
@@ -82,7 +83,7 @@ def measure_capacity(results: Path, progress: Progress) -> Capacity:
 def _capacity(records: list[Record], store: Store) -> Capacity:
     of = {arm: [record for record in records if record.case.arm == arm] for arm in ("messages", "bulk", "paced")}
     messages = [messages_in(_pattern(record)) / call_s(record, store) for record in of["messages"]]
-    bulk = [_pattern(record).sent * record.case.sizes[0] / call_s(record, store) for record in of["bulk"]]  # type: ignore[union-attr]
+    bulk = [_bytes_sent(record) / call_s(record, store) for record in of["bulk"]]
     paced = [rate for record in of["paced"] if (rate := paced_rate(record)) is not None]
     if not messages or not bulk or not paced:
         raise SpecError(
@@ -108,6 +109,12 @@ def _capacity(records: list[Record], store: Store) -> Capacity:
 
 def _pattern(record: Record) -> Pattern:
     return pattern_of(record.case.collective, "all_reduce", record.case.ranks)
+
+
+def _bytes_sent(record: Record) -> float:
+    """Bytes that all ranks send in a call of the launch's first size."""
+    assert isinstance(record.case, CollectiveCase)
+    return _pattern(record).sent * record.case.sizes[0]
 
 
 def call_s(record: Record, store: Store) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from scaleproof.calibrate.cluster_capacity import Capacity, messages_in
 from scaleproof.record.host import memory_mib
@@ -69,7 +70,7 @@ class Knobs:
         return (self.load <= LOAD and self.messages <= MESSAGES) or self.load * self.busy <= SHARE
 
 
-def concerns(case: AnyCase) -> bool:
+def concerns(case: AnyCase) -> TypeGuard[TrainCase]:
     """Whether a case emulates links that the machine must carry."""
     fabric = case.plugin("fabric")
     emulated = fabric.makes_nodes and fabric.slows_links

@@ -92,7 +92,7 @@ def _cases(options: argparse.Namespace) -> list[TrainCase]:
         if options.experiment
         else [name for name, experiment in suite.experiments.items() if size in experiment.sizes]
     )
-    return [case for name in names for case in suite.experiment(name).size(size).cases if concerns(case)]  # type: ignore[misc]
+    return [case for name in names for case in suite.experiment(name).size(size).cases if concerns(case)]
 
 
 def _show(capacity: Capacity) -> None:

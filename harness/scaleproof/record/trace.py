@@ -34,8 +34,8 @@ THREADS = 1000
 
 
 def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
-    """The trace object: times in µs since the launch's first event, durations exact to 1 ns. Clock offsets are applied;
-    `otherData` has their uncertainties."""
+    """The trace object: times in µs since the launch's first event, durations exact to 1 ns. Clock offsets are
+    applied; `otherData` has their uncertainties."""
     rows = samples.to_pandas()
     clocks = {clock.rank: clock for clock in record.clocks}
     offset = rows["rank"].map(lambda rank: record.clock_offsets.get(rank, 0)).astype("int64")

@@ -173,6 +173,13 @@ def first_use(groups: Groups) -> Table:
     )
     return Table(
         caption,
-        ["arm", "ranks", "first step, more (ms) ↓", "first exchanges, more (ms) ↓", "steady step (ms) ↓", "launches"],
+        [
+            "arm",
+            "ranks",
+            "first step, more (ms) ↓",
+            "first exchanges, more (ms) ↓",
+            "steady step (ms) ↓",
+            "launches",
+        ],
         rows,
     )

@@ -1,4 +1,5 @@
-"""A Research Object Crate (RO-Crate 1.2) of chosen launches, with which an artifact committee can judge the claims again."""
+"""A Research Object Crate (RO-Crate 1.2) of chosen launches: with it, an artifact committee can judge the
+claims again."""
 
 from __future__ import annotations
 

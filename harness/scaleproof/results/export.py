@@ -15,7 +15,7 @@ from scaleproof.spec.errors import SpecError
 
 
 def draft_path(path: Path) -> Path:
-    """A temporary name beside `path`, whose folder is created. SpecError if `path` exists, since nothing is overwritten."""
+    """A temporary name beside `path`, whose folder is created. Nothing is overwritten: SpecError if `path` exists."""
     if path.exists():
         raise SpecError(f"{path}: exists already; give another name or remove it")
     path.parent.mkdir(parents=True, exist_ok=True)

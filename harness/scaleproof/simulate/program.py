@@ -21,7 +21,7 @@ def _simulated(case: TrainCase) -> StrategyPlugin:
     """The case's strategy. Raises SpecError if it cannot be simulated."""
     strategy = case.plugin("strategy")
     if strategy.simulated_step is None:
-        simulated = [plugin.name for plugin in registry.plugins("strategy").values() if plugin.simulated_step]  # type: ignore[attr-defined]
+        simulated = registry.with_trait("strategy", "simulated_step")
         raise MissingInput(f"strategy {case.strategy!r} is not simulated", f"{', '.join(simulated)} are")
     return strategy
 

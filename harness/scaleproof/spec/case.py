@@ -26,7 +26,7 @@ from pydantic import (
 
 from scaleproof.spec import registry
 from scaleproof.spec.case_checks import check_common, check_training, check_transfer
-from scaleproof.spec.choice import CHOSEN, choose, dotted, nested, short
+from scaleproof.spec.choice import CHOSEN, choose, dotted, names_plugin, nested, short
 from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import (
@@ -266,8 +266,8 @@ def known_keys(form: type[CommonCase]) -> Iterator[str]:
     """Every key of a form, with the options of all registered plugins as `KIND.OPTION`."""
     for key in form_keys(form):
         yield key
-        if key in CHOSEN:
-            forms = {plugin.options for plugin in registry.plugins(key).values()}  # type: ignore[arg-type]
+        if names_plugin(key):
+            forms = {plugin.options for plugin in registry.plugins(key).values()}
             options = {name for options in forms for name in options.model_fields} - {"name"}
             yield from (f"{key}.{name}" for name in sorted(options))
         elif key == "compute":

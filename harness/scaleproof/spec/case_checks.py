@@ -58,7 +58,7 @@ def _slowness_fits(case: Case) -> None:
         message = "a suite's own program is not slowed by it, its times would be divided all the same; leave it out"
         raise FieldError(slow[0], message)
     if case.transport and not case.plugin("fabric").slows_links:
-        slowing = [plugin.name for plugin in registry.plugins("fabric").values() if getattr(plugin, "slows_links", 0)]
+        slowing = registry.with_trait("fabric", "slows_links")
         message = f"fabric {case.fabric!r} does not slow its links with it; use {' or '.join(map(repr, slowing))}"
         raise FieldError(slow[0], message)
     try:
@@ -81,8 +81,8 @@ def check_training(case: Case) -> None:
     """Strategy and transport, batch, and whose compute it is."""
     communicates = case.plugin("strategy").communicates
     if communicates == (case.transport is None):
-        silent = [plugin.name for plugin in registry.plugins("strategy").values() if not plugin.communicates]  # type: ignore[attr-defined]
-        requirement = "takes no transport" if case.transport else f"needs a transport; only {silent[0]!r} has none"
+        silent = set(registry.plugins("strategy")) - set(registry.with_trait("strategy", "communicates"))
+        requirement = "takes no transport" if case.transport else f"needs a transport; only {min(silent)!r} has none"
         raise FieldError("transport" if case.transport else "strategy", f"strategy {case.strategy!r} {requirement}")
     if case.minibatch % case.ranks:
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 
 from scaleproof.spec import earlier_form, registry
-from scaleproof.spec.case import CHOSEN, CommonCase, known_keys
+from scaleproof.spec.case import CommonCase, known_keys
+from scaleproof.spec.choice import CHOSEN, names_plugin
 from scaleproof.spec.locate import Document, Key
+from scaleproof.spec.plugins import Kind
 
 Origins = dict[str, Key]
 
@@ -56,8 +58,11 @@ class CaseLayers:
 
     def _check_plugin(self, field: str, name: object, path: Key) -> None:
         """Before its options, which nobody else knows."""
-        if field in CHOSEN and isinstance(name, str) and name not in (plugins := registry.plugins(field)):  # type: ignore[arg-type]
-            raise self.document.error(path, f"unknown {field} {name!r}; {registry.nearest(name, list(plugins))}")
+        if not names_plugin(field) or not isinstance(name, str):
+            return
+        names = list(registry.plugins(field))
+        if name not in names:
+            raise self.document.error(path, f"unknown {field} {name!r}; {registry.nearest(name, names)}")
 
     def _check_key(self, key: str, path: Key) -> None:
         if key in every_key():
@@ -78,17 +83,17 @@ class CaseLayers:
         values = dict(self.values)
         for key in self.values:
             field, _, option = key.partition(".")
-            if option and field in CHOSEN and self._left_behind(field, option, self.layer[key]):
+            if option and names_plugin(field) and self._left_behind(field, option, self.layer[key]):
                 del values[key]
         return values
 
-    def _left_behind(self, field: str, option: str, layer: int) -> bool:
+    def _left_behind(self, field: Kind, option: str, layer: int) -> bool:
         if self.layer.get(field, 0) <= layer:
             return False
         name = self.values[field]
-        if not isinstance(name, str) or name not in registry.plugins(field):  # type: ignore[arg-type]
+        if not isinstance(name, str) or name not in registry.plugins(field):
             return name is None
-        return option not in registry.get(field, name).options.model_fields  # type: ignore[call-overload, no-any-return]
+        return option not in registry.get(field, name).options.model_fields
 
     def origin(self, field: str, otherwise: Key) -> Key:
         """Where a field, or the plugin whose option it is, was written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
@@ -14,6 +14,11 @@ from scaleproof.spec.plugins import Kind, Options
 
 CHOSEN: tuple[Kind, ...] = ("transport", "collective", "fabric", "launcher", "strategy", "workload", "framework")
 """Fields that name a plugin."""
+
+
+def names_plugin(field: str) -> TypeGuard[Kind]:
+    """Whether a field of a case names a plugin."""
+    return field in CHOSEN
 
 
 def choose(kind: Kind, value: Any) -> Options:

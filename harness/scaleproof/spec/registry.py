@@ -79,6 +79,11 @@ def plugins(kind: Kind) -> dict[str, Plugin]:
     return dict(sorted(result.items()))
 
 
+def with_trait(kind: Kind, trait: str) -> list[str]:
+    """Names of the plugins of a kind whose trait holds, such as `one_sided` of transports."""
+    return [name for name, plugin in plugins(kind).items() if getattr(plugin, trait)]
+
+
 def _own(kind: Kind) -> list[Plugin]:
     """Plugins of the harness's folder: modules that define one, and sub-folders whose modules do."""
     return [plugin for path, _ in _described_files(kind) for plugin in _described(kind, _module_name(path))]

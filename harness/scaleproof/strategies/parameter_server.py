@@ -250,7 +250,7 @@ def check(case: TrainCase) -> None:
     """Raises FieldError if the mechanism needs another transport, or for too many servers."""
     mechanism = case.options_of(MechanismOptions).mechanism
     if mechanism != "messages" and case.transport and not case.plugin("transport").one_sided:
-        one_sided = [plugin.name for plugin in registry.plugins("transport").values() if plugin.one_sided]  # type: ignore[attr-defined]
+        one_sided = registry.with_trait("transport", "one_sided")
         requirement = f"needs one-sided writes ({', '.join(one_sided)}), not transport {case.transport!r}"
         raise FieldError("strategy.mechanism", f"mechanism {mechanism!r} {requirement}")
     check_servers(case)

@@ -112,7 +112,8 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
     limit = attainable(launch_record, "throughput", 10.0, PROFILE)
     flop = network_of(launch_record.case).train_flop
     assert limit is not None and limit.limit == pytest.approx(working * 50e9 / flop) and not limit.impossible
-    assert attainable(launch_record, "forward_throughput", 10.0, PROFILE).limit > 2 * limit.limit  # type: ignore[union-attr]
+    forward = attainable(launch_record, "forward_throughput", 10.0, PROFILE)
+    assert forward is not None and forward.limit > 2 * limit.limit
     assert attainable(launch_record, "step_s", 1.0, PROFILE) is None
     assert (
         attainable(record(case | {"compute": "none"}, environment={"cores": cores}), "throughput", 1.0, PROFILE) is None

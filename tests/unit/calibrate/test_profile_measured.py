@@ -111,7 +111,8 @@ def test_the_command_stores_what_a_case_then_finds(
     )
     folder = tmp_path / "machines" / machine_id()
     printed = capsys.readouterr().out
-    assert profile_of(case, folder) == read(Path(printed.splitlines()[-1])) and "whole network" in printed  # type: ignore[arg-type]
+    assert "whole network" in printed
+    assert profile_of(case, folder) == read(Path(printed.splitlines()[-1]))  # type: ignore[arg-type]
     assert main(["profile", "--show", "--results", str(tmp_path)]) == 0 and "dnn_digits" in capsys.readouterr().out
 
 

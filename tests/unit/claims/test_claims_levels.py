@@ -67,7 +67,8 @@ def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Meas
     }
     pool: Any = SimpleNamespace(launches=lambda select, evidence: sides[evidence])
     upper, lower = ("measured", "simulated") if upside_down else ("simulated", "measured")
-    measurement = answer(Question(METRICS["speedup"], {}, {}, base_evidence=lower), pool, upper)  # type: ignore[arg-type]
+    question = Question(METRICS["speedup"], {}, {}, base_evidence=lower)  # type: ignore[arg-type]
+    measurement = answer(question, pool, upper)  # type: ignore[arg-type]
     assert (
         measurement is not None
         and measurement.estimate.interval is not None
@@ -137,7 +138,8 @@ def test_a_level_is_judged_against_the_one_below_it(tmp_path: Path, replay_ms: f
 
 def test_a_missing_launch_is_counted_at_its_own_level(tmp_path: Path) -> None:
     def finished(launch: PlannedLaunch) -> dict[str, Any] | None:
-        return None if replayed(launch) and launch.plan_index == 5 and launch.case.minibatch == 16 else replayed(launch)  # type: ignore[union-attr]
+        missing = launch.plan_index == 5 and launch.case.minibatch == 16  # type: ignore[union-attr]
+        return None if missing else replayed(launch)
 
     result = judged(tmp_path, CLAIM, lambda launch: 100, finished, BOTH)
     assert "35 of 36 planned launches finished" in result.reason

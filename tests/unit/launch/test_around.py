@@ -323,6 +323,7 @@ def test_the_preflight_runs_once_per_experiment_and_again_after_a_failure(
     monkeypatch.setattr(experiment_preflight, "_stored", {})
     monkeypatch.setattr(machine_preflight, "IDLE_S", 0.01)
     first, second, third = (experiment_preflight.Preflight(tmp_path, tmp_path) for _ in range(3))
-    assert [failed(first.of(small_case())).code for _ in range(3)] == ["ranks"] * 3 and len(requested_groups) == 1  # type: ignore[union-attr]
+    failures = [failed(first.of(small_case())) for _ in range(3)]
+    assert [failure and failure.code for failure in failures] == ["ranks"] * 3 and len(requested_groups) == 1
     assert failed(second.of(small_case())) is None and failed(third.of(small_case())) is None
     assert len(requested_groups) == 2

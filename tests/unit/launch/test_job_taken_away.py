@@ -12,7 +12,8 @@ from scaleproof.launch.nodes import allocated_nodes, slurm
 def reason_of_end(monkeypatch: pytest.MonkeyPatch, output: str, failed: bool = True) -> str:
     monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: output)
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed") if failed else None)
-    return allocated_nodes.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=SimpleNamespace(id="7"))))  # type: ignore[arg-type]
+    nodes = SimpleNamespace(allocation=SimpleNamespace(job=SimpleNamespace(id="7")))
+    return allocated_nodes.taken_away(record, nodes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("state", ["TIMEOUT", "COMPLETING", "CANCELLED", "PENDING"])
@@ -40,4 +41,5 @@ def test_outside_of_slurm_no_command_is_run(monkeypatch):
     monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: pytest.fail("asked"))
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed"))
     assert allocated_nodes.taken_away(record, None) == ""  # type: ignore[arg-type]
-    assert allocated_nodes.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=None))) == ""  # type: ignore[arg-type]
+    outside = SimpleNamespace(allocation=SimpleNamespace(job=None))
+    assert allocated_nodes.taken_away(record, outside) == ""  # type: ignore[arg-type]

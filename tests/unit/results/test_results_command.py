@@ -104,7 +104,8 @@ def test_a_mistake_is_one_line_with_the_nearest_name(
 
 
 def test_query_answers_over_launches_and_samples(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sql = "SELECT transport, count(*) AS n FROM launches JOIN samples USING (launch) WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"
+    joined = "launches JOIN samples USING (launch)"
+    sql = f"SELECT transport, count(*) AS n FROM {joined} WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"
     rows = [json.loads(line) for line in output_of(capsys, results, "query", sql, "--json").splitlines()]
     assert rows == [{"transport": "shm", "n": 6}, {"transport": "tcp", "n": 6}]
     assert "transport" in output_of(capsys, results, "query", sql)
@@ -196,7 +197,8 @@ def test_copying_directories_merges_just_as_well(
     output_of(capsys, results, "list")
     other = other_machine(tmp_path)
     subprocess.run(["cp", "-r", f"{other}/runs/.", f"{results}/runs/"], check=True)
-    assert output_of(capsys, results, "list").splitlines()[-1].startswith("4 launches: 3 ok, 1 failed; 2 cases, 3 machines")
+    last_line = output_of(capsys, results, "list").splitlines()[-1]
+    assert last_line.startswith("4 launches: 3 ok, 1 failed; 2 cases, 3 machines")
 
 
 def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(

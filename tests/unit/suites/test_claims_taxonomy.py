@@ -74,8 +74,9 @@ def test_schemes_are_the_same_in_the_formulas_the_program_the_tags_and_the_arms(
     assert set(DELAYS) == set(SCHEMES) == set(TAGGED)
     assert set(MODELS["SERVED"]) == set(PROGRAM["SERVED"])
     cases = suite.experiment("delays").size("smoke").cases
-    assert {case.options["scheme"] for case in cases} == set(DELAYS)  # type: ignore[union-attr]
-    assert {case.ranks - (case.options["scheme"] in MODELS["SERVED"]) for case in cases} == {4}  # type: ignore[union-attr]
+    schemes = [case.options["scheme"] for case in cases]  # type: ignore[union-attr]
+    assert set(schemes) == set(DELAYS)
+    assert {case.ranks - (scheme in MODELS["SERVED"]) for case, scheme in zip(cases, schemes, strict=True)} == {4}
 
 
 def test_one_worker_has_nothing_to_reduce_and_a_ring_carries_what_sharded_servers_carry() -> None:
