@@ -20,20 +20,9 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.record.trace import chrome_trace
 from tests.integration.launches import launches, small_case
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
-THREE: Any = case_from(
-    {
-        "program": "collective",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 3,
-        "transport": "tcp",
-        "collective": "ring",
-        "sizes": [8],
-    }
-)
+THREE: Any = ring_case(ranks=3)
 
 
 def test_on_one_machine_the_offset_is_zero_within_its_uncertainty() -> None:

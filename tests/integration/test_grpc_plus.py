@@ -24,15 +24,14 @@ from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
 from tests.integration._training import case_of as training
 from tests.integration._training import launch as alone
 from tests.integration.guests import guest_case, need_guests
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 COUNT, REQUEST = 5, 8 * REQUEST_WORDS
 STEPS, TOLERANCE = 8, 1e-5
 
 
 def case() -> Any:
-    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": 2}
-    return case_from({**fields, "transport": "grpc+shm", "collective": "ring"})
+    return ring_case("grpc+shm")
 
 
 def open_transport(context: RankContext) -> GrpcPlus:

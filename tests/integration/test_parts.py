@@ -13,7 +13,7 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.transports.contract import Array
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 PARTS = ((3, 0, 4), (1, 2))
 """Of 5 ranks: uneven, interleaved, numbered in another order."""
@@ -22,21 +22,7 @@ COUNTS = (0, 1, 17, 70_001)
 
 
 def case(transport: str, algorithm: str = "ring", tracing: str = "none", ranks: int = 5) -> CollectiveCase:
-    parsed = case_from(
-        {
-            "program": "collective",
-            "suite": "test",
-            "experiment": "test",
-            "arm": "test",
-            "ranks": ranks,
-            "transport": transport,
-            "collective": algorithm,
-            "sizes": [8],
-            "tracing": tracing,
-        }
-    )
-    assert isinstance(parsed, CollectiveCase)
-    return parsed
+    return ring_case(transport, ranks, collective=algorithm, tracing=tracing)
 
 
 def opened(context: RankContext) -> tuple[Group, Group, tuple[int, ...]]:

@@ -36,7 +36,7 @@ from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx
 from tests.integration.conformance import process_set
-from tests.short_form import case_from
+from tests.short_form import case_from, ring_case
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 DEVICES = ("shm", "ucx", "ucx over tcp")
@@ -269,22 +269,12 @@ def test_what_the_receiver_holds_is_not_overwritten(device: str, mechanism: Mech
 
 def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
     """The conformance suite runs ucx on `lo`, which is its shared memory."""
-    case = {
-        "program": "collective",
-        "suite": "test",
-        "experiment": "remote",
-        "arm": "tcp",
-        "ranks": 3,
-        "transport": "ucx",
-        "collective": "ring",
-        "sizes": [8],
-    }
 
     def body(context: RankContext) -> None:
         ucx.transports_on = lambda interface: "self,tcp"
         process_set.check_everything(context, tmp_path)
 
-    assert run_ranks(case_from(case), body, 120) == ["", "", ""]
+    assert run_ranks(ring_case("ucx", 3), body, 120) == ["", "", ""]
     results = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert len(results) > 1000 and not [result for result in results if not result["passed"]]
 

@@ -24,25 +24,14 @@ from scaleproof.spec.case import CollectiveCase
 from scaleproof.transports.shm import shm_messages
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.tcp import Tcp
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 BOTH = ["tcp", "shm"]
 ALGORITHMS = ["ring", "halving_doubling", "tree"]
 
 
 def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:
-    values = {
-        "program": "collective",
-        "suite": "test",
-        "experiment": "test",
-        "arm": "test",
-        "ranks": ranks,
-        "transport": transport,
-        "collective": algorithm,
-    }
-    parsed = case_from({**values, "sizes": [8]})
-    assert isinstance(parsed, CollectiveCase)
-    return parsed
+    return ring_case(transport, ranks, collective=algorithm)
 
 
 def connect(context: RankContext) -> Tcp | SharedMemory:

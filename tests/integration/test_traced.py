@@ -13,7 +13,7 @@ from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from tests.integration._training import case_of, launch
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b"push")}
 
@@ -21,21 +21,7 @@ MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
 def test_bytes_of_the_traced_messages_are_those_of_the_collective(transport: str) -> None:
     """A ring over 2 ranks: every rank moves the whole array once per call."""
-    case = case_from(
-        {
-            "program": "collective",
-            "suite": "s",
-            "experiment": "e",
-            "arm": "a",
-            "ranks": 2,
-            "transport": transport,
-            "collective": "ring",
-            "sizes": [8000],
-            "iterations": 3,
-            "warmup": 1,
-            "tracing": "full",
-        }
-    )
+    case = ring_case(transport, sizes=[8000], iterations=3, warmup=1, tracing="full")
 
     def body(context: RankContext) -> None:
         collective.run(context)

@@ -13,21 +13,11 @@ from scaleproof.core.record_schema import Code, Failure, Record
 from scaleproof.core.recorder import EVENT_DTYPE
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 
 def case(**fields: Any) -> Any:
-    base = {
-        "program": "collective",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 2,
-        "transport": "shm",
-        "collective": "ring",
-        "sizes": [8],
-    }
-    return case_from({**base, **fields})
+    return ring_case(**{"transport": "shm", **fields})
 
 
 def record(launch: str = "aa", **fields: Any) -> Record:

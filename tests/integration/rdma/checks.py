@@ -22,7 +22,7 @@ from scaleproof.core.location import ADDRESS, NODE
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.transports.verbs.rdma import Rdma
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 CHECKS: dict[str, Callable[[ThisNode], None]] = {}
 
@@ -55,20 +55,8 @@ def check(function: Callable[[ThisNode], None]) -> Callable[[ThisNode], None]:
 
 def case_of(ranks: int, **fields: Any) -> Any:
     """A case over rdma in guests."""
-    base = {
-        "program": "collective",
-        "suite": "test",
-        "experiment": "rdma",
-        "arm": "rdma",
-        "transport": "rdma",
-        "collective": "ring",
-        "sizes": [8],
-    }
-    return case_from(
-        base
-        | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "transport.region_mib": 64}
-        | fields
-    )
+    interface = os.environ.get("RDMA_TEST_INTERFACE", INTERFACE)
+    return ring_case("rdma", ranks, **{"interface": interface, "transport.region_mib": 64, **fields})
 
 
 def connect(context: RankContext) -> Rdma:

@@ -32,7 +32,7 @@ from scaleproof.record.wire import too_few_link_bytes, traffic_by_namespace
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
 from scaleproof.spec.errors import FieldError, SpecError
-from tests.short_form import case_from
+from tests.short_form import case_from, ring_case
 
 MB = 10**6
 CASE = {
@@ -239,17 +239,7 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
 
 
 def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
-    fields = {
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "program": "collective",
-        "ranks": 2,
-        "transport": "tcp",
-        "collective": "ring",
-        "sizes": [8],
-    }
-    case = case_from({**fields, "fabric": "netns", "fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4})
+    case = ring_case(**{"fabric": "netns", "fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4})
     NamespacesLauncher("local").command(tmp_path, SimpleNamespace(parsed_case=case))
     assert read_plan(tmp_path).cores == 0.125
 
@@ -267,17 +257,7 @@ def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
         "ipv4/tcp_wmem": f"4096 {16 << 10} {16 << 10}",
         "ipv4/tcp_rmem": f"4096 {32 << 10} {32 << 10}",
     }
-    fields = {
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "program": "collective",
-        "ranks": 2,
-        "transport": "tcp",
-        "collective": "ring",
-        "sizes": [4096],
-    }
-    case = case_from({**fields, "fabric": "netns", "fabric.link_mbit": 100, "shrink": 8})
+    case = ring_case(sizes=[4096], **{"fabric": "netns", "fabric.link_mbit": 100, "shrink": 8})
     NamespacesLauncher("local").command(tmp_path, SimpleNamespace(parsed_case=case))
     assert read_plan(tmp_path).shrink == 8
 

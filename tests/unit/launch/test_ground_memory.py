@@ -9,7 +9,7 @@ from scaleproof.launch.nodes.discovery import NodeAnswer
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.spec.case import AnyCase
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 
 def allocated(slots: int) -> AllocatedNodes:
@@ -26,19 +26,7 @@ def allocated(slots: int) -> AllocatedNodes:
 
 
 def case(transport: str, ranks: int) -> AnyCase:
-    return case_from(
-        {
-            "suite": "tests",
-            "experiment": "allocated",
-            "arm": transport,
-            "program": "collective",
-            "operation": "all_reduce",
-            "sizes": [8],
-            "ranks": ranks,
-            "transport": transport,
-            "collective": "ring",
-        }
-    )
+    return ring_case(transport, ranks)
 
 
 @pytest.mark.parametrize(

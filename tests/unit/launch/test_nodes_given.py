@@ -28,7 +28,7 @@ from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, opt
 from scaleproof.launch.nodes.srun import commands
 from scaleproof.launch.nodes.start_ranks import command
 from scaleproof.spec.errors import SpecError
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 JOB = (
     "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] "
@@ -48,16 +48,7 @@ esac
 
 
 def case(**fields: Any) -> Any:
-    base = {
-        "program": "collective",
-        "suite": "tests",
-        "experiment": "nodes",
-        "arm": "a",
-        "transport": "tcp",
-        "collective": "ring",
-        "sizes": [64],
-    }
-    return case_from({**base, "ranks": 4, **fields})
+    return ring_case(**{"ranks": 4, **fields})
 
 
 def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> NodeAnswer:

@@ -6,7 +6,7 @@ import pytest
 
 from scaleproof.core.context import RankContext
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from tests.short_form import case_from
+from tests.short_form import ring_case
 
 ELEMENTS = 1 << 20
 """So many that torch divides the work over its threads."""
@@ -14,18 +14,6 @@ ELEMENTS = 1 << 20
 
 def test_ranks_compute_also_after_their_parent_has_used_threads_of_its_own() -> None:
     torch = pytest.importorskip("torch")
-    case = case_from(
-        {
-            "suite": "s",
-            "experiment": "e",
-            "arm": "a",
-            "program": "collective",
-            "ranks": 2,
-            "transport": "tcp",
-            "collective": "ring",
-            "sizes": [4],
-        }
-    )
 
     def body(context: RankContext) -> None:
         assert float(torch.ones(ELEMENTS).abs().max()) == 1.0
@@ -34,6 +22,6 @@ def test_ranks_compute_also_after_their_parent_has_used_threads_of_its_own() -> 
     torch.set_num_threads(2)
     try:
         body(None)  # type: ignore[arg-type]
-        assert run_ranks(case, body, timeout_s=20) == ["", ""]
+        assert run_ranks(ring_case(), body, timeout_s=20) == ["", ""]
     finally:
         torch.set_num_threads(threads)

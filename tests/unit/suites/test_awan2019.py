@@ -21,7 +21,7 @@ from scaleproof.programs.own import load_entry
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.suite import load_suite
-from tests.short_form import case_from
+from tests.short_form import case_from, ring_case
 
 FOLDER = Path(__file__).parents[3] / "suites" / "awan2019"
 PROGRAMS = FOLDER / "programs"
@@ -108,8 +108,7 @@ class Device:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_reduced_where_it_lies_is_the_sum_and_moves_what_a_ring_moves(ranks: int):
-    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": ranks}
-    case, size = case_from({**fields, "transport": "tcp", "collective": "ring"}), 31
+    case, size = ring_case(ranks=ranks), 31
     reduce = module("memories").reduce_where_it_lies
 
     def body(context: RankContext) -> None:
