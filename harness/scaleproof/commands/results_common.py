@@ -32,23 +32,20 @@ COLUMNS = (
 """Heads of the columns of `launch_row`."""
 
 
-def add_action(actions: Any, name: str, summary: str) -> argparse.ArgumentParser:
-    """The parser of one action, with --results."""
+def add_action(actions: Any, name: str, summary: str, conditions: bool = False) -> argparse.ArgumentParser:
+    """The parser of one action, with --results. `conditions`: also KEY:VALUE, which `chosen_launches` reads."""
     parser: argparse.ArgumentParser = actions.add_parser(
         name, help=summary, description=f"{name}: {summary}.", allow_abbrev=False
     )
     results_argument(parser)
+    if conditions:
+        parser.add_argument(
+            "conditions",
+            metavar="KEY:VALUE",
+            nargs="*",
+            help="as in transport:tcp status:ok since:2026-11-01 tag:closed-ring (default: all)",
+        )
     return parser
-
-
-def conditions_argument(parser: argparse.ArgumentParser) -> None:
-    """Which launches: KEY:VALUE, read by `chosen_launches`."""
-    parser.add_argument(
-        "conditions",
-        metavar="KEY:VALUE",
-        nargs="*",
-        help="as in transport:tcp status:ok since:2026-11-01 tag:closed-ring (default: all)",
-    )
 
 
 def open_index(results: Path) -> Index:

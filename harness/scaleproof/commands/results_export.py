@@ -11,7 +11,6 @@ from scaleproof.commands.common import suites_argument, suites_of
 from scaleproof.commands.results_common import (
     add_action,
     chosen_launches,
-    conditions_argument,
     counted,
     open_index,
 )
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
 def arguments(actions: Any) -> None:
     """Add the action and its arguments to those of `scaleproof results`."""
-    parser = add_action(actions, "export", "chosen launches for other tools and other people")
-    conditions_argument(parser)
+    parser = add_action(actions, "export", "chosen launches for other tools and other people", conditions=True)
     formats = parser.add_mutually_exclusive_group(required=True)
     formats.add_argument(
         "--parquet",

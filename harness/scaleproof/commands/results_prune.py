@@ -11,7 +11,6 @@ from scaleproof.commands.results_common import (
     COLUMNS,
     add_action,
     chosen_launches,
-    conditions_argument,
     counted,
     launch_row,
     open_index,
@@ -26,8 +25,9 @@ _SHOWN_COLUMNS = 7
 
 def arguments(actions: Any) -> None:
     """Add the action and its arguments to those of `scaleproof results`."""
-    parser = add_action(actions, "prune", "remove records; only shows what would go unless --yes is given")
-    conditions_argument(parser)
+    parser = add_action(
+        actions, "prune", "remove records; only shows what would go unless --yes is given", conditions=True
+    )
     for reason, meaning in (
         ("old-code", "whose code has changed since"),
         ("failed", "without status ok"),
