@@ -8,13 +8,13 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._region_plan import WORD, Plan, check_shape, rounded
-from scaleproof.remote.tensor_channel import Arrival, Edge, EdgeCounts, TransferCounts
+from scaleproof.remote._region_plan import WORD, Plan, check_shape, require_static, rounded
+from scaleproof.remote.tensor_channel import Arrival, Edge, EdgeCounts, Mechanism, TransferCounts
 from scaleproof.transports.contract import Array, Handle, OneSided, Region, Transport
 
 if TYPE_CHECKING:
@@ -104,8 +104,18 @@ class OneSidedChannel(ABC):
     """See remote/tensor_channel.py's TensorChannel. A mechanism defines the layout of regions (`reserve`), and the work
     of the sender and of the receiver for one tensor."""
 
+    mechanism: Mechanism
+    static_only = False
+    """Whether the mechanism places tensors in advance, so that every shape must be fixed."""
     receiver_acts = False
     """Whether a receive needs progress while the rank waits for something else."""
+
+    @classmethod
+    def connect(cls, transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Self:
+        """See open_channel; also raises NotStatic."""
+        if cls.static_only:
+            require_static(edges, cls.mechanism)
+        return cls(_require_one_sided(transport, cls.mechanism), edges, context)
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         self.transport, self.edges, self.rank = transport, edges, transport.rank
@@ -266,7 +276,7 @@ def until_done(handle: Handle) -> Steps:
         yield
 
 
-def require_one_sided(transport: Transport, mechanism: str) -> OneSided:
+def _require_one_sided(transport: Transport, mechanism: str) -> OneSided:
     """The transport as a one-sided one; raises TransportError when it has no regions."""
     if not transport.capabilities.one_sided:
         raise TransportError(

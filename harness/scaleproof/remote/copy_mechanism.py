@@ -11,26 +11,22 @@ from scaleproof.remote._one_sided_channel import (
     OneSidedChannel,
     ReceiveHandle,
     Steps,
-    require_one_sided,
     until_done,
     with_flag,
 )
-from scaleproof.remote._region_plan import Plan, own_tensor, require_static, rounded, view
-from scaleproof.remote.tensor_channel import Edge, TensorChannel
-from scaleproof.transports.contract import Array, OneSided, Transport
+from scaleproof.remote._region_plan import Plan, own_tensor, rounded, view
+from scaleproof.remote.tensor_channel import Edge
+from scaleproof.transports.contract import Array, OneSided
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
-    """See open_channel."""
-    require_static(edges, "copy")
-    return Copying(require_one_sided(transport, "copy"), edges, context)
-
-
 class Copying(OneSidedChannel):
     """See the module. Bounce buffers hold whole tensors."""
+
+    mechanism = "copy"
+    static_only = True
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
@@ -75,3 +71,6 @@ class Copying(OneSidedChannel):
 
     def on_release(self, end: EdgeEnd) -> None:
         """`move_in` has reported it already."""
+
+
+connect = Copying.connect

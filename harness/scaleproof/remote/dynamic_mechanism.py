@@ -18,15 +18,14 @@ from scaleproof.remote._one_sided_channel import (
     OneSidedChannel,
     ReceiveHandle,
     Steps,
-    require_one_sided,
     until_done,
     with_flag,
 )
 from scaleproof.remote._region_plan import DESCRIPTION, WORD, Plan, describe, described, rounded, view
-from scaleproof.remote.tensor_channel import Edge, TensorChannel
+from scaleproof.remote.tensor_channel import Edge
 from scaleproof.transports._allocator import PAGE, Allocator
 from scaleproof.transports._buffers import address_of
-from scaleproof.transports.contract import Array, OneSided, Transport
+from scaleproof.transports.contract import Array, OneSided
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -38,13 +37,10 @@ POOL_FACTOR = 2
 gaps."""
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
-    """See open_channel."""
-    return Dynamic(require_one_sided(transport, "dynamic"), edges, context)
-
-
 class Dynamic(OneSidedChannel):
     """See the module."""
+
+    mechanism = "dynamic"
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
@@ -127,3 +123,6 @@ class Dynamic(OneSidedChannel):
         """See TensorChannel."""
         self._held = {}
         super().close()
+
+
+connect = Dynamic.connect

@@ -18,13 +18,12 @@ from scaleproof.remote._one_sided_channel import (
     OneSidedChannel,
     ReceiveHandle,
     Steps,
-    require_one_sided,
     until_done,
     with_flag,
 )
 from scaleproof.remote._region_plan import DESCRIPTION, Plan, describe, described, own_tensor, rounded, view
-from scaleproof.remote.tensor_channel import Edge, TensorChannel, TransferCounts
-from scaleproof.transports.contract import Array, OneSided, Transport, TwoSided
+from scaleproof.remote.tensor_channel import Edge, TransferCounts
+from scaleproof.transports.contract import Array, OneSided, TwoSided
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -36,14 +35,10 @@ UNKNOWN = [0] * DESCRIPTION
 """Description in the first request for an edge, before any tensor has arrived."""
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
-    """See open_channel."""
-    return RemoteCall(require_one_sided(transport, "rpc"), edges, context)
-
-
 class RemoteCall(OneSidedChannel):
     """See the module."""
 
+    mechanism = "rpc"
     receiver_acts = True
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
@@ -161,3 +156,6 @@ class RemoteCall(OneSidedChannel):
         """A control message or the acknowledgement of one."""
         cost.messages += 1
         cost.writes += not self._two_sided
+
+
+connect = RemoteCall.connect

@@ -16,26 +16,22 @@ from scaleproof.remote._one_sided_channel import (
     OneSidedChannel,
     ReceiveHandle,
     Steps,
-    require_one_sided,
     until_done,
     with_flag,
 )
-from scaleproof.remote._region_plan import Plan, require_static, rounded, same_memory, view
-from scaleproof.remote.tensor_channel import Edge, TensorChannel
-from scaleproof.transports.contract import Array, OneSided, Transport
+from scaleproof.remote._region_plan import Plan, rounded, same_memory, view
+from scaleproof.remote.tensor_channel import Edge
+from scaleproof.transports.contract import Array, OneSided
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
-    """See open_channel."""
-    require_static(edges, "zero_copy")
-    return ZeroCopy(require_one_sided(transport, "zero_copy"), edges, context)
-
-
 class ZeroCopy(OneSidedChannel):
     """See the module."""
+
+    mechanism = "zero_copy"
+    static_only = True
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
@@ -91,3 +87,6 @@ class ZeroCopy(OneSidedChannel):
 
     def _view(self, kind: str, name: Hashable, edge: Edge) -> Array:
         return view(self.memory, self._at(kind, name), edge.shape, edge.dtype)
+
+
+connect = ZeroCopy.connect
