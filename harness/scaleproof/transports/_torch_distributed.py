@@ -233,8 +233,11 @@ def _translated(error: RuntimeError) -> TransportError:
     return PeerLost(-1, text) if any(phrase in text for phrase in PEER_IS_GONE) else TransportError(text)
 
 
-def lacking(backend: str) -> bool:
-    """Whether this torch was built without the back end or without torch.distributed."""
+def lacking(backend: str, library: str) -> str:
+    """The reason if this torch was built without the back end, which needs `library`, or without torch.distributed;
+    empty if it has the back end."""
     import torch.distributed
 
-    return not (torch.distributed.is_available() and torch.distributed.is_backend_available(backend))
+    if torch.distributed.is_available() and torch.distributed.is_backend_available(backend):
+        return ""
+    return f"torch {torch.__version__} was built without {library}"

@@ -52,8 +52,8 @@ def why_not() -> str:
     """Reason why NCCL cannot be used here; empty if it can."""
     import torch
 
-    if lacking("nccl"):
-        return f"torch {torch.__version__} was built without NCCL"
+    if reason := lacking("nccl", "NCCL"):
+        return reason
     return "" if torch.cuda.is_available() else "there is no GPU that torch can use"
 
 

@@ -38,9 +38,8 @@ class TorchMpi(TorchDistributed):
 
 def why_not() -> str:
     """Reason why the MPI backend cannot be used here; empty if it can."""
-    import torch
-
-    return f"torch {torch.__version__} was built without MPI, as all of its wheels are" if lacking("mpi") else ""
+    reason = lacking("mpi", "MPI")
+    return f"{reason}, as all of its wheels are" if reason else ""
 
 
 PLUGIN = TransportPlugin(

@@ -26,9 +26,7 @@ class Ucc(TorchDistributed):
 
 def why_not() -> str:
     """Reason why UCC cannot be used here; empty if it can."""
-    import torch
-
-    return f"torch {torch.__version__} was built without UCC" if lacking("ucc") else ""
+    return lacking("ucc", "UCC")
 
 
 PLUGIN = TransportPlugin(
