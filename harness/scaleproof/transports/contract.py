@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
+
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
@@ -83,6 +85,11 @@ class Region:
     offset: int
     nbytes: int
     local: Array | None = field(default=None, repr=False)
+
+    def check_inside(self, offset: int, nbytes: int) -> None:
+        """Raises TransportError where `nbytes` at an offset are outside of the region."""
+        if offset < 0 or offset + nbytes > self.nbytes:
+            raise TransportError(f"bytes [{offset}, {offset + nbytes}) are outside of a region of {self.nbytes} bytes")
 
 
 @runtime_checkable

@@ -220,10 +220,7 @@ class SharedMemory:
 
     def _part(self, region: Region, offset: int, nbytes: int) -> Array:
         assert region.local is not None
-        if offset < 0 or offset + nbytes > region.nbytes:
-            raise TransportError(
-                f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes"
-            )
+        region.check_inside(offset, nbytes)
         return region.local[offset : offset + nbytes]
 
     def _flag(self, region: Region, writer: int) -> int:

@@ -6,7 +6,6 @@ from ctypes import c_void_p
 from dataclasses import dataclass, field
 from typing import Any
 
-from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.contract import Region
 
 
@@ -26,6 +25,5 @@ class UcxRegion(Region):
     def locate(self, offset: int, nbytes: int) -> tuple[int, c_void_p]:
         """Remote address and key of `nbytes` at an offset; raises TransportError when they are outside of the
         region."""
-        if offset < 0 or offset + nbytes > self.nbytes:
-            raise TransportError(f"bytes [{offset}, {offset + nbytes}) are outside of a region of {self.nbytes} bytes")
+        self.check_inside(offset, nbytes)
         return self.offset + offset, self.key

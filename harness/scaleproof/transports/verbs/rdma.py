@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field
 
-from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plugins import Options, TransportPlugin
@@ -224,11 +223,10 @@ class Rdma:
         self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
     ) -> Handle:
         assert isinstance(region, RdmaRegion)
-        end = offset + data.size + (0 if value is None else 8)
-        if offset < 0 or end > region.nbytes:
-            raise TransportError(f"bytes [{offset}, {end}) are outside of a region of {region.nbytes} bytes")
+        nbytes = data.size + (0 if value is None else 8)
+        region.check_inside(offset, nbytes)
         if region.local is not None:
-            return self._within_own(data, region.local[offset:end], reads, value)
+            return self._within_own(data, region.local[offset : offset + nbytes], reads, value)
         if not data.size and value is None:
             return Done()
         self.mesh.raise_if_lost(region.rank)
