@@ -16,7 +16,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.record.pace import HZ
+from scaleproof.record.machine_load import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.collective_schedules import Pattern, pattern_of
 from scaleproof.spec.case import CollectiveCase

@@ -34,7 +34,7 @@ from scaleproof.launch.start.simulated_launch import Simulator, finished, not_pr
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.record.difference import write_difference
-from scaleproof.record.environment import environment, load
+from scaleproof.record.environment import environment, read_machine_load
 from scaleproof.record.store import Store
 from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
@@ -151,7 +151,7 @@ class SingleLaunch:
             launch_end = execute(folder, launch_spec, launcher, variables, watch)
         except KeyboardInterrupt:
             launch_end, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
-        surroundings.load["after"], surroundings.counters_after = load(), read_counters()
+        surroundings.load["after"], surroundings.counters_after = read_machine_load(), read_counters()
         events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
         record = compose(planned.case, launch_spec, launch_end, watch, events, surroundings, prepared.evidence)
         watch.board.close()
@@ -170,7 +170,7 @@ class SingleLaunch:
         return Surroundings(
             fixed,
             _utc(),
-            {"before": load()},
+            {"before": read_machine_load()},
             read_counters(),
             preflight=prepared.checks,
             sniff=self.preflight.sniff if prepared.placement else None,

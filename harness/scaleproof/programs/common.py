@@ -13,7 +13,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.counters import read_counters
 from scaleproof.core.recorder import now
 from scaleproof.rank.process_facts import bound_sockets
-from scaleproof.record.pace import pace
+from scaleproof.record.machine_load import read_core_load
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
 from scaleproof.transports.contract import Collectives, Transport
 
@@ -39,7 +39,7 @@ def mark(context: RankContext, event: str, step: int, transport: Collectives | T
 def _read_counters(context: RankContext, event: str, transport: Collectives | Transport | None) -> None:
     if event in ("start", "end"):
         context.counters[event] = read_counters()
-        context.facts.setdefault("pace", {})[event] = pace()
+        context.facts.setdefault("pace", {})[event] = read_core_load()
         if transport is not None:
             context.facts.setdefault("asked", {})[event] = transport.traffic.nbytes
 

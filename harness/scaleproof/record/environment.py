@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from scaleproof.record.host import cores, cpu_model, host, memory_mib
-from scaleproof.record.pace import load
+from scaleproof.record.machine_load import read_machine_load
 
-__all__ = ["PADDING", "cores", "cpu_model", "environment", "load", "memory_mib", "size_bytes"]
+__all__ = ["PADDING", "cores", "cpu_model", "environment", "memory_mib", "read_machine_load", "size_bytes"]
 
 PADDING = "SCALEPROOF_PADDING"
 """A variable of random length. The size of the environment shifts the stack, which changes the speed of programs

@@ -13,8 +13,8 @@ from scaleproof.launch.finish.disturbances import address_warnings, machine_warn
 from scaleproof.launch.finish.rank_agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
 from scaleproof.launch.preflight import experiment_preflight, machine_preflight, rank_preflight
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
-from scaleproof.record import pace
-from scaleproof.record.pace import HZ
+from scaleproof.record import machine_load
+from scaleproof.record.machine_load import HZ
 from scaleproof.record.wire import (
     NamespaceTraffic,
     foreign_bytes,
@@ -158,13 +158,13 @@ def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counte
         zone.mkdir()
         for file, text in (("name", name), ("energy_uj", "9000000"), ("max_energy_range_uj", "10000000")):
             (zone / file).write_text(f"{text}\n")
-    monkeypatch.setattr(pace, "_POWER", tmp_path)
-    monkeypatch.setattr(pace, "_packages", pace._packages.__wrapped__)
-    before = {"energy": pace.energy()}
+    monkeypatch.setattr(machine_load, "_POWER", tmp_path)
+    monkeypatch.setattr(machine_load, "_packages", machine_load._packages.__wrapped__)
+    before = {"energy": machine_load.energy_counters()}
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("9500000")
     (tmp_path / "intel-rapl:1" / "energy_uj").write_text("1000000")  # past its range: 2 J
-    assert pace.power_w(before, {"energy": pace.energy()}, 0.5) == pytest.approx(5.0)
-    assert pace.power_w({}, {"energy": pace.energy()}, 0.5) is None
+    assert machine_load.mean_power_w(before, {"energy": machine_load.energy_counters()}, 0.5) == pytest.approx(5.0)
+    assert machine_load.mean_power_w({}, {"energy": machine_load.energy_counters()}, 0.5) is None
 
 
 def test_a_socket_bound_to_another_interface_is_a_warning() -> None:

@@ -14,7 +14,7 @@ from scaleproof.launch.start.execute import PADDING_MAX, padding
 from scaleproof.record import difference
 from scaleproof.record.cgroups import limits, memory_left, throttled
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.record.environment import PADDING, environment, load, size_bytes
+from scaleproof.record.environment import PADDING, environment, read_machine_load, size_bytes
 from scaleproof.record.host import host
 from scaleproof.record.libraries import identity, loaded_libraries
 
@@ -34,7 +34,7 @@ def test_variables_that_matter_are_kept_and_secrets_are_not() -> None:
         == size_bytes(variables)
         == sum(len(f"{name}={value}") + 1 for name, value in variables.items())
     )
-    assert recorded["cores"] >= 1 and recorded["memory_mib"] > 0 and load()["load_1min"] >= 0
+    assert recorded["cores"] >= 1 and recorded["memory_mib"] > 0 and read_machine_load()["load_1min"] >= 0
 
 
 def test_what_cannot_be_read_is_none_and_named_with_its_reason() -> None:

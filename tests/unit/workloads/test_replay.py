@@ -20,7 +20,7 @@ from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.progress import Lines
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.watch.idle_time import IdleTrace, Reading
-from scaleproof.record.pace import HZ
+from scaleproof.record.machine_load import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.program import exchange_plan
 from scaleproof.spec import registry

@@ -27,7 +27,7 @@ from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.launch.watch.failure_signs import Sign, Watch
 from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.record.host import usable_cores
-from scaleproof.record.pace import power_w
+from scaleproof.record.machine_load import mean_power_w
 from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase
 
@@ -153,7 +153,7 @@ def _oversubscribed(case: AnyCase, surroundings: Surroundings) -> bool:
 
 def _load(surroundings: Surroundings, launch_end: LaunchEnd, crowded: Crowding) -> dict[str, Any]:
     before, after = (surroundings.load.get(moment) or {} for moment in ("before", "after"))
-    return {**surroundings.load, "power_w": power_w(before, after, launch_end.wall_s), "crowding": asdict(crowded)}
+    return {**surroundings.load, "power_w": mean_power_w(before, after, launch_end.wall_s), "crowding": asdict(crowded)}
 
 
 def _leftovers(launch_end: LaunchEnd) -> list[Warning]:

@@ -10,7 +10,7 @@ from typing import Any
 from scaleproof.core.record_schema import Warning
 from scaleproof.launch.finish.disturbances import SHORT_S
 from scaleproof.launch.watch.idle_time import IdleTrace
-from scaleproof.record.pace import HZ
+from scaleproof.record.machine_load import HZ
 
 IDLE = 0.10
 """Share of all cores' time that must stay idle in the timed region of a replayed launch."""

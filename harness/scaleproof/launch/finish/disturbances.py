@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scaleproof.core.record_schema import LINK, RankNetwork, Warning
-from scaleproof.record.pace import HZ
+from scaleproof.record.machine_load import HZ
 from scaleproof.record.wire import (
     NamespaceTraffic,
     foreign_bytes,
@@ -33,8 +33,8 @@ SHORT_S = 0.3
 
 
 def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], ranks_are_here: bool = True) -> list[Warning]:
-    """From readings of `record.pace.load` before and after the launch. `ranks_are_here`: whether the ranks are
-    processes of this machine, so that all other work on it is foreign."""
+    """From readings of `read_machine_load` before and after the launch. `ranks_are_here`: whether the ranks are processes
+    of this machine, so that all other work on it is foreign."""
     warnings = list[Warning]()
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:

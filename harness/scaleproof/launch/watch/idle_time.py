@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scaleproof.record.cgroups import throttled
-from scaleproof.record.pace import ticks
+from scaleproof.record.machine_load import core_ticks
 
 WINDOW_S = 0.25
 """25 ticks of the kernel per core."""
@@ -35,7 +35,7 @@ class IdleTrace:
 
     def look(self) -> None:
         """Take a reading; call it at least every WINDOW_S."""
-        cpu_time, waited = ticks(), throttled()
+        cpu_time, waited = core_ticks(), throttled()
         total, idle = cpu_time["ticks"], cpu_time["idle_ticks"]
         if total is not None and idle is not None:
             waited_us = (waited["us"], waited["most_us"]) if waited else None

@@ -1,4 +1,4 @@
-"""What can slow a machine down while it works: other work, a hypervisor, heat, a quota, a lower clock. Read outside of
+"""Readings of what can slow a machine down while it works: other work, a hypervisor, heat, a quota, a lower clock. Read outside of
 timed samples.
 
 Memory and temperature come from psutil. Kernel files are read for what psutil does not have: ticks by core number
@@ -26,29 +26,36 @@ HZ = os.sysconf("SC_CLK_TCK")
 """Ticks of /proc/stat per second."""
 
 
-def load() -> dict[str, Any]:
+def read_machine_load() -> dict[str, Any]:
     """The machine and the part of it that this process uses: load average, free MiB, processor seconds of this process
-    and its ended children, hottest sensor in degrees Celsius, thermal throttling events, `energy`, and `pace`."""
+    and its ended children, hottest sensor in degrees Celsius, thermal throttling events, `energy`, and what
+    `read_core_load` returns."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "load_1min": os.getloadavg()[0],
         "free_mib": available_mib(),
         "own_cpu_s": round(own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, 3),
-        "temperature_c": hottest(),
+        "temperature_c": highest_temperature_c(),
         "thermal_throttles": _thermal_throttles(),
-        "energy": energy(),
-        **pace(),
+        "energy": energy_counters(),
+        **read_core_load(),
     }
 
 
-def pace() -> dict[str, Any]:
+def read_core_load() -> dict[str, Any]:
     """What one rank reads at both ends of its timed region (a fraction of a millisecond): MHz of the core it runs on,
     throttling of its control group, ticks since boot of the cores that it may use and how many of them were idle, and
     how many ns its threads waited for a core (None where the kernel does not count)."""
-    return {"mhz": _mhz(), "throttled": throttled(), **ticks(), "queued_ns": queued_ns(), "at_ns": time.monotonic_ns()}
+    return {
+        "mhz": _mhz(),
+        "throttled": throttled(),
+        **core_ticks(),
+        "queued_ns": queued_ns(),
+        "at_ns": time.monotonic_ns(),
+    }
 
 
-def ticks() -> dict[str, int | None]:
+def core_ticks() -> dict[str, int | None]:
     """Of the cores that this process may use, since boot: `ticks`, `idle_ticks`, and `steal_ticks` that a hypervisor
     took."""
     own_cores = os.sched_getaffinity(0)
@@ -70,13 +77,13 @@ def queued_ns() -> int | None:
         return None
 
 
-def hottest() -> float | None:
+def highest_temperature_c() -> float | None:
     """The highest temperature of any sensor, degrees Celsius; None where there is no sensor."""
     sensors = psutil.sensors_temperatures().values()
     return max((reading.current for readings in sensors for reading in readings), default=None)
 
 
-def energy() -> dict[str, dict[str, int]] | None:
+def energy_counters() -> dict[str, dict[str, int]] | None:
     """Energy counter of each processor package (a powercap zone) in µJ, and the value at which it wraps around; None
     where no counter can be read."""
     counters = {
@@ -91,9 +98,9 @@ def energy() -> dict[str, dict[str, int]] | None:
     return readable or None
 
 
-def power_w(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> float | None:
-    """Mean power of all packages between two readings of `load`, in W; None if the counters were not readable. Correct
-    if each counter wrapped around at most once."""
+def mean_power_w(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> float | None:
+    """Mean power of all packages between two readings of `read_machine_load`, in W; None if the counters were not
+    readable. Correct if each counter wrapped around at most once."""
     first, last = before.get("energy") or {}, after.get("energy") or {}
     used = [(last[name]["uj"] - first[name]["uj"]) % last[name]["range_uj"] for name in first.keys() & last.keys()]
     return sum(used) / 1e6 / seconds if used and seconds > 0 else None
