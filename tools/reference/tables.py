@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scaleproof.claims.claims_file import STANDING_WORDS
+from scaleproof.claims.claims_file import STANDING_TEXTS
 from scaleproof.spec.units import format_bytes
 from tools.reference import REFERENCE, ROOT
 from tools.reference.verdicts import Verdict, read
@@ -84,7 +84,7 @@ def verdicts_page(verdicts: Sequence[Verdict]) -> str:
 def _row(verdict: Verdict) -> str:
     evidence = verdict.evidence
     if verdict.standing:
-        evidence += f" ({STANDING_WORDS[verdict.standing]})"  # type: ignore[index]  # read from a file of ours
+        evidence += f" ({STANDING_TEXTS[verdict.standing]})"  # type: ignore[index]  # read from a file of ours
     interval = "" if verdict.low is None else f"{_number(verdict.low)} to {_number(verdict.high)}"
     floor = "" if verdict.noise_floor is None else f"{float(f'{100 * verdict.noise_floor:.2g}'):g} %"
     unit = "" if verdict.unit == "1" else f" {verdict.unit}"

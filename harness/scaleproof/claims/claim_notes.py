@@ -111,7 +111,7 @@ def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
     if stops is None:
         return []
     selected = {launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)}
-    sentence = stops.words(selected)
+    sentence = stops.sentence(selected)
     return [note(NoteCode.STOPPED, words=sentence)] if sentence else []
 
 

@@ -16,7 +16,7 @@ from scaleproof.core.record_schema import Evidence
 from scaleproof.stats.intervals import Method
 
 Standing = Literal["validated", "missed", "not validated here"]
-STANDING_WORDS: dict[Standing, str] = {
+STANDING_TEXTS: dict[Standing, str] = {
     "validated": "validated",
     "missed": "validation missed",
     "not validated here": "not validated here",
@@ -87,9 +87,9 @@ class Label(Form):
     notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
 
     @property
-    def words(self) -> str:
-        """The standing for people."""
-        return STANDING_WORDS[self.standing]
+    def text(self) -> str:
+        """The standing as it is shown."""
+        return STANDING_TEXTS[self.standing]
 
 
 class ClaimResult(Form):
@@ -154,7 +154,7 @@ class ClaimResult(Form):
         """The level of evidence with its label; `further` facts of the launches stand between them."""
         if self.evidence is None:
             return ""
-        label = f" ({self.label.words})" if self.label else ""
+        label = f" ({self.label.text})" if self.label else ""
         return ", ".join(filter(None, [self.evidence, further])) + label
 
 

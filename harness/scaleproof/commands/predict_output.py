@@ -65,9 +65,9 @@ def _print_points(points: list[Point]) -> None:
 
 def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> None:
     costs, label = request.question.costs, _label(options, request)
-    print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {costs.source}")
+    print(f"evidence: simulated{f' ({label.text})' if label else ''}; costs of messages {costs.source}")
     for reason in label.why if label else ():
-        print(f"  {label.words if label else ''}: {reason}")
+        print(f"  {label.text if label else ''}: {reason}")
     for assumption in costs.assumed:
         print(f"  assumed: {assumption}")
     print(

@@ -61,7 +61,7 @@ def _evidence(record: Record, results: Path) -> str:
     from scaleproof.claims.evidence_labels import Findings
 
     label = None if record.case.suite == VALIDATION else Findings.read(results).label([record])
-    return record.evidence + (f" ({label.words})" if label else "")
+    return record.evidence + (f" ({label.text})" if label else "")
 
 
 def _print(record: Record, folder: Path, results: Path) -> None:

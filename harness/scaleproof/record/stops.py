@@ -59,7 +59,7 @@ class Stops(_Part):
         """The entry of a case."""
         return next((case for case in self.cases if case.case_id == case_id), None)
 
-    def words(self, case_ids: Collection[str]) -> str:
+    def sentence(self, case_ids: Collection[str]) -> str:
         """A sentence on what ended the launches of these cases; empty if their number was fixed."""
         decided = Counter(case.decided for case in self.cases if case.case_id in case_ids)
         if self.metric is None or self.target is None or not decided:

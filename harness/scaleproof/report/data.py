@@ -120,7 +120,7 @@ class SuiteData:
         """A launch's level of evidence as shown, with its label."""
         assert run.record is not None
         label = self.label([run])
-        return run.record.evidence_text + (f" ({label.words})" if label else "")
+        return run.record.evidence_text + (f" ({label.text})" if label else "")
 
     def counts(self) -> dict[str, int]:
         """Number of launches by status, and in total as `planned`."""

@@ -188,7 +188,7 @@ def _row(name: str, scaled: ScalingValue, label: Label | None) -> Row:
     throughput = scaled.throughput
     cells = [
         Cell(scaled.arm),
-        Cell(scaled.level + (f" ({label.words})" if label else "")),
+        Cell(scaled.level + (f" ({label.text})" if label else "")),
         Cell(str(scaled.ranks)),
         Cell(significant(throughput.value), bracket(throughput.low, throughput.high)),
         *ratios,

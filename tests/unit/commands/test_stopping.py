@@ -188,12 +188,12 @@ def test_the_output_says_what_ended_the_launches(tmp_path: Path) -> None:
     Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
     stops = read_stops(tmp_path, "x", "e", "smoke")
     assert stops is not None
-    sentence = stops.words({case.case_id for case in stops.cases})
+    sentence = stops.sentence({case.case_id for case in stops.cases})
     assert sentence == (
         "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent "
         "in 1, reached in 2"
     )
-    assert stops.words(set()) == ""
+    assert stops.sentence(set()) == ""
 
 
 def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
