@@ -17,7 +17,7 @@ from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Verdict
-from scaleproof.claims.verdict_rules import accepted
+from scaleproof.claims.verdict_rules import accepted_region
 from scaleproof.core.record_schema import Code, Evidence, Record
 from scaleproof.record.used_code import agree
 from scaleproof.spec.case import AnyCase
@@ -103,9 +103,9 @@ class Findings:
         if missed := _misses(same):
             return _label("missed", missed)
         checks = dict.fromkeys(_finding(result).form.what for result in relevant)
-        doubts = [doubt for what in checks if (doubt := _doubt(what, relevant, case, code))]
-        if doubts:
-            return _label("not validated here", doubts)
+        reasons = [reason for what in checks if (reason := _reason_against(what, relevant, case, code))]
+        if reasons:
+            return _label("not validated here", reasons)
         return _label("validated", [_holds(result) for result in same if covers(_finding(result), case)])
 
 
@@ -116,7 +116,7 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
     judged = [record for record in records if record.evidence == result.evidence]
     if result.ours is None or not judged:
         return Finding(form=form.validates)
-    region = accepted(form.rule, result.published, result.direction)
+    region = accepted_region(form.rule, result.published, result.direction)
     last = max(judged, key=lambda record: record.started_at)
     missed_by = None
     if result.verdict in MISSED:
@@ -230,7 +230,7 @@ def _below(result: ClaimResult) -> list[LabelReason]:
     return [LabelReason(lower_note, text) for lower_note, text in zip(notes, validation.below, strict=True)]
 
 
-def _doubt(what: str, relevant: Sequence[ClaimResult], case: AnyCase, code: Code) -> LabelReason | None:
+def _reason_against(what: str, relevant: Sequence[ClaimResult], case: AnyCase, code: Code) -> LabelReason | None:
     """Why the claims that check this do not validate the case; None where they do."""
     of_check = [result for result in relevant if _finding(result).form.what == what]
     judged = [result for result in of_check if _finding(result).machine]

@@ -20,7 +20,7 @@ from scaleproof.claims.noise_floor import floor_of
 from scaleproof.claims.notes import NoteCode, note
 from scaleproof.claims.outcome import Outcome, Reason, Verdict
 from scaleproof.claims.question import Measurement, Question
-from scaleproof.claims.verdict_rules import Estimate, judge, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
 from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite
@@ -142,7 +142,7 @@ def _outcome(claim: Claim, estimate: Estimate) -> Outcome | None:
         return NOT_RECOVERED
     if claim.form.rule is None:
         return None
-    return judge(claim.form.rule, estimate, claim.published, claim.direction)
+    return apply_rule(claim.form.rule, estimate, claim.published, claim.direction)
 
 
 def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:

@@ -55,20 +55,21 @@ class Estimate:
     trend: Trend | None = None
 
 
-def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
-    """Apply a rule. Raises SpecError when it needs a published value or a direction that is not there."""
+def apply_rule(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
+    """The outcome of a rule for an estimate. Raises SpecError when the rule needs a published value or a direction that
+    is not there."""
     if estimate.steps:
-        return by_steps(rule, estimate, direction)
-    region = accepted(rule, published, direction)
+        return outcome_of_steps(rule, estimate, direction)
+    region = accepted_region(rule, published, direction)
     if estimate.n is None:
         verdict, reason = BY_POSITION[region.position(estimate.ours, estimate.ours)]
         return Outcome(verdict=verdict, reason=reason, facts=ArithmeticFacts(ours=estimate.ours, region=region))
     if rule.name == "equal_to_tolerance":
-        return _every_launch(region, estimate)
-    return _by_interval(rule, region, estimate, published)
+        return _outcome_of_every_launch(region, estimate)
+    return _outcome_of_interval(rule, region, estimate, published)
 
 
-def accepted(rule: Rule, published: float | None, direction: Direction | None) -> Region:
+def accepted_region(rule: Rule, published: float | None, direction: Direction | None) -> Region:
     """The values that a rule accepts."""
     if rule.name == "at_least":
         return Region(bound=Bound.AT_LEAST, low=_needed(rule.value, rule), high=math.inf)
@@ -90,7 +91,7 @@ def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
     return outcome.model_copy(update={"verdict": verdict, "control": facts})
 
 
-def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
+def outcome_of_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
     """Ordering of several arms, or a trend along x: every step must be shown, and one step the other way refutes it.
 
     A step is shown at 95 %. To refute, its p-value times the number of steps must be significant (Bonferroni), since
@@ -140,7 +141,7 @@ def _expected_direction(rule: Rule, direction: Direction | None) -> Literal["hig
     return "lower" if direction == "higher" else "higher"
 
 
-def _by_interval(rule: Rule, region: Region, estimate: Estimate, published: float | None) -> Outcome:
+def _outcome_of_interval(rule: Rule, region: Region, estimate: Estimate, published: float | None) -> Outcome:
     facts = _interval_facts(rule, region, estimate, published)
     if facts.position is None:
         few = facts.launches < smallest_count()
@@ -148,8 +149,8 @@ def _by_interval(rule: Rule, region: Region, estimate: Estimate, published: floa
         return Outcome(verdict="inconclusive", reason=reason, facts=facts)
     if facts.position == "straddles":
         return Outcome(verdict="inconclusive", reason=Reason.STRADDLES, facts=facts)
-    if doubt := _doubt(rule, region, estimate, facts.position):
-        return Outcome(verdict="inconclusive", reason=doubt, facts=facts)
+    if undecided := _undecided_reason(rule, region, estimate, facts.position):
+        return Outcome(verdict="inconclusive", reason=undecided, facts=facts)
     if facts.position == "outside" and _same_side(facts):
         return Outcome(verdict="direction only", reason=Reason.SAME_DIRECTION, facts=facts)
     verdict, reason = BY_POSITION[facts.position]
@@ -179,7 +180,7 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
     )
 
 
-def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
+def _undecided_reason(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
     """Why a ratio is inconclusive although its interval lies on one side; None where it decides."""
     difference, floor = estimate.difference, estimate.floor
     if difference is None:
@@ -200,7 +201,7 @@ def _same_side(facts: IntervalFacts) -> bool:
     return facts.interval.high < facts.neutral
 
 
-def _every_launch(region: Region, estimate: Estimate) -> Outcome:
+def _outcome_of_every_launch(region: Region, estimate: Estimate) -> Outcome:
     """An identity must hold in every launch: the extremes decide, not the median, and one launch is enough to refute
     it."""
     values = estimate.values

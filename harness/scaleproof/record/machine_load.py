@@ -1,5 +1,5 @@
-"""Readings of what can slow a machine down while it works: other work, a hypervisor, heat, a quota, a lower clock. Read outside of
-timed samples.
+"""Readings of what can slow a machine down while it works: other work, a hypervisor, heat, a quota, a lower clock. They
+are taken outside of timed samples.
 
 Memory and temperature come from psutil. Kernel files are read for what psutil does not have: ticks by core number
 (psutil's list has no numbers, and cores can be offline), time that threads waited for a core, energy counters, thermal

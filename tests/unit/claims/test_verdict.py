@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from scaleproof.claims.claim_form import Direction, PublishedRow, Rule
 from scaleproof.claims.outcome import StepFacts
 from scaleproof.claims.sentences import rule_sentence
-from scaleproof.claims.verdict_rules import Estimate, judge, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import Interval, Method
@@ -53,43 +53,43 @@ WITHIN = Rule(name="within", tolerance=0.2, neutral=1)
 def test_an_interval_decides_or_straddles(
     rule: Rule, low: float, high: float, direction: Direction | None, verdict: str
 ) -> None:
-    assert judge(rule, measured(low, high), 10, direction).verdict == verdict
+    assert apply_rule(rule, measured(low, high), 10, direction).verdict == verdict
 
 
 def test_the_rule_reads_as_a_sum_that_can_be_checked() -> None:
-    outcome = judge(Rule(name="at_least", value=0.85), measured(0.86, 0.9), None, "higher")
+    outcome = apply_rule(Rule(name="at_least", value=0.85), measured(0.86, 0.9), None, "higher")
     assert (
         rule_sentence(outcome)
         == "0.88 in [0.86, 0.9]: all of it at least 0.85; 6 launches, 96.9% interval, one-sided rule"
     )
-    assert "two-sided rule" in rule_sentence(judge(WITHIN, measured(9, 11), 10, "higher"))
+    assert "two-sided rule" in rule_sentence(apply_rule(WITHIN, measured(9, 11), 10, "higher"))
 
 
 def test_too_few_launches_are_inconclusive_whatever_they_show() -> None:
     few = Estimate(100, None, 5, (100,) * 5)
     for rule in (Rule(name="at_least", value=1), Rule(name="equal_to_tolerance", value=100, tolerance=1)):
-        outcome = judge(rule, few, None, "higher")
+        outcome = apply_rule(rule, few, None, "higher")
         assert outcome.verdict == "inconclusive"
         assert "5 launches give no 95 % interval, 6 do" in rule_sentence(outcome)
 
 
 def test_an_identity_must_hold_in_every_launch() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
-    assert judge(rule, measured(1, 1, (1.0, 1.0, 0.995, 1.0, 1.005, 1.0)), None, None).verdict == "reproduced"
-    outcome = judge(rule, measured(1, 1, (1.0, 1.0, 1.0, 1.0, 1.0, 1.2)), None, None)
+    assert apply_rule(rule, measured(1, 1, (1.0, 1.0, 0.995, 1.0, 1.005, 1.0)), None, None).verdict == "reproduced"
+    outcome = apply_rule(rule, measured(1, 1, (1.0, 1.0, 1.0, 1.0, 1.0, 1.2)), None, None)
     assert outcome.verdict == "not reproduced"
     assert "1 of them not within 0.01 of 1" in rule_sentence(outcome)
 
 
 def test_one_launch_refutes_an_identity() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
-    assert judge(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
+    assert apply_rule(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
 
 
 def test_arithmetic_needs_no_interval() -> None:
     rule = Rule(name="equal_to_tolerance", tolerance=0.05)
-    assert judge(rule, Estimate(1218.108, None, None), 1218.1, None).verdict == "reproduced"
-    assert judge(rule, Estimate(1456.0, None, None), 1218.1, None).verdict == "not reproduced"
+    assert apply_rule(rule, Estimate(1218.108, None, None), 1218.1, None).verdict == "reproduced"
+    assert apply_rule(rule, Estimate(1456.0, None, None), 1218.1, None).verdict == "not reproduced"
 
 
 FAST = (1.00, 1.01, 0.99, 1.005, 0.995, 1.002)
@@ -120,17 +120,17 @@ def ratio_of(share: float, floor: float | None, timing: bool = True, noise: tupl
 def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
     rule: Rule, share: float, floor: float, direction: Direction | None, verdict: str
 ) -> None:
-    outcome = judge(rule, ratio_of(share, floor), None, direction)
+    outcome = apply_rule(rule, ratio_of(share, floor), None, direction)
     assert outcome.verdict == verdict
     assert "noise floor" in rule_sentence(outcome)
 
 
 def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
-    outcome = judge(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
+    outcome = apply_rule(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
     assert outcome.verdict == "reproduced"
     assert rule_sentence(outcome).endswith("no noise floor known")
     assert "noise floor" not in rule_sentence(
-        judge(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher")
+        apply_rule(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher")
     )
 
 
@@ -139,7 +139,7 @@ def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
     significant."""
     difference = compare([1.1, 1.1, 1.1, 1.1, 1.1, 0.95], FAST, paired=True, floor=None)
     estimate = Estimate(1.1, Interval(1.01, 1.11, 0.95, Method.BOOTSTRAP_OF_BLOCKS), 6, difference=difference)
-    outcome = judge(Rule(name="ordering"), estimate, None, "higher")
+    outcome = apply_rule(Rule(name="ordering"), estimate, None, "higher")
     assert outcome.verdict == "inconclusive"
     assert "signed-rank test over 6 blocks gives p = " in rule_sentence(outcome)
 
@@ -179,22 +179,22 @@ RISING = Rule(name="monotone", along="ranks", trend="rising")
 def test_several_arms_need_every_step_and_one_step_back_refutes(
     rule: Rule, levels: tuple[float, ...], direction: Direction | None, verdict: str
 ) -> None:
-    outcome = judge(rule, steps_of(*levels), None, direction)
+    outcome = apply_rule(rule, steps_of(*levels), None, direction)
     assert outcome.verdict == verdict
     assert "Kendall's tau" in rule_sentence(outcome) and "arm=0 to arm=1: " in rule_sentence(outcome)
 
 
 def test_a_trend_that_is_not_strict_may_stand_still() -> None:
     weak = RISING.model_copy(update={"strict": False})
-    assert judge(weak, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "reproduced"
-    assert judge(weak, steps_of(1, 1.0001, 1.0002, floor=0.05), None, None).verdict == "inconclusive"
-    assert judge(RISING, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "inconclusive"
+    assert apply_rule(weak, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "reproduced"
+    assert apply_rule(weak, steps_of(1, 1.0001, 1.0002, floor=0.05), None, None).verdict == "inconclusive"
+    assert apply_rule(RISING, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "inconclusive"
 
 
 def test_the_negative_control_is_part_of_the_verdict() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
-    good = judge(rule, measured(1, 1, (1.0,) * 6), None, None)
-    bad = judge(rule, measured(2, 3, (2.0, 3.0, 2.5, 2.5, 2.5, 2.5)), None, None)
+    good = apply_rule(rule, measured(1, 1, (1.0,) * 6), None, None)
+    bad = apply_rule(rule, measured(2, 3, (2.0, 3.0, 2.5, 2.5, 2.5, 2.5)), None, None)
     controlled = with_control(good, bad)
     assert (controlled.verdict, rule_sentence(controlled)) == (
         "reproduced",
@@ -203,7 +203,7 @@ def test_the_negative_control_is_part_of_the_verdict() -> None:
     spoilt = with_control(good, good)
     assert spoilt.verdict == "inconclusive" and spoilt.control is not None and spoilt.control.overrules
     assert "but the control shows the effect too: 6 launches from 1 to 1" in rule_sentence(spoilt)
-    few = judge(rule, measured(1, 1, (1.0,) * 5), None, None)
+    few = apply_rule(rule, measured(1, 1, (1.0,) * 5), None, None)
     assert "the control decides nothing" in rule_sentence(with_control(good, few))
     assert rule_sentence(with_control(good, None)).endswith("the control could not be judged: nothing was measured")
     assert with_control(bad, good).verdict == "not reproduced"
@@ -211,9 +211,9 @@ def test_the_negative_control_is_part_of_the_verdict() -> None:
 
 def test_a_rule_without_anything_to_compare_with_is_refused() -> None:
     with pytest.raises(SpecError, match="no published value"):
-        judge(WITHIN, measured(1, 2), None, "higher")
+        apply_rule(WITHIN, measured(1, 2), None, "higher")
     with pytest.raises(SpecError, match="needs a direction"):
-        judge(Rule(name="ordering"), measured(1, 2), None, None)
+        apply_rule(Rule(name="ordering"), measured(1, 2), None, None)
 
 
 def test_a_rule_names_its_missing_field() -> None:

@@ -16,7 +16,7 @@ from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.outcome import Outcome, PointFacts, RangeFacts, Reason, Verdict
 from scaleproof.claims.sentences import rule_sentence
-from scaleproof.claims.verdict_rules import Estimate, judge
+from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.core.record_schema import (
     Check,
     Clock,
@@ -150,7 +150,9 @@ def range_outcome(verdict: Verdict = "reproduced") -> Outcome:
     points = tuple(
         PointFacts(
             at={"compute.efficiency": point / 10, "fabric.cluster": "fdr"},
-            outcome=judge(rule, Estimate(6 + point / 10, Interval(6.1, 6.9, 0.969, METHOD, (6,)), 6), 6.5, "higher"),
+            outcome=apply_rule(
+                rule, Estimate(6 + point / 10, Interval(6.1, 6.9, 0.969, METHOD, (6,)), 6), 6.5, "higher"
+            ),
         )
         for point in range(4, 8)
     )

@@ -12,7 +12,7 @@ import pytest
 
 from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.outcome import Verdict
-from scaleproof.claims.verdict_rules import Estimate, judge, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST
 from scaleproof.report.data import STATUSES, anchor, load
@@ -148,7 +148,7 @@ def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Pat
 )
 def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, clause_of_control: str) -> None:
     shows = Estimate(3, Interval(2, 4, 0.969, Method.ORDER_STATISTICS), 6)
-    control = judge(Rule(name="at_least", value=3 if verdict == "inconclusive" else 2), shows, None, "higher")
+    control = apply_rule(Rule(name="at_least", value=3 if verdict == "inconclusive" else 2), shows, None, "higher")
     outcome = with_control(range_outcome(), control)
     judged = claim("reproduced", 0, ()).model_copy(update={"outcome": outcome})
     printed = shown_rule(judged)

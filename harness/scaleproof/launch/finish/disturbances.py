@@ -33,8 +33,8 @@ SHORT_S = 0.3
 
 
 def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], ranks_are_here: bool = True) -> list[Warning]:
-    """From readings of `read_machine_load` before and after the launch. `ranks_are_here`: whether the ranks are processes
-    of this machine, so that all other work on it is foreign."""
+    """From readings of `read_machine_load` before and after the launch. `ranks_are_here`: whether the ranks are
+    processes of this machine, so that all other work on it is foreign."""
     warnings = list[Warning]()
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
