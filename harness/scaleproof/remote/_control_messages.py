@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from scaleproof.remote._region_plan import WORD, Plan, view
-from scaleproof.transports.contract import Array, Handle, OneSided, Region, TwoSided
+from scaleproof.transports.contract import Array, Handle, OneSided, Region, ShortMessages
 
 Words = list[int]
 
@@ -115,7 +115,9 @@ class MessageBuffers:
 class TwoSidedMessages:
     """Over the device's sends into posted receives, which the device acknowledges."""
 
-    def __init__(self, transport: TwoSided, peers: Sequence[int], on_message: Callable[[int, Words], None]) -> None:
+    def __init__(
+        self, transport: ShortMessages, peers: Sequence[int], on_message: Callable[[int, Words], None]
+    ) -> None:
         self._transport, self._peers, self._on_message = transport, peers, on_message
 
     def post(self, message: Words, peer: int) -> None:

@@ -23,7 +23,7 @@ from scaleproof.remote._one_sided_channel import (
 )
 from scaleproof.remote._region_plan import DESCRIPTION, Plan, describe, described, own_tensor, rounded, view
 from scaleproof.remote.tensor_channel import Edge, TransferCounts
-from scaleproof.transports.contract import Array, OneSided, TwoSided
+from scaleproof.transports.contract import Array, OneSided, ShortMessages
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -57,9 +57,9 @@ class RemoteCall(OneSidedChannel):
             }
             - {self.rank}
         )
-        self._two_sided = isinstance(transport, TwoSided)
+        self._two_sided = isinstance(transport, ShortMessages)
         self._control: Control
-        if isinstance(transport, TwoSided):
+        if isinstance(transport, ShortMessages):
             self._control = TwoSidedMessages(transport, peers, self._on_message)
         else:
             self._control = MessageBuffers(transport, self.region, self.plan, peers, MESSAGE, self._on_message)

@@ -171,7 +171,7 @@ class OneSided(PointToPoint, Protocol):
 
 
 @runtime_checkable
-class TwoSided(Protocol):
+class ShortMessages(Protocol):
     """Optional for a one-sided transport: short messages into receive requests that are posted in advance, apart from
     `send` and `recv`. RPC uses them."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.spec import registry
-from scaleproof.transports.contract import OneSided, TwoSided
+from scaleproof.transports.contract import OneSided, ShortMessages
 from scaleproof.transports.verbs.one_sided_transfers import REQUEST_BYTES
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
@@ -52,7 +52,7 @@ def device_operations(this_node: ThisNode) -> None:
 
 def _device_operations(context: RankContext) -> None:
     transport, peer = connect(context), 1 - context.rank
-    assert isinstance(transport, TwoSided)
+    assert isinstance(transport, ShortMessages)
     device: OneSided = transport
     region = device.register(1 << 20)
     remote, own = device.remote(region, peer), region.local

@@ -154,7 +154,7 @@ class PeerConnection:
         self._sent += 1
 
     def post_short(self, message: bytes) -> None:
-        """Queue a short message; see TwoSided.post_message."""
+        """Queue a short message; see ShortMessages.post_message."""
         self._short_to_send.append(message)
 
     def push(self) -> None:

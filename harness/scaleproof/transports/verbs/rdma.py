@@ -172,14 +172,14 @@ class Rdma:
         return self._word(region.offset + offset)
 
     def post_message(self, message: bytes, peer: int) -> None:
-        """See TwoSided.post_message."""
+        """See ShortMessages.post_message."""
         self.traffic.count(len(message))
         self.mesh.raise_if_lost(peer)
         self.mesh.peers[peer].connection.post_short(message)
         self.mesh.advance()
 
     def next_message(self, peer: int) -> bytes | None:
-        """See TwoSided.next_message."""
+        """See ShortMessages.next_message."""
         short_messages = self.mesh.peers[peer].connection.short_messages
         if not short_messages:
             self.mesh.advance()
