@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from scaleproof.calibrate.machine_bounds import LAUNCHES as BOUND_LAUNCHES
 from scaleproof.calibrate.machine_bounds import Bounds
 from scaleproof.calibrate.measured_noise_floors import LAUNCHES, noise_floors
@@ -21,6 +19,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.machine import MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
 
@@ -95,7 +94,7 @@ def _measured_before(results: Path, machine: str) -> bool:
     none."""
     try:
         profile = read_profile(results, machine)
-    except ValidationError:
+    except SpecError:
         return False
     return profile is not None and profile.code == code_digest()
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from scaleproof.calibrate.measured_profiles import spread
 from scaleproof.claims.metrics_sizes import by_size
-from scaleproof.core.atomic_write import write_form
+from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import run_plan
@@ -21,7 +21,6 @@ from scaleproof.record.store import Store
 from scaleproof.simulate.collective_schedules import Pattern, pattern_of
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.locate import shown
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from scaleproof.workloads.profile import Spread
@@ -60,13 +59,8 @@ def messages_in(pattern: Pattern) -> int:
 def read_capacity(results: Path) -> Capacity | None:
     """The capacity of this machine; None when it was never measured. SpecError for a file in the form of another
     version."""
-    path = results / "machines" / machine_id() / FILE
-    try:
-        return Capacity.model_validate_json(path.read_bytes()) if path.exists() else None
-    except ValidationError:
-        raise SpecError(
-            f"{shown(path)}: no capacity of this version; `scaleproof dilate --measure` makes a new one"
-        ) from None
+    remedy = "no capacity of this version; `scaleproof dilate --measure` makes a new one"
+    return read_form(results / "machines" / machine_id() / FILE, Capacity, remedy)
 
 
 def measure_capacity(results: Path, progress: Progress) -> Capacity:

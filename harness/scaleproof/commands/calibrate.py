@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import allocation_arguments, nodes_of_run, print_table, profile_of, results_argument
+from scaleproof.commands.common import allocation_arguments, nodes_of_run, print_table, results_argument
 
 if TYPE_CHECKING:
     from scaleproof.record.machine import Bound, Floor, MachineProfile
@@ -73,10 +73,11 @@ def _dry_run(options: argparse.Namespace, comparisons: int) -> int:
 def _show(options: argparse.Namespace) -> int:
     """Print the stored profile; 1 if this machine was never calibrated."""
     from scaleproof.record.digest import code_digest, machine_id
+    from scaleproof.record.machine import read_profile
 
     allocated = nodes_of_run(options)
     machine = machine_id() if allocated is None else allocated.machine
-    profile = profile_of(machine, options.results)
+    profile = read_profile(options.results, machine)
     if profile is None:
         print(f"machine {machine} is not calibrated in {options.results}; type `scaleproof calibrate`", file=sys.stderr)
         return 1

@@ -174,21 +174,8 @@ def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
 
 
 def profile_of_this_machine(results: Path) -> MachineProfile | None:
-    """The profile of the machine on which this process runs, see profile_of."""
+    """The profile of the machine on which this process runs, see read_profile."""
     from scaleproof.record.digest import machine_id
+    from scaleproof.record.machine import read_profile
 
-    return profile_of(machine_id(), results)
-
-
-def profile_of(machine: str, results: Path) -> MachineProfile | None:
-    """The result of calibration; None if the machine was never calibrated, SpecError for a file of another version."""
-    from pydantic import ValidationError
-
-    from scaleproof.record.machine import FILE, read_profile
-    from scaleproof.spec.errors import SpecError
-
-    try:
-        return read_profile(results, machine)
-    except ValidationError:
-        path = results / "machines" / machine / FILE
-        raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` writes a new one") from None
+    return read_profile(results, machine_id())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from pydantic import ValidationError
-
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.compare.case_pairs import Pair
 from scaleproof.compare.side_selection import Side
 from scaleproof.record.machine import MachineProfile, read_profile
-from scaleproof.spec.errors import SpecError
 
 SEEDED = ("final_loss", "test_accuracy")
 """Metrics that do not depend on the machine's noise: they vary with the seed, and only the test over launches
@@ -24,7 +19,7 @@ class Floors:
         machines = {record.machine for side in sides for record in side.records}
         folders = dict.fromkeys(side.store.results for side in sides)
         self._profiles: dict[str, list[MachineProfile]] = {
-            machine: [profile for folder in folders if (profile := _read(folder, machine)) is not None]
+            machine: [profile for folder in folders if (profile := read_profile(folder, machine)) is not None]
             for machine in sorted(machines)
         }
 
@@ -44,12 +39,3 @@ class Floors:
                 return None
             shares.append(max(machine_floors))
         return max(shares, default=None)
-
-
-def _read(results: Path, machine: str) -> MachineProfile | None:
-    try:
-        return read_profile(results, machine)
-    except ValidationError as error:
-        raise SpecError(
-            f"{results}/machines/{machine}: no profile of this version; `scaleproof calibrate` makes a new one"
-        ) from error

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scaleproof.core.atomic_write import write_form
+from scaleproof.core.atomic_write import read_form, write_form
 
 FILE = "profile.json"
 
@@ -71,9 +71,9 @@ class MachineProfile(_Part):
 
 
 def read_profile(results: Path, machine: str) -> MachineProfile | None:
-    """The machine's profile; None if it was never calibrated. ValidationError (pydantic) for a file of another form."""
-    path = results / "machines" / machine / FILE
-    return MachineProfile.model_validate_json(path.read_bytes()) if path.exists() else None
+    """The machine's profile; None if it was never calibrated, SpecError for a file of another version."""
+    remedy = "no profile of this version; `scaleproof calibrate` writes a new one"
+    return read_form(results / "machines" / machine / FILE, MachineProfile, remedy)
 
 
 def write_profile(results: Path, profile: MachineProfile) -> Path:

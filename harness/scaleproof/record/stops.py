@@ -8,10 +8,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from scaleproof.core.atomic_write import write_form
-from scaleproof.spec.errors import SpecError
+from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
 
@@ -78,14 +77,9 @@ def stops_path(results: Path, suite: str, experiment: str, size: str) -> Path:
 
 def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops | None:
     """The file's content; None if the experiment never ran, SpecError for a file of another form."""
-    path = stops_path(results, suite, experiment, size)
-    try:
-        return Stops.model_validate_json(path.read_bytes()) if path.exists() else None
-    except ValidationError:
-        raise SpecError(
-            f"{path}: not of this version; remove it and start `scaleproof run {suite} {experiment} --size {size}`, "
-            "which repeats no launch"
-        ) from None
+    command = f"scaleproof run {suite} {experiment} --size {size}"
+    remedy = f"not of this version; remove it and start `{command}`, which repeats no launch"
+    return read_form(stops_path(results, suite, experiment, size), Stops, remedy)
 
 
 def write_stops(results: Path, stops: Stops) -> Path:

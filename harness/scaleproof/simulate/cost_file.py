@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from scaleproof.core.atomic_write import write_form
+from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.core.record_schema import Evidence
-from scaleproof.spec.errors import SpecError
 
 FILE = "costs.json"
 
@@ -126,11 +125,7 @@ def costs_file(results: Path, machine: str) -> Path:
 
 def read_costs(results: Path, machine: str) -> Costs | None:
     """A machine's costs; None when none were fitted. Raises SpecError for a file of another version."""
-    path = costs_file(results, machine)
-    try:
-        return Costs.model_validate_json(path.read_bytes()) if path.exists() else None
-    except ValidationError:
-        raise SpecError(f"{path}: no costs of this version; `scaleproof fit` makes new ones") from None
+    return read_form(costs_file(results, machine), Costs, "no costs of this version; `scaleproof fit` makes new ones")
 
 
 def write_costs(results: Path, costs: Costs) -> Path:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from scaleproof.core.atomic_write import write_form
-from scaleproof.spec.errors import SpecError
+from scaleproof.core.atomic_write import read_form, write_form
 
 FILE = "jitter.json"
 
@@ -73,13 +72,8 @@ def jitter_file(results: Path, machine: str) -> Path:
 
 def read_jitter(results: Path, machine: str) -> FittedJitter | None:
     """A machine's jitter; None when none was fitted. Raises SpecError for a file of another version."""
-    path = jitter_file(results, machine)
-    try:
-        return FittedJitter.model_validate_json(path.read_bytes()) if path.exists() else None
-    except ValidationError:
-        raise SpecError(
-            f"{path}: no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one"
-        ) from None
+    remedy = "no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one"
+    return read_form(jitter_file(results, machine), FittedJitter, remedy)
 
 
 def write_jitter(results: Path, fitted: FittedJitter) -> Path:

@@ -373,7 +373,7 @@ def test_a_profile_without_the_metric_is_a_warning(tmp_path: Path) -> None:
 def test_a_profile_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.02)
     (tmp_path / "results" / "machines" / "m" / "profile.json").write_text("{}")
-    with pytest.raises(SpecError, match="profile.json: no profile of this version; type scaleproof calibrate"):
+    with pytest.raises(SpecError, match="profile.json: no profile of this version; `scaleproof calibrate` writes"):
         judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
 
 
