@@ -20,6 +20,7 @@ from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.fabric.netns import namespaces
 from scaleproof.fabric.netns.netns import coordinator_command
 from scaleproof.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
+from scaleproof.rank.process_lifetime import ending_with_this_process
 from tools.small_cluster import network
 from tools.small_cluster.cluster_coordinator import NODES, PATH, REQUESTS
 from tools.small_cluster.files import write_files
@@ -82,10 +83,11 @@ def up(
 
 
 def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
-    tie = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid())] if tied else []
     paths = [str(ROOT), str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    command = [*tie, *coordinator_command(cluster.folder, "tools.small_cluster.cluster_coordinator")]
+    command = coordinator_command(cluster.folder, "tools.small_cluster.cluster_coordinator")
+    if tied:
+        command = ending_with_this_process(command)
     with (cluster.folder / "log" / "coordinator.out").open("wb") as out:
         process = subprocess.Popen(
             command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables

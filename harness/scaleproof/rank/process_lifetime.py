@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -23,6 +24,11 @@ def die_with_creator(creator: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != creator:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending_with_this_process(command: Sequence[str]) -> list[str]:
+    """The command that runs `command` in a process of its own and ends it when this process ends."""
+    return [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid()), *command]
 
 
 def adopt_orphans(adopt: bool = True) -> None:

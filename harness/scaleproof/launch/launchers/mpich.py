@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.launch.launchers.mpirun import NODE_SHELL
+from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec.plugins import LauncherPlugin
 from scaleproof.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home, why_not
 
@@ -51,13 +51,7 @@ class Mpich:
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """mpiexec, which ends with the supervisor; each of its processes forks the rank with its MPI rank."""
-        return [
-            sys.executable,
-            "-m",
-            "scaleproof.rank.process_lifetime",
-            str(os.getpid()),
-            *started(options(int(launch_spec.case["ranks"])), parent(folder)),
-        ]
+        return ending_with_this_process(started(options(int(launch_spec.case["ranks"])), parent(folder)))
 
     def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
         """The command that the first of several nodes runs; it starts the ranks of all nodes."""

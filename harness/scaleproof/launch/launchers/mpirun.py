@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.launch.launchers.launcher_contract import scratch
+from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec.plugins import LauncherPlugin
 
 
@@ -55,13 +55,8 @@ class Mpirun:
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """mpirun, which ends with the supervisor; each of its processes forks the rank with its MPI rank."""
-        return [
-            sys.executable,
-            "-m",
-            "scaleproof.rank.process_lifetime",
-            str(os.getpid()),
-            *started(options(int(launch_spec.case["ranks"]), scratch(launch_spec.launch)), folder),
-        ]
+        ranks = int(launch_spec.case["ranks"])
+        return ending_with_this_process(started(options(ranks, scratch(launch_spec.launch)), folder))
 
     def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
         """The command that the first of several nodes runs; it starts the ranks of all nodes."""

@@ -3,7 +3,6 @@ coordinator that starts the agents."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from scaleproof.launch.nodes.allocated_nodes import NodePlacement, address_towar
 from scaleproof.launch.nodes.coordinator import FILE
 from scaleproof.launch.nodes.discovery import starters
 from scaleproof.launch.nodes.start_ranks import BY_FIRST_NODE
+from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.transports.mpich import ON_ONE_MACHINE, between_nodes
 
 
@@ -50,16 +50,7 @@ class NodesLauncher:
                 "files": sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"),
             },
         )
-        return [
-            sys.executable,
-            "-m",
-            "scaleproof.rank.process_lifetime",
-            str(os.getpid()),
-            sys.executable,
-            "-m",
-            "scaleproof.launch.nodes.coordinator",
-            str(folder),
-        ]
+        return ending_with_this_process([sys.executable, "-m", "scaleproof.launch.nodes.coordinator", str(folder)])
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """The variables of the program that starts the ranks."""

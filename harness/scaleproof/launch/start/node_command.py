@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from scaleproof.fabric.guests.guest_plan import REPORT
 from scaleproof.launch.launchers.launcher_contract import scratch
 from scaleproof.launch.teardown import clean
 from scaleproof.paths import IMPORT_ROOT
+from scaleproof.rank.process_lifetime import ending_with_this_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,7 @@ def run_on_nodes(
             "PYTHONPATH": os.pathsep.join(paths),
             "SCALEPROOF_SHARED": str(folder),
         }
-        # process_lifetime: the coordinator ends with this process.
-        command = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid()), *coordinator(folder)]
-        code, log = _run(command, {**os.environ, **own}, timeout_s)
+        code, log = _run(ending_with_this_process(coordinator(folder)), {**os.environ, **own}, timeout_s)
         return _result(folder, nodes, code, log)
     finally:
         clean(launch)

@@ -3,7 +3,6 @@ boots the nodes."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from scaleproof.fabric.guests.guest_plan import GuestPlan
 from scaleproof.fabric.guests.guests import GuestOptions, coordinator_command
 from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
+from scaleproof.rank.process_lifetime import ending_with_this_process
 
 
 class GuestsLauncher:
@@ -37,13 +37,7 @@ class GuestsLauncher:
             link_delay_ms=options.link_delay_ms,
             capture=case.tracing == "full",
         ).write(folder)
-        return [
-            sys.executable,
-            "-m",
-            "scaleproof.rank.process_lifetime",
-            str(os.getpid()),
-            *coordinator_command(folder),
-        ]
+        return ending_with_this_process(coordinator_command(folder))
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """No further variables."""

@@ -3,8 +3,6 @@ coordinator that builds the cluster."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
+from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec import registry
 from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
@@ -42,13 +41,7 @@ class NamespacesLauncher:
         cores = case.options_of(NetnsOptions).node_cores
         quota = None if cores is None else cores / case.dilation
         NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
-        return [
-            sys.executable,
-            "-m",
-            "scaleproof.rank.process_lifetime",
-            str(os.getpid()),
-            *coordinator_command(folder, module),
-        ]
+        return ending_with_this_process(coordinator_command(folder, module))
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """The variables of the launcher on the nodes."""
