@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from scaleproof.fabric.emulated_nodes import EmulatedNodes
 from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.link_options import LinkOptions
@@ -23,26 +24,16 @@ from scaleproof.spec.plugins import FabricPlugin
 COORDINATOR = "scaleproof.fabric.guests.guest_coordinator"
 
 
-class Guests:
+class Guests(EmulatedNodes):
     """Ranks are processes of nodes that a coordinator boots for the launch (guest_coordinator.py)."""
 
-    evidence = "emulated"
-
-    def __init__(self, interface: str) -> None:
-        self.interface = interface
-
-    def address(self) -> str:
-        """Empty: a rank learns its node's address from its node."""
-        return ""
+    fabric = "guests"
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """Reason why no such guest can run here, and what to do; None if no reason is known."""
         guest = case.options_of(GuestOptions).guest if case else "uml"
-        if self.interface != INTERFACE:
-            return (
-                f"nodes of fabric guests have no interface {self.interface!r}",
-                f"leave `interface` out, or name {INTERFACE!r}",
-            )
+        if wrong := self.wrong_interface():
+            return wrong
         if missing := [name for name in ("unshare", "ip", "tc", "rdma") if shutil.which(name, path=_PATH) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
         if not os.access("/dev/net/tun", os.R_OK | os.W_OK):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from scaleproof.fabric.emulated_nodes import EmulatedNodes
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.fabric.topology import emulated_network
@@ -33,17 +34,10 @@ TRIAL_S = 20.0
 _DELAY_TRIAL = ("tc qdisc add dev lo root netem delay 1ms || test -w /dev/net/tun",)
 
 
-class Netns:
+class Netns(EmulatedNodes):
     """Ranks are processes in namespaces that a coordinator makes for the launch (netns_coordinator.py)."""
 
-    evidence = "emulated"
-
-    def __init__(self, interface: str) -> None:
-        self.interface = interface
-
-    def address(self) -> str:
-        """Empty: a rank learns its node's address from its node."""
-        return ""
+    fabric = "netns"
 
     def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """Reason why such nodes, or this cluster, cannot be made here, and what to do; None if no reason is known."""
@@ -53,11 +47,8 @@ class Netns:
             return f"a trial of namespaces took longer than {TRIAL_S:g} s", "end other programs, then try again"
 
     def _obstacle(self, cluster: Cluster | None) -> tuple[str, str] | None:
-        if self.interface != INTERFACE:
-            return (
-                f"nodes of fabric netns have no interface {self.interface!r}",
-                f"leave `interface` out, or name {INTERFACE!r}",
-            )
+        if wrong := self.wrong_interface():
+            return wrong
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
         if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=path) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
