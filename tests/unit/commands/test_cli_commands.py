@@ -181,6 +181,30 @@ def test_a_dry_run_shows_the_fields_that_differ(folder: Path) -> None:
     assert changing(load_suite("x").experiment("speed").size("ci").cases) == ["ranks", "sizes"]
 
 
+def test_a_dry_run_of_one_case_counts_its_launches_only(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Over two experiments, of which one has the case."""
+    other = """\
+  larger:
+    summary: Two arms
+    base: {program: collective, sizes: [64], iterations: 1, ranks: 2}
+    arms: {gloo: {transport: gloo}, tcp: {transport: tcp, collective: ring}}
+    sizes:
+      ci: {launches: 3, matrix: [{arms: [gloo, tcp]}]}
+"""
+    (folder / "suites/x/suite.yaml").write_text(SUITE + other)
+    suite = load_suite("x")
+    all_cases = {case.arm: case.case_id for case in suite.experiment("larger").size("ci").cases}
+    excluded = {all_cases["tcp"], suite.experiment("speed").size("ci").cases[0].case_id}
+    assert main(["run", "x", "--size", "ci", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n8 launches, about" in printed and all(case_id in printed for case_id in (*excluded, all_cases["gloo"]))
+    assert main(["run", "x", "--size", "ci", "--dry-run", "--case", all_cases["gloo"]]) == 0
+    printed = capsys.readouterr().out
+    assert "x larger ci: 1 cases, 3 launches" in printed and "\n3 launches, about" in printed
+    assert all_cases["gloo"] in printed and not any(case_id in printed for case_id in excluded)
+    assert not (folder / "results").exists()
+
+
 def test_a_report_names_suites_that_nobody_has_begun_in_one_line_and_gaps_of_the_others(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
