@@ -12,7 +12,7 @@ from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size
 from scaleproof.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
 from scaleproof.claims.metrics_sizes import bytes_per_rank_ratio
 from scaleproof.claims.metrics_split import step_split
-from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.suite_metrics import suite_metrics, suite_metrics_version
 from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
@@ -163,6 +163,67 @@ def test_a_suite_adds_metrics_but_replaces_none(tmp_path: Path, text: str, messa
     (tmp_path / "models.py").write_text(text)
     with pytest.raises(SpecError, match=message):
         suite_metrics(tmp_path)
+
+
+def models_package(suite: Path, **files: str) -> Path:
+    """A suite whose metrics are a package models/ of these files."""
+    (suite / "models").mkdir(parents=True)
+    for name, text in files.items():
+        (suite / "models" / f"{name}.py").write_text(text)
+    return suite
+
+
+ARITHMETIC = """
+from scaleproof.claims.metrics import Metric
+
+from .numbers import NUMBER
+
+METRICS = [Metric("number", "1", None, model=lambda x, rows: NUMBER)]
+"""
+
+
+def test_two_suites_with_packages_of_equal_module_names_keep_their_own_metrics(tmp_path: Path) -> None:
+    folders = [
+        models_package(tmp_path / "one", __init__=ARITHMETIC, numbers="NUMBER = 1"),
+        models_package(tmp_path / "two", __init__=ARITHMETIC, numbers="NUMBER = 2"),
+        models_package(tmp_path / "other" / "one", __init__=ARITHMETIC, numbers="NUMBER = 3"),
+    ]
+    models = [suite_metrics(folder)["number"].model for folder in folders]
+    assert [model({}, {}) for model in models if model] == [1, 2, 3]
+
+
+def test_an_edit_to_a_file_of_a_models_package_is_seen_by_the_next_load(tmp_path: Path) -> None:
+    suite = models_package(tmp_path / "one", __init__=ARITHMETIC, numbers="NUMBER = 1")
+    version = suite_metrics_version(suite)
+    assert suite_metrics(suite).keys() > METRICS.keys()
+    (suite / "models" / "numbers.py").write_text("NUMBER = 1000")
+    model = suite_metrics(suite)["number"].model
+    assert model is not None and model({}, {}) == 1000
+    assert suite_metrics_version(suite) != version
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"__init__": ""}, r"models/__init__\.py: has no list METRICS"),
+        ({"numbers": "NUMBER = 1"}, r"models: has no __init__\.py with the list METRICS$"),
+        (
+            {"__init__": ARITHMETIC, "numbers": "import nothing_of_this_name"},
+            r"models/numbers\.py: ModuleNotFoundError: No module named 'nothing_of_this_name'$",
+        ),
+        ({"__init__": ARITHMETIC, "numbers": "NUMBER ="}, r"SyntaxError: invalid syntax \(numbers\.py, line 1\)$"),
+    ],
+)
+def test_a_models_package_that_cannot_be_used_is_one_line(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        suite_metrics(models_package(tmp_path / "one", **files))
+
+
+def test_a_suite_with_models_py_and_a_models_package_is_refused(tmp_path: Path) -> None:
+    suite = models_package(tmp_path / "one", __init__=ARITHMETIC, numbers="NUMBER = 1")
+    (suite / "models.py").write_text(ARITHMETIC)
+    with pytest.raises(SpecError, match=r"has both models\.py and models/"):
+        suite_metrics(suite)
 
 
 def test_the_first_call_of_a_size_is_in_no_other_number() -> None:
