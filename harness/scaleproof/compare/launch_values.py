@@ -25,7 +25,7 @@ class Catalogue:
     here, whose metrics cannot be computed."""
 
     def __init__(self, suites: Iterable[str], names: Collection[str] = (), folder: Path | None = None) -> None:
-        """`names`: the requested metrics, empty: all. SpecError with the nearest name, or when a suite's models.py is
+        """`names`: the requested metrics, empty: all. SpecError with the nearest name, or when a suite's metrics are
         wrong."""
         self._of: dict[str, dict[str, Metric]] = {}
         self.missing: list[str] = []

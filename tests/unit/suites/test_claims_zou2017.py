@@ -18,14 +18,15 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.suite_metrics import load_models, suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.workloads.alexnet import alexnet
 from tests.unit.claims.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[3]
-MODELS = runpy.run_path(str(ROOT / "suites" / "zou2017" / "models.py"))
+MODELS = load_models(ROOT / "suites" / "zou2017" / "models" / "__init__.py")
+CHOICE = MODELS.algorithm_choice
 OWN = {"program": "own", "suite": "zou2017", "experiment": "overhead", "entry": "overhead", "arm": "slept"}
 SWEEP = {"workers": 4, "nbytes": 1 << 20, "compute_ms": 140, "first_share": 0}
 MEASURED = st.tuples(st.floats(1e-4, 10), st.integers(0, 1 << 30))
@@ -76,11 +77,11 @@ def test_a_wrong_lemma_fails_the_derived_rows(suite: Suite, metrics: dict[str, M
 
 @given(st.floats(0, 10), st.integers(1, 128))
 def test_lemma_1_and_its_inverse_agree(ratio: float, workers: int) -> None:
-    alpha = MODELS["efficiency"](ratio, workers)
+    alpha = MODELS.lemmas.efficiency(ratio, workers)
     assert 1 / workers <= alpha * (1 + 1e-9) and alpha <= 1
     assert alpha * workers <= (1 + ratio) / ratio * (1 + 1e-9) if ratio else alpha == 1
     if workers > 1 and ratio > 1e-6:
-        assert MODELS["largest_overhead_ratio"](workers, alpha) == pytest.approx(ratio, rel=1e-4)
+        assert MODELS.lemmas.largest_overhead_ratio(workers, alpha) == pytest.approx(ratio, rel=1e-4)
 
 
 def steps(ranks: int, compute_ms: float, overhead_ms: float) -> Launch:
@@ -159,7 +160,7 @@ def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(
 ) -> None:
     most = sum(max(nbytes for _, nbytes in choices.values()) for choices in table)
     bound = round(share * most)
-    ours, theirs = MODELS["fastest"](table, bound), MODELS["by_brute_force"](table, bound)
+    ours, theirs = CHOICE.fastest(table, bound), CHOICE.by_brute_force(table, bound)
     assert (ours is None) == (theirs is None)
     if ours is not None:
         assert ours.time_s == pytest.approx(theirs.time_s, rel=1e-6)
@@ -168,7 +169,7 @@ def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(
 
 def test_a_bound_that_shrinks_changes_the_choice_and_none_at_all_takes_the_fastest() -> None:
     table = [{"direct": (3.0, 0), "fft": (1.0, 100)}, {"direct": (2.0, 0), "winograd": (1.0, 40)}]
-    fastest = MODELS["fastest"]
+    fastest = CHOICE.fastest
     assert fastest(table, math.inf).algorithms == ("fft", "winograd")
     assert fastest(table, 120).algorithms == ("fft", "direct")
     assert fastest(table, 99).algorithms == ("direct", "winograd")
@@ -178,14 +179,14 @@ def test_a_bound_that_shrinks_changes_the_choice_and_none_at_all_takes_the_faste
 
 def test_the_procedure_takes_the_minibatch_with_most_points_per_second_that_fits() -> None:
     tables = {4: [{"direct": (4.0, 10)}], 16: [{"direct": (8.0, 100)}]}
-    assert MODELS["best_minibatch"](tables, {4: 1000, 16: 1000})[0] == 16
-    assert MODELS["best_minibatch"](tables, {4: 1000, 16: 50})[0] == 4
-    assert MODELS["best_minibatch"](tables, {4: 0, 16: 0}) is None
+    assert CHOICE.best_minibatch(tables, {4: 1000, 16: 1000})[0] == 16
+    assert CHOICE.best_minibatch(tables, {4: 1000, 16: 50})[0] == 4
+    assert CHOICE.best_minibatch(tables, {4: 0, 16: 0}) is None
 
 
 def test_memory_left_shrinks_by_the_maps_of_every_point() -> None:
     network = alexnet(None, 1.0)
-    of_one_point, of_two_points = (MODELS["memory_left"](network, points, 1 << 40) for points in (1, 2))
+    of_one_point, of_two_points = (CHOICE.memory_left(network, points, 1 << 40) for points in (1, 2))
     rest = (1 << 40) - of_one_point - 4 * 3 * network.parameters
     assert of_one_point - of_two_points == rest > 4 * 3 * 224 * 224
 
@@ -198,7 +199,7 @@ def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dic
             rows += [(0, "conv.direct", layer, 0, slow + extra, 0, points) for extra in (0, 1, 90)]
             rows += [(0, "conv.fft", layer, 0, quick, points << 10, points)]
     measured = record(case), samples(*rows, (0, "conv.fft", 0, 0, 900, 1, 4, True))
-    assert MODELS["tables"](*measured)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
+    assert MODELS.measured_choices.tables(*measured)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
     values = {
         name: launch(*measured)
         for name, metric in metrics.items()

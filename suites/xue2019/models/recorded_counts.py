@@ -1,0 +1,90 @@
+"""Counts that the programs record: tensors copied before a send, failures, refusals, static edges."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+
+from scaleproof.claims.metrics import Metric
+from scaleproof.core.record_schema import Record
+
+
+def copied_share(record: Record, samples: pd.DataFrame, first: bool) -> float | None:
+    """Share of the tensors sent that had to be copied, in the first step or in all later ones."""
+    rows = samples[samples["event"].isin(["born_copied", "born_placed"])]
+    rows = rows[(rows["step"] == 0) == first]
+    total = rows["value"].sum()
+    return float(rows.loc[rows["event"] == "born_copied", "value"].sum() / total) if total else None
+
+
+def fact_count(record: Record, samples: pd.DataFrame, name: str) -> float | None:
+    """A number that rank 0 recorded."""
+    count = record.ranks[0].facts.get("found", {}).get(name) if record.ranks else None
+    return None if count is None else float(count)
+
+
+METRICS = [
+    Metric(
+        "copied_share_first",
+        "fraction",
+        "lower",
+        launch=partial(copied_share, first=True),
+        doc="""
+        copied_share_first = tensors that had to be copied to where they are sent from / tensors sent, in the first
+        step
+
+        Before the first step nobody knows which operation allocates what is sent, so the share is 1. Counted, no
+        timing. See [allocation.md](../allocation.md).
+        """,
+    ),
+    Metric(
+        "copied_share_later",
+        "fraction",
+        "lower",
+        launch=partial(copied_share, first=False),
+        doc="""
+        copied_share_later = tensors that had to be copied to where they are sent from / tensors sent, in all steps but
+        the first
+
+        0 where every tensor is born in registered memory. An operation without a kernel that writes into given memory
+        keeps it above 0: see [allocation.md](../allocation.md).
+        """,
+    ),
+    Metric(
+        "fails",
+        "bool",
+        "lower",
+        launch=partial(fact_count, name="fails"),
+        doc="""
+        fails = 1 when a tensor that is larger than any published one that arrived did not arrive, 0 when it did
+
+        The launch itself ends well in both cases; by which name it failed is in rank 0's facts (`found`). The content
+        is looked at in full: a tensor that arrives otherwise than it was sent fails the launch.
+        """,
+    ),
+    Metric(
+        "refused",
+        "bool",
+        "higher",
+        launch=partial(fact_count, name="refused"),
+        doc="""
+        refused = 1 when a message above a limit was refused, 0 when nothing failed
+
+        A check of the same launch says whether it was refused by the right name: `RESOURCE_EXHAUSTED` by gRPC,
+        `message_too_large` by us. One that fits goes before it.
+        """,
+    ),
+    Metric(
+        "static_edges_share",
+        "fraction",
+        "higher",
+        launch=partial(fact_count, name="static_edges_share"),
+        doc="""
+        static_edges_share = weights and gradients that the graph analyser places statically / weights and gradients
+        that cross between servers
+
+        See [allocation.md](../allocation.md). Activations with a free batch dimension are dynamic and not among them.
+        """,
+    ),
+]

@@ -1,0 +1,88 @@
+"""Both lemmas as formulas, and the metrics that are arithmetic on published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.metrics import Metric
+
+Rows = Mapping[str, PublishedRow]
+
+
+def efficiency(overhead_ratio: float, workers: float) -> float:
+    """alpha = (1 + R_O) / (1 + G R_O): computation is divided over G workers, an overhead of R_O times the computation
+    on one of them is not."""
+    return (1 + overhead_ratio) / (1 + workers * overhead_ratio)
+
+
+def largest_overhead_ratio(workers: float, alpha: float) -> float:
+    """The R_O at which G workers still have the efficiency alpha."""
+    return (1 - alpha) / (alpha * workers - 1)
+
+
+def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s: float) -> float:
+    """N_ps >= 2 S_p N_w / (B_ps T_C), not rounded: push and pull of all workers within a round's computation.
+    `server_rate`: bytes/s of one server."""
+    return 2 * nbytes * workers / (server_rate * compute_s)
+
+
+def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
+    """max_overhead_ratio = (1 - alpha) / (alpha G - 1)
+
+    Lemma 1 (suite zou2017) solved for R_O: up to this overhead ratio G workers have the efficiency alpha. Arithmetic,
+    no launches.
+    The row's `x` has gpus and alpha.
+    """
+    return largest_overhead_ratio(x["gpus"], x["alpha"])
+
+
+def lemma1_speedup(x: Mapping[str, Any], rows: Rows) -> float:
+    """lemma1_speedup = G (1 + R_O) / (1 + G R_O)
+
+    Lemma 1 (suite zou2017). Its limit for many workers is (1 + R_O) / R_O. Arithmetic, no launches.
+    The row's `x` has gpus and R_O.
+    """
+    return float(x["gpus"] * efficiency(x["R_O"], x["gpus"]))
+
+
+def min_parameter_servers(x: Mapping[str, Any], rows: Rows) -> float:
+    """min_parameter_servers = 2 S_p N_w / (B_ps T_C), not rounded
+
+    Lemma 2 (suite zou2017): S_p bytes of parameters, N_w workers, B_ps bytes/s of a server, T_C s of computation per
+    round. It assumes an even spread, no incast, and worker links that are not full. Arithmetic, no launches.
+    The row's `x` has workers, S_p_MB, B_GBps and T_C_s.
+    """
+    return fewest_servers(x["S_p_MB"] * 1e6, x["workers"], x["B_GBps"] * 1e9, x["T_C_s"])
+
+
+def lemma_rows_off(x: Mapping[str, Any], rows: Rows) -> float:
+    """lemma_rows_off = derived rows of zou2017 whose printed digits our functions do not give
+
+    Arithmetic, no launches.
+    """
+    models = {
+        "max_overhead_ratio": max_overhead_ratio,
+        "speedup": lemma1_speedup,
+        "min_parameter_servers": min_parameter_servers,
+    }
+    derived = [row for row in rows.values() if row.provenance == "derived"]
+    return float(
+        sum(
+            f"{models[row.metric](row.x, rows):.{_digits(row.value)}f}" != f"{row.value:.{_digits(row.value)}f}"
+            for row in derived
+        )
+    )
+
+
+def _digits(value: float | int | None) -> int:
+    return len(str(value).partition(".")[2])
+
+
+METRICS = [
+    Metric("max_overhead_ratio", "fraction", None, model=max_overhead_ratio),
+    Metric("lemma1_speedup", "x", "higher", model=lemma1_speedup),
+    Metric("min_parameter_servers", "servers", None, model=min_parameter_servers),
+    Metric("lemma_rows_off", "rows", "lower", model=lemma_rows_off),
+]

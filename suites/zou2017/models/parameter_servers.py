@@ -1,0 +1,89 @@
+"""Lemma 2 over launches: the rate of a parameter server, and the number of servers at the knee of a sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.metrics import Metric
+from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import OwnCase
+
+from .durations import median_s
+from .lemmas import fewest_servers
+
+PEAK_SHARE = 0.95
+"""The knee of a curve: the first point that reaches this share of its highest."""
+
+
+def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
+    """server_rate = 2 S_p N_w / (N_ps median round), with workers that do not compute
+
+    B_ps of Lemma 2 (suite zou2017): bytes that one parameter server takes and gives per second, protocol and summing
+    included. Of several servers it is the mean. [beyond_bound](beyond_bound.md) takes that of a launch with one.
+    """
+    took = round_s(record, samples)
+    if took is None or float(_options(record)["compute_ms"]):
+        return None
+    return 2 * float(_options(record)["nbytes"]) * float(_options(record)["workers"]) / took / _servers(record)
+
+
+def beyond_bound(launches: Sequence[Launch]) -> float | None:
+    """beyond_bound = knee - ceil(2 S_p N_w / (server_rate T_C))
+
+    Of one repetition of a sweep over numbers of servers (suite zou2017). knee: the fewest servers whose throughput is
+    at least 95 % of the sweep's best. 0: Lemma 2 names the right number.
+    """
+    rates = [
+        rate
+        for launch in launches
+        if _servers(launch.record) == 1 and (rate := server_rate(launch.record, launch.samples))
+    ]
+    swept = {
+        _servers(launch.record): took
+        for launch in launches
+        if float(_options(launch.record)["compute_ms"]) and (took := round_s(launch.record, launch.samples))
+    }
+    if not rates or len(swept) < 2:
+        return None
+    options = next(_options(launch.record) for launch in launches if float(_options(launch.record)["compute_ms"]))
+    bound = fewest_servers(
+        float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3
+    )
+    return knee({servers: 1 / took for servers, took in swept.items()}) - math.ceil(bound)
+
+
+def knee(curve: Mapping[int, float]) -> int:
+    """The first x whose y reaches PEAK_SHARE of the highest."""
+    highest = max(curve.values())
+    return min(x for x, y in curve.items() if y >= PEAK_SHARE * highest)
+
+
+def round_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """round_s = median time of a round over the workers, computation included
+
+    Suite zou2017, experiment `servers`: computation is slept while the parameters of the round before travel, so a
+    round is the longer of the two.
+    """
+    if not isinstance(record.case, OwnCase) or record.case.entry != "servers":
+        return None
+    return median_s(record, samples[samples["rank"] < int(_options(record)["workers"])], "round")
+
+
+def _options(record: Record) -> Mapping[str, str | int | float]:
+    assert isinstance(record.case, OwnCase)
+    return record.case.options
+
+
+def _servers(record: Record) -> int:
+    return record.case.ranks - int(_options(record)["workers"])
+
+
+METRICS = [
+    Metric("server_rate", "B/s", "higher", launch=server_rate),
+    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True),
+    Metric("round_s", "s", "lower", launch=round_s),
+]
