@@ -48,14 +48,14 @@ def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
 
 
 def no_grpc_wins(block: Sequence[Launch]) -> float | None:
-    """Share of configurations won by No-gRPC.
+    """Share of configurations in which No-gRPC is faster.
 
     no_grpc_wins = configurations won by No-gRPC / configurations, in one repetition
 
     A configuration is a network with a No-gRPC arm (Baidu's ring, Horovod over MPI or Gloo, NCCL) and a gRPC-based arm
-    (gRPC or gRPC+X) that both trained it in that repetition; it is won when the No-gRPC arm's
-    [throughput](throughput.md) is higher, by however little. One value per repetition, so that its interval says how
-    steady the count is; [no_grpc_configurations](no_grpc_configurations.md) is the number behind it. Arms that cannot
+    (gRPC or gRPC+X) that both trained it in that repetition. No-gRPC wins it when the [throughput](throughput.md) of
+    its arm is higher, however small the difference. Each repetition gives one value, so the interval shows how steady
+    the share is. [no_grpc_configurations](no_grpc_configurations.md) is the number of configurations. Arms that cannot
     run here are in no configuration.
     """
     won = list(_configurations(block))
@@ -63,26 +63,28 @@ def no_grpc_wins(block: Sequence[Launch]) -> float | None:
 
 
 def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
-    """How many configurations there are.
+    """Number of configurations.
 
     no_grpc_configurations = pairs (network, No-gRPC arm, gRPC-based arm) that both finished, in one repetition
 
-    The count behind [no_grpc_wins](no_grpc_wins.md). Below the planned number something did not run.
+    This is the denominator of [no_grpc_wins](no_grpc_wins.md). If it is below the planned number, some launches did not
+    run.
     """
     return float(len(list(_configurations(block)))) or None
 
 
 def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
-    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC
-    members that trained a network; None below three.
+    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC arms
+    that trained a network. None below three arms.
 
-    allreduce_rank_correlation = mean over networks of Spearman's rho between throughput and -latency of the
-    all-reduce, over the No-gRPC arms that trained the network, in one repetition
+    allreduce_rank_correlation = mean over networks of Spearman's rho between throughput and -latency of the all-reduce,
+    over the No-gRPC arms that trained the network, in one repetition
 
     The latency is that of the same transport alone, at the largest size of the `*_allreduce` arms (program
-    `collective`); throughput is that of the arm which trains over it. Arms are ranked within a network, never across
-    networks; a network that fewer than three arms trained does not count. 1: whoever reduces faster trains faster.
-    With one network and five arms only few values are possible, and two arms that swap places change it by 0.1 or more.
+    `collective`). The throughput is that of the arm which trains over this transport. Arms are ranked within a network,
+    never across networks. A network that fewer than three arms trained does not count. A value of 1 means that an arm
+    with a faster all-reduce always trains faster. With one network and five arms only few values are possible: two arms
+    that swap places change the value by 0.1 or more.
     """
     speeds = _all_reduce_speeds(block)
     by_network: dict[str, list[tuple[float, float]]] = {}
@@ -114,25 +116,25 @@ def _query_counts(record: Record, nbytes: int | None = None) -> tuple[int, int] 
 
 
 def queries_per_message(record: Record, samples: pd.DataFrame) -> float | None:
-    """Queries of the driver over messages, in timed calls.
+    """Driver queries per message, in timed calls.
 
     queries_per_message = queries of the driver / messages, in timed calls on rank 0
 
-    How often the kind of a buffer was asked for, over how many buffers were sent or received into. A count, not a
-    time: it does not depend on what a query costs.
+    A query asks the driver for the kind of a buffer. A message is a buffer that was sent or received into. Both are
+    counts, not times: the value does not depend on what a query costs.
     """
     queries = _query_counts(record)
     return queries[0] / queries[1] if queries and queries[1] else None
 
 
 def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Median over calls of the slowest rank's all-reduce in an own program.
+    """Latency of an all-reduce in the suite's own programs.
 
     reduce_latency = median over timed calls of the slowest rank's all-reduce, at one size
 
-    Of suite awan2019's own programs, as [collective_latency](collective_latency.md) is of program `collective`. In its
-    emulated arms the cost of a query, or of a copy to the device, is set by the case: such times show what follows
-    from that cost, nothing about hardware.
+    It is measured in the own programs of suite awan2019, as [collective_latency](collective_latency.md) is in program
+    `collective`. In the emulated arms, the case sets the cost of a query or of a copy to the device. Times of these
+    arms show what follows from that cost. They say nothing about hardware.
     """
     if not isinstance(record.case, OwnCase):
         return None
@@ -144,12 +146,13 @@ def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float 
 
 
 def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes that the busiest parameter server sends and receives per s of training, gradients and parameters.
+    """Bytes, of gradients and parameters, that the busiest parameter server sends and receives per second of training.
 
     server_bytes_per_s = 2 (ranks - 1) x bytes of the busiest server's parameters / mean step
 
-    Gradients come and parameters go, once per step and worker that is not the server itself; parameters are dealt
-    round-robin in network order. It is what a server moved, not what it could: while workers compute it moves nothing.
+    In each step, a server receives gradients from every worker other than itself and sends parameters to it. Parameters
+    are assigned to servers round-robin in network order. The value is what a server moved, not what it could move:
+    while workers compute, it moves nothing.
     """
     facts = record.ranks[0].facts.get("parameter_server") if record.ranks else None
     steps = timed(samples, "step")
@@ -164,13 +167,13 @@ def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
-    """Share of tensors that shared their all-reduce with others, of a traced launch.
+    """Share of tensors that were all-reduced together with others, in a traced launch.
 
     fused_share = tensors that were copied into the fusion buffer / tensors that were all-reduced, from Horovod's
     timeline on rank 0
 
-    Only a tensor that shares its all-reduce with others is copied there. From launches with `tracing: full`, whose
-    times count for nothing. Barriers count as tensors of their own.
+    A tensor is copied into the fusion buffer only if it shares its all-reduce with others. The value comes from
+    launches with `tracing: full`, whose times are not used. Barriers count as tensors.
     """
     fusion = record.ranks[0].facts.get("horovod", {}).get("fusion") if record.ranks else None
     return fusion["fused"] / fusion["tensors"] if fusion and fusion["tensors"] else None
