@@ -31,9 +31,8 @@ def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s:
 def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
     """max_overhead_ratio = (1 - alpha) / (alpha G - 1)
 
-    Lemma 1 (suite zou2017) solved for R_O: up to this overhead ratio G workers have the efficiency alpha. Arithmetic,
-    no launches.
-    The row's `x` has gpus and alpha.
+    Lemma 1 (suite zou2017), solved for R_O: the largest overhead ratio at which G workers still have the efficiency
+    alpha. Arithmetic, no launches. The row's `x` has gpus and alpha.
     """
     return largest_overhead_ratio(x["gpus"], x["alpha"])
 
@@ -41,8 +40,8 @@ def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
 def lemma1_speedup(x: Mapping[str, Any], rows: Rows) -> float:
     """lemma1_speedup = G (1 + R_O) / (1 + G R_O)
 
-    Lemma 1 (suite zou2017). Its limit for many workers is (1 + R_O) / R_O. Arithmetic, no launches.
-    The row's `x` has gpus and R_O.
+    The speed-up of G workers by Lemma 1 (suite zou2017). Its limit for many workers is (1 + R_O) / R_O. Arithmetic, no
+    launches. The row's `x` has gpus and R_O.
     """
     return float(x["gpus"] * efficiency(x["R_O"], x["gpus"]))
 
@@ -50,17 +49,18 @@ def lemma1_speedup(x: Mapping[str, Any], rows: Rows) -> float:
 def min_parameter_servers(x: Mapping[str, Any], rows: Rows) -> float:
     """min_parameter_servers = 2 S_p N_w / (B_ps T_C), not rounded
 
-    Lemma 2 (suite zou2017): S_p bytes of parameters, N_w workers, B_ps bytes/s of a server, T_C s of computation per
-    round. It assumes an even spread, no incast, and worker links that are not full. Arithmetic, no launches.
-    The row's `x` has workers, S_p_MB, B_GBps and T_C_s.
+    Lemma 2 (suite zou2017). S_p is the size of the parameters in bytes, N_w the number of workers, B_ps the rate of a
+    server in bytes/s, T_C the computation per round in s. The lemma assumes that parameters are spread evenly, that
+    there is no incast, and that the workers' links are not full. Arithmetic, no launches. The row's `x` has workers,
+    S_p_MB, B_GBps and T_C_s.
     """
     return fewest_servers(x["S_p_MB"] * 1e6, x["workers"], x["B_GBps"] * 1e9, x["T_C_s"])
 
 
 def lemma_rows_off(x: Mapping[str, Any], rows: Rows) -> float:
-    """lemma_rows_off = derived rows of zou2017 whose printed digits our functions do not give
+    """lemma_rows_off = derived rows of zou2017 for which our functions do not give the printed digits
 
-    Arithmetic, no launches.
+    A value of 0 means that our formulas agree with every derived row. Arithmetic, no launches.
     """
     models = {
         "max_overhead_ratio": max_overhead_ratio,

@@ -17,8 +17,9 @@ from .durations import SECOND
 def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
     """ilp_difference = largest of | time by the integer program / time by brute force - 1 |
 
-    Over all minibatches of the launch and eight memory bounds each, from none to the least that any choice needs
-    (suite zou2017). Both choose from the same measured times and workspaces.
+    The largest is taken over all minibatches of the launch and eight memory bounds for each, from no bound to the least
+    memory that any choice needs (suite zou2017). The integer program and brute force choose from the same measured
+    times and workspaces.
     """
     differences = [
         abs(ours.time_s / theirs.time_s - 1)
@@ -32,7 +33,8 @@ def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
 def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
     """ilp_changed_layers = layers whose algorithm differs between no memory bound and the least bound
 
-    At the launch's largest minibatch (suite zou2017).
+    Both choices are for the launch's largest minibatch. The least bound is the least memory with which any choice fits
+    (suite zou2017).
     """
     by_minibatch = tables(record, samples)
     if not by_minibatch:
@@ -49,7 +51,7 @@ def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
 def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
     """ilp_fastest_share = layers that get their fastest algorithm without a memory bound / layers
 
-    Over all minibatches of the launch (suite zou2017).
+    Layers of all minibatches of the launch count (suite zou2017).
     """
     pairs = [
         (name, min(algorithms, key=lambda name: algorithms[name][0]))
@@ -98,8 +100,8 @@ METRICS = [
         doc="""
         ilp_minibatch = the minibatch X with the largest X / (time of the fastest choice at X)
 
-        Without a memory bound, among the minibatches of the launch (suite zou2017). Times are of the convolutions'
-        forward pass only.
+        The choice is among the minibatches of the launch, without a memory bound (suite zou2017). Times are those of
+        the convolutions' forward pass only.
         """,
     ),
     Metric(
@@ -108,9 +110,11 @@ METRICS = [
         None,
         launch=partial(ilp_minibatch, tight=True),
         doc="""
-        ilp_tight_minibatch = the same with no more memory for workspaces than the smallest candidate needs
+        ilp_tight_minibatch = the minibatch X with the largest X / (time of the fastest choice at X), within a memory
+        bound
 
-        See [ilp_minibatch](ilp_minibatch.md).
+        The bound on the memory for workspaces is what the minibatch with the lowest need requires. Everything else is
+        as in [ilp_minibatch](ilp_minibatch.md), which has no bound.
         """,
     ),
 ]

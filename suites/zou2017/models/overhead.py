@@ -15,8 +15,8 @@ from .lemmas import efficiency
 def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     """overhead_ratio = median step / median computation - 1, on one worker
 
-    R_O of Lemma 1 (suite zou2017): what a step takes beyond its computation, as a share of the computation. What is
-    overlapped is not in it. Defined on launches with one rank only.
+    R_O of Lemma 1 (suite zou2017): the part of a step that is not computation, as a share of the computation. Overhead
+    that overlaps with computation is not included. Defined for launches with one rank only.
     """
     step, compute = median_s(record, samples, "step"), median_s(record, samples, "compute")
     return step / compute - 1 if step and compute and record.case.ranks == 1 else None
@@ -25,9 +25,10 @@ def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 def over_lemma1(launch: Launch, base: Launch) -> float | None:
     """over_lemma1 = (t_1 / t_G / G) / ((1 + R_O) / (1 + G R_O))
 
-    Efficiency measured with G workers over the efficiency that Lemma 1 (suite zou2017) gives for the overhead ratio of
-    the one-worker launch of the same repetition. t: median step. 1 is a perfect prediction; what the lemma leaves out
-    (barriers, shared caches) makes it smaller.
+    Measured efficiency with G workers over the efficiency that Lemma 1 (suite zou2017) predicts from the overhead ratio
+    R_O. t_1 and t_G are the median steps with one and with G workers. R_O is that of the one-worker launch of the same
+    repetition. A value of 1 is a perfect prediction. Costs that the lemma leaves out (barriers, shared caches) make it
+    smaller.
     """
     base_s, many_s = median_s(base.record, base.samples, "step"), median_s(launch.record, launch.samples, "step")
     ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks

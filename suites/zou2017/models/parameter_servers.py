@@ -22,8 +22,9 @@ PEAK_SHARE = 0.95
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """server_rate = 2 S_p N_w / (N_ps median round), with workers that do not compute
 
-    B_ps of Lemma 2 (suite zou2017): bytes that one parameter server takes and gives per second, protocol and summing
-    included. Of several servers it is the mean. [beyond_bound](beyond_bound.md) takes that of a launch with one.
+    B_ps of Lemma 2 (suite zou2017): bytes that one parameter server receives and sends per second, protocol and summing
+    included. With several servers it is their mean. [beyond_bound](beyond_bound.md) uses the rate of a launch with one
+    server.
     """
     took = round_s(record, samples)
     if took is None or float(_options(record)["compute_ms"]):
@@ -34,8 +35,9 @@ def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
     """beyond_bound = knee - ceil(2 S_p N_w / (server_rate T_C))
 
-    Of one repetition of a sweep over numbers of servers (suite zou2017). knee: the fewest servers whose throughput is
-    at least 95 % of the sweep's best. 0: Lemma 2 names the right number.
+    The difference, in servers, between the knee of a measured sweep and the number by Lemma 2 (suite zou2017). It is
+    computed for one repetition of a sweep over numbers of servers. The knee is the fewest servers whose throughput is
+    at least 95 % of the sweep's best. A value of 0 means that Lemma 2 predicts the right number.
     """
     rates = [
         rate
@@ -65,8 +67,8 @@ def knee(curve: Mapping[int, float]) -> int:
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
     """round_s = median time of a round over the workers, computation included
 
-    Suite zou2017, experiment `servers`: computation is slept while the parameters of the round before travel, so a
-    round is the longer of the two.
+    Suite zou2017, experiment `servers`. Workers sleep for the duration of the computation while the parameters of the
+    previous round travel, so a round takes as long as the longer of the two.
     """
     if not isinstance(record.case, OwnCase) or record.case.entry != "servers":
         return None
