@@ -17,23 +17,23 @@ Rows = Mapping[str, PublishedRow]
 
 
 def model_size(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: MiB of the layer-exact network's parameters in float32.
+    """Size of the network's parameters in float32, in MiB.
 
     model_size = parameters of the layer-exact network * 4 bytes / 2^20
 
-    Arithmetic on the layer tables in harness/scaleproof/workloads, nothing is run. Inception-v3 has its auxiliary
-    head, 10 classes and of each batch normalisation only the offset; LSTM and GRU have one bias per gate.
+    Arithmetic on the layer tables in harness/scaleproof/workloads, no launches. Inception-v3 has its auxiliary head, 10
+    classes, and of each batch normalisation only the offset. LSTM and GRU have one bias per gate.
     """
     return _network(x).parameters * FLOAT / MIB
 
 
 def tensor_count(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: the number of tensors that hold them.
+    """Number of tensors that hold the network's parameters.
 
     tensor_count = number of tensors that hold the parameters of the layer-exact network
 
-    Arithmetic on the layer tables in harness/scaleproof/workloads, nothing is run. Moments of batch normalisation are
-    no parameters.
+    Arithmetic on the layer tables in harness/scaleproof/workloads, no launches. Moments of batch normalisation are not
+    parameters.
     """
     return len(_network(x).parameter_shapes)
 

@@ -31,11 +31,10 @@ METRICS = [
         "lower",
         launch=partial(copied_share, first=True),
         doc="""
-        copied_share_first = tensors that had to be copied to where they are sent from / tensors sent, in the first
-        step
+        copied_share_first = tensors that had to be copied into a send buffer / tensors sent, in the first step
 
-        Before the first step nobody knows which operation allocates what is sent, so the share is 1. Counted, no
-        timing. See [allocation.md](../allocation.md).
+        Before the first step it is not known which operation allocates the tensors that are sent, so the share is 1. It
+        is a count and depends on no clock. See [allocation.md](../allocation.md).
         """,
     ),
     Metric(
@@ -44,11 +43,10 @@ METRICS = [
         "lower",
         launch=partial(copied_share, first=False),
         doc="""
-        copied_share_later = tensors that had to be copied to where they are sent from / tensors sent, in all steps but
-        the first
+        copied_share_later = tensors that had to be copied into a send buffer / tensors sent, in all steps but the first
 
-        0 where every tensor is born in registered memory. An operation without a kernel that writes into given memory
-        keeps it above 0: see [allocation.md](../allocation.md).
+        The share is 0 where every tensor is allocated in registered memory. An operation that has no kernel for writing
+        into existing memory keeps it above 0: see [allocation.md](../allocation.md).
         """,
     ),
     Metric(
@@ -57,10 +55,10 @@ METRICS = [
         "lower",
         launch=partial(fact_count, name="fails"),
         doc="""
-        fails = 1 when a tensor that is larger than any published one that arrived did not arrive, 0 when it did
+        fails = 1 when a tensor larger than any that arrived in the published results did not arrive, 0 when it did
 
-        The launch itself ends well in both cases; by which name it failed is in rank 0's facts (`found`). The content
-        is looked at in full: a tensor that arrives otherwise than it was sent fails the launch.
+        The launch itself ends well in both cases. The name of the failure is in rank 0's facts (`found`). The whole
+        content is compared: a tensor whose content differs from what was sent fails the launch.
         """,
     ),
     Metric(
@@ -71,8 +69,8 @@ METRICS = [
         doc="""
         refused = 1 when a message above a limit was refused, 0 when nothing failed
 
-        A check of the same launch says whether it was refused by the right name: `RESOURCE_EXHAUSTED` by gRPC,
-        `message_too_large` by us. One that fits goes before it.
+        A check of the same launch verifies the name of the error: `RESOURCE_EXHAUSTED` by gRPC, `message_too_large` by
+        our transports. A message within the limit is sent first.
         """,
     ),
     Metric(
@@ -84,7 +82,7 @@ METRICS = [
         static_edges_share = weights and gradients that the graph analyser places statically / weights and gradients
         that cross between servers
 
-        See [allocation.md](../allocation.md). Activations with a free batch dimension are dynamic and not among them.
+        Activations with a free batch dimension are dynamic and not included. See [allocation.md](../allocation.md).
         """,
     ),
 ]

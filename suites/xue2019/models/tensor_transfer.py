@@ -15,27 +15,27 @@ from .durations import median_s
 
 
 def send_reduce_s(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Median s from the start of a tensor's send until its largest element is known where the clock is.
+    """Time to send a tensor, find its largest element, and report it, in s.
 
-    send_reduce_s(n) = median time of one tensor of n bytes: sent by rank 0, its largest element found by rank 1 and
-    told
+    send_reduce_s(n) = median time of one tensor of n bytes: rank 0 sends it, rank 1 finds its largest element and
+    reports the value
 
-    The clock runs on one rank. For our own transports it is the sender's: from the start of the send until the answer,
-    a tensor of one element by the same mechanism, is there. For TensorFlow's runtime it is the receiver's, whose
-    session asks for the tensor: from the start of the step until the number is there. Both are one small message, the
-    tensor, and the reduction, one after the other. The reduction is part of it, as in the paper; event `reduce_max`
-    has it alone where rank 1 is ours. Connecting, registering memory and the first tensor of a size are outside. One
-    number per launch and size. Suite: xue2019.
+    One rank measures the time. For our own transports this is the sender, from the start of the send until the answer
+    has arrived. The answer is a tensor of one element, sent by the same mechanism. For TensorFlow's runtime it is the
+    receiver, whose session requests the tensor: from the start of the step until the number has arrived. Both times
+    contain one small message, the tensor, and the reduction, one after the other. The reduction is included, as in the
+    paper. Event `reduce_max` has its time alone where rank 1 runs our code. Connecting, registering memory and the
+    first tensor of a size are not included. Each launch gives one number per size. Suite: xue2019.
     """
     return median_s(samples, "send_reduce", nbytes)
 
 
 def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s: the tensor's bytes over that time.
+    """Bytes of a tensor over the time to send and reduce it, in GB/s.
 
     send_reduce_gbs(n) = n / [send_reduce_s](send_reduce_s.md)(n)
 
-    Bytes of the tensor over the whole time, the reduction and the answer included: below what the transport moves.
+    The time includes the reduction and the answer, so the value is below the rate at which the transport moves bytes.
     """
     seconds = send_reduce_s(record, samples, nbytes)
     return nbytes / seconds / 1e9 if seconds else None
@@ -75,10 +75,10 @@ METRICS = [
         doc="""
         copies_per_tensor(n) = copies of a payload that the mechanism made in the memory of either end / tensors sent
 
-        Counted where the copy is made (harness/scaleproof/remote), over the timed tensors of n bytes. A transport's
-        own messages have no value: what gRPC, a socket or a kernel copies is made below what is counted; a socket
-        copies at least once at each end, and gRPC serialises beside that. Writing into another rank's memory is the
-        transfer itself, no copy.
+        Our code counts each copy where it makes it (harness/scaleproof/remote), over the timed tensors of n bytes. A
+        transport's own messages have no value, because gRPC, a socket or the kernel copies below the level at which we
+        count. A socket copies at least once at each end, and gRPC also serialises. Writing into another rank's memory
+        is the transfer itself and does not count as a copy.
         """,
     ),
     Metric(
@@ -89,9 +89,9 @@ METRICS = [
         doc="""
         messages_per_tensor(n) = messages before the receiver has the tensor / tensors sent, both ends together
 
-        Sends, one-sided writes and reads, and requests. What tells the sender afterwards that memory is free again is
-        counted apart and not in here: nobody who holds a tensor waits for it. A control message acknowledged one
-        tensor later makes a launch's mean a little more than a whole number.
+        Sends, one-sided writes and reads, and requests count. Messages that tell the sender afterwards that memory is
+        free again are counted separately and not included, since no rank that holds a tensor waits for them. A control
+        message that is acknowledged one tensor later makes a launch's mean a little more than a whole number.
         """,
     ),
     Metric(
@@ -100,11 +100,11 @@ METRICS = [
         "lower",
         size=partial(per_tensor, counter="round_trips"),
         doc="""
-        round_trips_per_tensor(n) = times that an end asked and needed the answer before the receiver had the tensor /
-        tensors sent
+        round_trips_per_tensor(n) = times that an end sent a request and needed the answer before the receiver had the
+        tensor / tensors sent
 
-        One-sided reads and requests. An answer of the program (the largest element) is a tensor of its own and counted
-        there.
+        One-sided reads and requests count. The program's answer (the largest element) is a separate tensor and is
+        counted with that tensor.
         """,
     ),
     Metric(
@@ -115,8 +115,8 @@ METRICS = [
         doc="""
         processor_s_per_tensor(n) = processor time of both ranks during the timed tensors of n bytes / tensors sent
 
-        User and system time of all threads. Whoever polls a flag uses a core while it waits, so this is no measure of
-        work done: it says what the time of [send_reduce_s](send_reduce_s.md) was paid with.
+        User and system time of all threads. A rank that polls a flag uses a core while it waits, so the value does not
+        measure useful work. It is the processor cost of the time in [send_reduce_s](send_reduce_s.md).
         """,
     ),
     Metric(
@@ -129,8 +129,8 @@ METRICS = [
         least_speedup = smallest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's
 
-        Launches are paired by repetition; each pair gives one number, at the size where the gain is smallest. Minima
-        and maxima over sizes are biased outwards by noise, the more the more sizes there are.
+        Launches are paired by repetition. Each pair gives one number, at the size where the gain is smallest. Noise
+        makes a minimum over sizes too small and a maximum too large, and the bias grows with the number of sizes.
         """,
     ),
     Metric(
@@ -143,7 +143,7 @@ METRICS = [
         largest_speedup = largest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's
 
-        As [least_speedup](least_speedup.md), at the size where the gain is largest.
+        Like [least_speedup](least_speedup.md), but at the size where the gain is largest.
         """,
     ),
 ]

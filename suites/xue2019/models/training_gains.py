@@ -34,11 +34,12 @@ def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float 
 
 
 def throughput_gain(launch: Launch, base: Launch) -> float | None:
-    """By how many % the launch's training throughput is above the base's.
+    """Gain of the launch's training throughput over the base's, in %.
 
     throughput_gain = 100 * (throughput of the launch / throughput of the base - 1)
 
-    [throughput](throughput.md) of launches paired by repetition. 169 % more is 2.69 times as much, not 1.69 times.
+    The [throughput](throughput.md) is that of launches paired by repetition. A gain of 169 % means 2.69 times the
+    throughput, not 1.69 times.
     """
     rate, base_rate = throughput(launch.record, launch.samples), throughput(base.record, base.samples)
     return 100 * (rate / base_rate - 1) if rate and base_rate else None
@@ -62,10 +63,10 @@ METRICS = [
         largest_training_speedup = max over models and batch sizes of (throughput by zero copy / throughput by
         TensorFlow's own runtime)
 
-        One number per repetition, of all its launches together: "up to" in the paper's words. A maximum of noisy
-        ratios is biased upwards, the more the more models and batch sizes there are: the table of the experiment shows
-        all of them. The unit of throughput is samples per second, the framework differs (PyTorch by zero copy): see
-        the claim's deviations.
+        This is what the paper states as "up to". All launches of a repetition together give one number. The maximum of
+        noisy ratios is biased upwards, and the bias grows with the number of models and batch sizes; the table of the
+        experiment shows all of them. Throughput is in samples per second on both sides. The frameworks differ (zero
+        copy runs in PyTorch): see the claim's deviations.
         """,
     ),
     Metric(
@@ -75,11 +76,11 @@ METRICS = [
         block=partial(largest_gain, base="rpc", percent=True),
         clocked=True,
         doc="""
-        largest_throughput_gain = 100 * (max over models and batch sizes of (throughput by zero copy / throughput by
-        RPC over the same device) - 1)
+        largest_throughput_gain = 100 * (max over models and batch sizes of (throughput by zero copy / throughput by RPC
+        over the same device) - 1)
 
-        One number per repetition, as [largest_training_speedup](largest_training_speedup.md). Both arms are the same
-        framework, strategy and device. 169 % is 2.69 times as much.
+        Each repetition gives one number, as for [largest_training_speedup](largest_training_speedup.md). Both arms use
+        the same framework, strategy and device. A gain of 169 % means 2.69 times the throughput.
         """,
     ),
     Metric(
@@ -91,8 +92,9 @@ METRICS = [
         doc="""
         gain_over_rpc = mini-batch time by RPC over the device / mini-batch time by zero copy, in the same launch
 
-        Medians over steps. Mechanisms take turns in random order within a launch, so both see the same machine.
-        Compute is slept for in both: where it is long beside the exchange, the gain is near 1.
+        Both times are medians over steps. The mechanisms take turns in random order within a launch, so both run under
+        the same conditions of the machine. Computation is replaced by sleeping in both: where it is long compared with
+        the exchange, the gain is near 1.
         """,
     ),
     Metric(
@@ -104,7 +106,7 @@ METRICS = [
         doc="""
         gain_over_copy = mini-batch time through registered buffers / mini-batch time by zero copy, in the same launch
 
-        As [gain_over_rpc](gain_over_rpc.md); what is left between both is two copies per tensor.
+        Measured as [gain_over_rpc](gain_over_rpc.md). The two mechanisms differ only in two copies per tensor.
         """,
     ),
 ]
