@@ -65,54 +65,55 @@ def machine_balance(machine: Mapping[str, float]) -> float:
 
 
 def flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has workload, points and overlap.
+    """Arithmetic of the convolutions per byte that a node exchanges.
 
-    compute  = 3 x 2 x weights x out_w x out_h x MB         FLOP per step and node exchange = 4 x weights x (2 -
-    overlap)                  bytes per step and node flop_per_byte = sum of compute / sum of exchange        over the
-    conv layers
+        compute       = 3 x 2 x weights x out_w x out_h x MB     FLOP per step and node
+        exchange      = 4 x weights x (2 - overlap)              bytes per step and node
+        flop_per_byte = sum of compute / sum of exchange         over the conv layers
 
-    Forward, input gradient and weight gradient cost the same. `overlap` in [0, 1]: how far receiving new weights hides
-    behind sending gradients. Per layer the weights drop out:
+    Forward pass, input gradient and weight gradient cost the same. `overlap` in [0, 1] is the share of receiving new
+    weights that hides behind sending gradients. Per layer the weights cancel:
 
         1.5 x out_w x out_h x MB at overlap 1,   0.75 x out_w x out_h x MB at overlap 0
 
-    so kernel size, feature counts and stride do not matter, and a fully connected layer (1x1 output) has 1.5 MB. Over
-    all conv layers at MB 1, overlap 1: VGG-A 1218.1, OverFeat-FAST 250.7. Source: das2016, balance equations; layer
-    shapes: harness/scaleproof/workloads/. Arithmetic, no launches.
+    Kernel size, feature counts and stride therefore do not matter, and a fully connected layer (1x1 output) has 1.5 MB.
+    Over all conv layers at MB 1, overlap 1: VGG-A 1218.1, OverFeat-FAST 250.7. Source: das2016, balance equations;
+    layer shapes: harness/scaleproof/workloads/. Arithmetic, no launches. The row's `x` has workload, points (MB) and
+    overlap.
     """
     return conv_flop_per_byte(x["workload"], x["points"], x["overlap"])
 
 
 def machine_flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has cores, ghz and gigabytes_per_s.
+    """Peak arithmetic of a node per byte of its network.
 
-    cores x GHz x 32 FLOP per cycle / GB/s of the link
+        machine_flop_per_byte = cores x GHz x 32 FLOP per cycle / GB/s of the link
 
-    Peak of a node per byte of its network, AVX2 with two fused multiply-adds of 8 floats a cycle. Real code reaches
-    half to two thirds of the peak, so the true balance is lower. Arithmetic, no launches.
+    The peak is that of AVX2 with two fused multiply-adds of 8 floats a cycle. Real code reaches half to two thirds of
+    the peak, so the true balance is lower. Arithmetic, no launches. The row's `x` has cores, ghz and gigabytes_per_s.
     """
     return machine_balance(x)
 
 
 def min_points_per_node(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: fewest whole points per node whose compute hides the exchange; `x` has workload, overlap and machine.
+    """Fewest data points that a node must compute on per step to hide the exchange of its conv layers.
 
-    ceil( machine_flop_per_byte / flop_per_byte at 1 point )
+        min_points_per_node = ceil( machine_flop_per_byte / flop_per_byte at 1 point )
 
-    Fewest data points a node must compute on per step to hide the exchange of its conv layers. Source: das2016.
-    Arithmetic, no launches. Fully connected layers are left out: plain data parallelism cannot hide them at small
-    minibatches.
+    Fully connected layers are left out: plain data parallelism cannot hide their exchange at small minibatches. See
+    [machine_flop_per_byte](machine_flop_per_byte.md) and [flop_per_byte](flop_per_byte.md). Source: das2016.
+    Arithmetic, no launches. The row's `x` has workload, overlap and machine.
     """
     return math.ceil(machine_balance(x["machine"]) / conv_flop_per_byte(x["workload"], 1, x["overlap"]))
 
 
 def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: most nodes over which a minibatch can be spread with the exchange hidden; `x` as for the points, and
-    minibatch.
+    """Most nodes over which a minibatch can be spread with the conv exchange hidden.
 
-    floor( minibatch / min_points_per_node )
+        max_nodes = floor( minibatch / min_points_per_node )
 
-    Most nodes over which a minibatch can be spread with the conv exchange hidden. Arithmetic, no launches.
+    See [min_points_per_node](min_points_per_node.md). Arithmetic, no launches. The row's `x` has workload, overlap,
+    machine and minibatch.
     """
     return x["minibatch"] // min_points_per_node(x, rows)
 
@@ -144,38 +145,42 @@ def _divisors(nodes: int) -> list[int]:
 
 
 def hybrid_groups(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has workload, layer, nodes and minibatch.
+    """Number of groups of nodes with which a fully connected layer exchanges the fewest bytes.
 
     hybrid_groups = the divisor G of N nodes with the least comm_model(G) + comm_data(G)
 
-    das2016's volumes of a fully connected layer with ifm inputs and ofm outputs at minibatch MB, float32, nothing
-    received while something is sent:
+    These are das2016's volumes of a fully connected layer with ifm inputs and ofm outputs at minibatch MB, in float32.
+    They assume that a node does not receive while it sends:
 
-        comm_model = 2 x 4 x ifm x MB / G            0 at G = N comm_data  = 2 x 4 x ifm x ofm x G / N       0 at G = 1
+        comm_model = 2 x 4 x ifm x MB / G            0 at G = N
+        comm_data  = 2 x 4 x ifm x ofm x G / N       0 at G = 1
 
-    Of equals the smaller one. Arithmetic, no launches. [strategies](../strategies.md) has what strategy hybrid decides
-    for a whole network.
+    If two divisors have equal volumes, the smaller one is taken. Arithmetic, no launches.
+    [strategies](../strategies.md) describes what strategy hybrid decides for a whole network. The row's `x` has
+    workload, layer, nodes and minibatch.
     """
     return fewest(layer_of(x), x["nodes"], x["minibatch"])
 
 
 def hybrid_groups_closed(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: the same by the closed form.
+    """Number of groups by the closed form.
 
     hybrid_groups_closed = sqrt(N x MB / ofm)
 
-    Where the derivative of both volumes of [hybrid_groups](hybrid_groups.md) is zero. It knows neither that G divides
-    N nor that one volume vanishes at either end: below about 2 pure model parallelism is better.
+    At this G the derivative of the sum of both volumes of [hybrid_groups](hybrid_groups.md) is zero. The closed form
+    ignores that G must divide N, and that one volume vanishes at either end. Below about 2, pure model parallelism is
+    better.
     """
     return closed_form_groups(_alone(layer_of(x)), x["nodes"], x["minibatch"])
 
 
 def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: by which share the divisor nearest to the closed form sends more than the best one.
+    """Share by which the divisor nearest to the closed form sends more than the best divisor.
 
     closed_form_excess = volume at the divisor nearest to the closed form / least volume over divisors - 1
 
-    See [hybrid_groups](hybrid_groups.md). Nearest by ratio.
+    The nearest divisor is the nearest by ratio. See [hybrid_groups](hybrid_groups.md) and
+    [hybrid_groups_closed](hybrid_groups_closed.md).
     """
     layer, nodes, minibatch = layer_of(x), x["nodes"], x["minibatch"]
     optimum = closed_form_groups(_alone(layer), nodes, minibatch)
@@ -188,12 +193,12 @@ def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: the published speed-up named by `x` over its number of nodes.
+    """Efficiency of a published speed-up.
 
     published_efficiency = published speed-up / its number of nodes
 
-    Arithmetic on a published row, not a measurement: a check that our table of the paper agrees with itself. For ours
-    see [parallel_efficiency](parallel_efficiency.md).
+    Arithmetic on a published row, not a measurement. It checks that our table of the paper agrees with itself. For
+    measured launches see [parallel_efficiency](parallel_efficiency.md).
     """
     row = rows[x["speedup"]]
     assert row.value is not None
@@ -209,17 +214,18 @@ def _sent(record: Record) -> list[tuple[float, float]]:
 
 
 def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Metric: what the busiest rank sent over what the formulas say.
+    """Bytes that the busiest rank sent over the bytes that the formulas of strategy `hybrid` predict.
 
     ratio = bytes that the busiest rank was asked to send in the last step / (comm_model (P-1)/P + comm_data (G-1)/G +
     logits, labels and biases + 2V(N-1)/N of all other parameters)
 
-    Strategy `hybrid`: N ranks in G groups of P = N/G; comm_model = 8 ifm MB/G and comm_data = 8 ifm ofm G/N, summed
-    over the divided layers ([strategies](../strategies.md#hybrid-parallelism)). Counted by the transport, not on the
-    wire; tensors that were shrunk count in full. Above 1 by what fills buckets up to equal parts and 64 bytes. Labels
-    do not travel in replayed launches: 8 bytes a point. Source: das2016, hybrid parallelism.
+    There are N ranks in G groups of P = N/G. comm_model = 8 ifm MB/G and comm_data = 8 ifm ofm G/N, summed over the
+    divided layers ([strategies](../strategies.md#hybrid-parallelism)). The transport counts the bytes; they are not the
+    bytes on the wire. Tensors that were shrunk count in full. Buckets are padded to equal parts and to 64 bytes, which
+    makes the ratio a little more than 1. Replayed launches do not send labels, which are 8 bytes a point. Source:
+    das2016, hybrid parallelism.
 
-    1 says that the formulas hold.
+    A value of 1 means that the formulas hold.
     """
     sent_by_rank = _sent(record)
     sent, predicted = max(sent_by_rank, default=(0.0, 0.0))
@@ -227,18 +233,18 @@ def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
-    """Metric: bytes of the busiest rank under the chosen number of groups, over the least under a given one; the
-    largest over networks.
+    """Bytes of the busiest rank under the chosen number of groups, over the fewest bytes under any fixed number of
+    groups.
 
     ratio = bytes of the busiest rank and step with `groups: 0` / the least of them over the numbers of groups that
-    cases gave, in one repetition
+    cases set, in one repetition
 
-    Strategy `hybrid` takes with `groups: 0` the divisor of the ranks for which its formulas foretell the fewest bytes;
-    this metric has what was counted. Launches of one network, width, minibatch and number of ranks are compared; of
-    several networks the largest ratio counts. Exactly 1 where a given number is the chosen one. Source: das2016,
-    hybrid parallelism.
+    With `groups: 0`, strategy `hybrid` chooses the divisor of the ranks for which its formulas predict the fewest
+    bytes. This metric uses the bytes that were counted. Launches of one network, width, minibatch and number of
+    ranks are compared. If there are several networks, the largest ratio counts. The ratio is exactly 1 where a fixed
+    number is the chosen one. Source: das2016, hybrid parallelism.
 
-    At most 1 when the choice is right.
+    It is at most 1 when the choice is right.
     """
     by_network: dict[tuple[object, ...], dict[int, float]] = {}
     for launch in block:
