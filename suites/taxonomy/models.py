@@ -64,12 +64,12 @@ def all_reduce_bound(ranks: int, nbytes: float, latency_s: float, s_per_byte: fl
 
 
 def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median s of one exchange: from the first rank's start to the last one's end, all on one clock.
+    """Time of one exchange in s, from the first rank's start to the last rank's end, on one clock.
 
     delay_s = median over exchanges of (last rank's end - first rank's start) / rounds
 
-    One exchange of a model under a scheme of suite taxonomy: from all gradients ready to all parameters new. `rounds`
-    is 1 but for the asynchronous server, whose five rounds follow each other without a pause.
+    An exchange moves one model under a scheme of suite taxonomy, from all gradients ready to all parameters new.
+    `rounds` is 1, except for the asynchronous server, which runs five rounds without a pause.
     """
     rows = timed(samples, "delay")
     if rows.empty or not times_count(record):
@@ -79,14 +79,13 @@ def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
-    """The delay over its lower bound, with the link's rate as set and times of reducing and updating as measured in the
-    same launch.
+    """Time of an exchange over its lower bound.
 
     delay_over_bound = delay_s / lower bound of the scheme (Langer et al., section 3.4.1)
 
-    T_w = bytes of the model / rate of a link as set, headers not taken off; R_w and U_w are medians of reducing and
-    updating a whole model in the same launch. Below 1 the link would not be what was set. Headers of TCP alone make it
-    about 1.05.
+    The bound uses T_w, R_w and U_w. T_w = bytes of the model / rate of a link as set, without subtracting headers. R_w
+    and U_w are medians of the times that reducing and updating a whole model take in the same launch. A value below 1
+    would mean that the link does not have the rate that was set. Headers of TCP alone make it about 1.05.
     """
     delay, bound = delay_s(record, samples), delay_bound(record, samples)
     return delay / bound if delay and bound else None
@@ -102,11 +101,12 @@ def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
-    """The delay over the other survey's bound of an all-reduce; the latency is that set on the links.
+    """Time of an exchange over the lower bound of an all-reduce by Ben-Nun and Hoefler.
 
     all_reduce_over_bound = delay_s / (L log2 P + m (P - 1) / (P B))
 
-    The bound of Ben-Nun and Hoefler, section 2.5: L the delay set on the links, B their rate, m bytes, P workers.
+    The bound is from section 2.5 of their survey. L is the delay set on the links, B the rate of the links, m the
+    number of bytes, P the number of workers.
     """
     case, delay = record.case, delay_s(record, samples)
     if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or delay is None:
@@ -120,12 +120,12 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
 
 
 def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Most bytes that a worker sent in one exchange over 2 (n - 1) / n of the model.
+    """Most bytes that a worker sent in one exchange, over 2 (n - 1) / n of the model.
 
     traffic_ratio = most bytes that a worker sent in one exchange / (2 (n - 1) / n x bytes of the model)
 
-    Bytes are those asked of the transport, without headers. 1 is what each node sends when every one of n workers
-    serves a part of the model.
+    Bytes are those that the transport was asked to send, without headers. A value of 1 is what each node sends when
+    each of the n workers is the server of one part of the model.
     """
     case, rows = record.case, timed(samples, "delay")
     if not isinstance(case, OwnCase) or rows.empty:
@@ -139,13 +139,13 @@ def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: of greedy schedules of a training step of `x`'s workloads on 1 to `workers` workers, how many break
-    max{W/p, D} <= T_p <= W/p + D.
+    """Number of greedy schedules whose length lies outside the bounds by work and depth.
 
     schedules_outside = greedy schedules with T_p outside of max{W / p, D} <= T_p <= W / p + D
 
-    W: multiply-accumulates of a training step of one sample; D: the longest path through its operations; T_p: the
-    length of a greedy schedule of these operations on p workers. Arithmetic, no launches.
+    W is the number of multiply-accumulates of a training step of one sample. D is the length of the longest path
+    through its operations. T_p is the length of a greedy schedule of these operations on p workers. The row's `x` has
+    the workloads, and `workers`: p runs from 1 to it. Arithmetic, no launches.
     """
     outside = 0
     for workload in x["workloads"]:
@@ -214,13 +214,12 @@ def greedy_schedule(operations: Operations, workers: int) -> float:
 
 
 def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: share of Fig. 14's models and networks, with 3 to `workers` workers, where the naive synchronous server
-    has the longest bound of all.
+    """Share of cases in which the naive synchronous server is the slowest scheme by its bound.
 
     naive_worst_share = cases in which the naive synchronous server has the longest bound / cases
 
-    Over the models and networks of Fig. 14 of Langer et al. and 3 to 64 workers, synchronous schemes only. Arithmetic,
-    no launches.
+    The cases are the models and networks of Fig. 14 of Langer et al. with 3 to 64 workers (the row's `x` has the
+    largest number, `workers`). Only synchronous schemes are compared. Arithmetic, no launches.
     """
     shares = []
     for nbytes in (size * MIB for size in MODELS.values()):
@@ -235,12 +234,12 @@ def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: bound of `x`'s scheme, workers, model and network with Fig. 14's rates, s.
+    """Lower bound of a scheme's delay, in s.
 
     fig14_delay = lower bound of a scheme with the rates of Fig. 14 of Langer et al.
 
-    Reducing at 10 GiB/s, updating at 2 GiB/s; 10 Gbit/s Ethernet, or 32 Gbit/s of InfiniBand QDR. Arithmetic, no
-    launches.
+    Reducing at 10 GiB/s and updating at 2 GiB/s; 10 Gbit/s Ethernet, or 32 Gbit/s of InfiniBand QDR. Arithmetic, no
+    launches. The row's `x` has scheme, workers, model and network.
     """
     nbytes = MODELS[x["model"]] * MIB
     return DELAYS[x["scheme"]](x["workers"], nbytes / LINKS[x["network"]], nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
