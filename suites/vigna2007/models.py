@@ -39,9 +39,9 @@ def power_iterations(record: Record, samples: pd.DataFrame) -> float | None:
 
     fewest k with ‖x - G x‖₁ ≤ tolerance, x = power iteration's k-th iterate
 
-    G is the Google matrix with damping 0.85, teleportation and dangling mass spread evenly; the start is the even
-    distribution. Found before the timed region. The same graph always gives the same count: launches differ by their
-    seeds, that is by their graphs.
+    G is the Google matrix with damping 0.85. Teleportation and dangling mass are spread evenly, and the iteration
+    starts from the uniform distribution. The count is determined before the timed region. The same graph always gives
+    the same count: launches differ only because their seeds give different graphs.
     """
     return _iterations(record, "power")
 
@@ -71,22 +71,23 @@ def per_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
 
 
 def input_warnings(record: Record, samples: pd.DataFrame) -> float | None:
-    """Checks of the input that warned; None where nothing was checked.
+    """Number of input checks that ended with a warning.
 
-    number of checks of the input that warned
+    input_warnings = number of checks of the input that warned
 
-    The checks D1 to D12 of [inputs.md](../inputs.md), before timing. None where nothing was checked. A warning says
-    that the data are unlike the domain, not that the result is wrong.
+    These are the checks D1 to D12 of [inputs.md](../inputs.md), before timing. None where nothing was checked. A
+    warning says that the data are unlike the domain, not that the result is wrong.
     """
     return float(sum(finding.outcome == "warn" for finding in record.inputs)) if record.inputs else None
 
 
 def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: the published number of arcs over that of nodes; `x` names both rows.
+    """Published number of arcs over published number of nodes.
 
     published_arcs_per_node = published number of arcs / published number of nodes
 
-    Arithmetic on published rows, not a measurement: a check that a table agrees with itself.
+    Arithmetic on published rows, not a measurement. It checks that a table agrees with itself. The claim's `x` names
+    both rows.
     """
     arcs, nodes = rows[x["arcs"]].value, rows[x["nodes"]].value
     assert arcs is not None and nodes is not None
@@ -94,11 +95,12 @@ def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def published_share(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `part` nodes, as the source counts them, in % of the published number of nodes that `whole` names.
+    """Share of the published nodes that belong to a part, in %.
 
     published_share = 100 * nodes of a part, as the source counts them / published number of nodes
 
-    Arithmetic on published figures, not a measurement: a check that a table agrees with itself.
+    Arithmetic on published figures, not a measurement. It checks that a table agrees with itself. The claim's `x` has
+    the nodes of the part (`part`) and the row with the number of nodes (`whole`).
     """
     total = rows[x["whole"]].value
     assert total is not None
@@ -115,8 +117,8 @@ METRICS = [
         doc="""
         gauss_seidel_work = iterations of Gauss-Seidel / iterations of power iteration, in the same launch
 
-        Both to the same 1-norm of x - G x. An iteration of either is one pass over all links. Gauss-Seidel works on
-        the linear system and in the order of the ids: another order is another count.
+        Both methods stop at the same 1-norm of x - G x. An iteration of either method is one pass over all links.
+        Gauss-Seidel solves the linear system in the order of the node ids; another order gives another count.
         """,
     ),
     Metric(
@@ -127,9 +129,9 @@ METRICS = [
         doc="""
         gmres_work = iterations of GMRES / iterations of power iteration, in the same launch
 
-        Both to the same 1-norm of x - G x. An iteration of either is one product with the matrix; GMRES also keeps all
-        its directions and makes the new one orthogonal to them, which this number leaves out: see
-        [gmres_time](gmres_time.md).
+        Both methods stop at the same 1-norm of x - G x. An iteration of either method is one product with the matrix.
+        GMRES also keeps all its directions and makes each new one orthogonal to them. This count leaves that work out:
+        see [gmres_time](gmres_time.md).
         """,
     ),
     Metric(
@@ -141,8 +143,8 @@ METRICS = [
         doc="""
         gauss_seidel_time = median time of a solve by Gauss-Seidel / median time by power iteration, in the same launch
 
-        Exactly the iterations that the tolerance needs, without any test of convergence. Making the triangles is not
-        part of it. SciPy's matrix product and SuperLU's triangular solve, one thread.
+        A timed solve runs exactly the iterations that the tolerance needs, without any test of convergence. Building
+        the triangular matrices is not included. SciPy's matrix product and SuperLU's triangular solve, one thread.
         """,
     ),
     Metric(
@@ -154,8 +156,8 @@ METRICS = [
         doc="""
         gmres_time = median time of a solve by GMRES / median time by power iteration, in the same launch
 
-        Exactly the iterations that the tolerance needs, without any test of convergence. SciPy's GMRES, never
-        restarted; a share of its time is Python's.
+        A timed solve runs exactly the iterations that the tolerance needs, without any test of convergence. SciPy's
+        GMRES, never restarted. Part of its time is spent in Python.
         """,
     ),
     Metric(
@@ -166,9 +168,9 @@ METRICS = [
         doc="""
         nodes_per_s = nodes * iterations / median time of a solve by power iteration
 
-        The number that isolated nodes can inflate: they count fully and cost less than others, how much less depends
-        on the code and the caches. Never compare it between graphs with different shares of them; give
-        [arcs_per_s](arcs_per_s.md) too.
+        Isolated nodes can inflate this rate: they count fully and cost less than other nodes. How much less depends on
+        the code and the caches. Never compare the rate between graphs with different shares of isolated nodes, and
+        always report [arcs_per_s](arcs_per_s.md) with it.
         """,
     ),
     Metric(
@@ -179,7 +181,8 @@ METRICS = [
         doc="""
         arcs_per_s = arcs * iterations / median time of a solve by power iteration
 
-        Arcs are what a step has to move. Depends on the cache: say how the arcs' bytes compare with it (check D2).
+        An iteration moves every arc once. The rate depends on the cache: state how the arcs' bytes compare with it
+        (check D2).
         """,
     ),
     Metric("input_warnings", "1", "lower", launch=input_warnings),
