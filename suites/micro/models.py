@@ -36,42 +36,41 @@ def common_windows(record: Record, samples: pd.DataFrame, nbytes: int) -> tuple[
 
 
 def message_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Messages per s of all flows together.
+    """Messages per second of all flows together.
 
     message_rate(n) = messages of n bytes in windows that ended while every flow was under way / length of that time
 
-    Windows of messages are under way at once; in one direction and at incast the receiver acknowledges a window with
-    one byte, and a window ends when its sender has that. Both ways at once the messages that both ranks received count
-    together. One number per launch, on one clock. The cost of a message is that of a Python call on either side, not
-    of a network alone. Suite: micro.
+    A sender has a window of messages under way at once. In one direction and at incast, the receiver acknowledges a
+    window with one byte, and the window ends when its sender has received this byte. In both directions at once, the
+    messages that both ranks received count together. Each launch gives one number, measured on one clock. The cost of a
+    message includes a Python call on either side, so the rate is not that of a network alone. Suite: micro.
     """
     rows, took = common_windows(record, samples, nbytes)
     return float(rows["value"].sum()) / took if took > 0 else None
 
 
 def window_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of all flows together.
+    """Bandwidth of all flows together, in GB/s.
 
     window_bandwidth(n) = n * [message_rate](message_rate.md)(n)
 
-    The sum over all flows: one direction, both directions, or all senders of an incast. Higher than
-    [transfer_bandwidth](transfer_bandwidth.md) where messages under way fill the pauses of a ping-pong; on one machine
-    it is bounded by its memory and cores, and there is no link that could be full duplex. Suite: micro.
+    The sum over all flows: one direction, both directions, or all senders of an incast. It is higher than
+    [transfer_bandwidth](transfer_bandwidth.md) where messages under way fill the pauses of a ping-pong. On one machine,
+    memory and cores limit it, and there is no link that could be full duplex. Suite: micro.
     """
     rate = message_rate(record, samples, nbytes)
     return None if rate is None else rate * nbytes / GIGA
 
 
 def sender_fairness(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Jain's index of the senders' messages: 1 when all got as many through, 1 / senders when one got all. None with
-    one sender.
+    """Jain's index of the number of messages of each sender. None with one sender.
 
-    sender_fairness(n) = (sum of x)^2 / (senders * sum of x^2), x the messages of n bytes that each sender got through
-    while all of them were sending
+    sender_fairness(n) = (sum of x)^2 / (senders * sum of x^2), x the number of messages of n bytes that each sender
+    completed while all of them were sending
 
-    Jain's index (Jain, Chiu, Hawe 1984): 1 when all got as much, 1 / senders when one got everything. Of few large
-    messages it is coarse: a window more or less shows. With more ranks than cores it tells of the kernel's scheduler
-    as much as of the transport. Suite: micro, experiment incast.
+    Jain's index (Jain, Chiu, Hawe 1984) is 1 when all senders completed equally many messages, and 1 / senders when one
+    sender completed them all. With few large messages it is coarse: one window more or less is visible. With more ranks
+    than cores it depends on the kernel's scheduler as much as on the transport. Suite: micro, experiment incast.
     """
     rows, _ = common_windows(record, samples, nbytes)
     if record.case.ranks < 3 or rows.empty:
@@ -81,19 +80,19 @@ def sender_fairness(record: Record, samples: pd.DataFrame, nbytes: int) -> float
 
 
 def cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Processor time of all ranks per byte moved, ns/B.
+    """Processor time of all ranks per byte moved, in ns/B.
 
     cpu_per_byte(n) = processor time of all ranks in the timed windows of n bytes / bytes moved in them
 
-    Processor time is user and system time of all threads of a rank's process (CLOCK_PROCESS_CPUTIME_ID), so that a
-    library's own threads count; work of the kernel outside of any process does not. A transport that spins while it
-    waits spends processor time without moving a byte: that is part of its price. Suite: micro.
+    Processor time is user and system time of all threads of a rank's process (CLOCK_PROCESS_CPUTIME_ID). It includes a
+    library's threads, but not work that the kernel does outside of any process. A transport that polls while it waits
+    uses processor time without moving a byte. That is part of its cost and included. Suite: micro.
     """
     return _cpu(record, samples, nbytes, set(range(record.case.ranks)))
 
 
 def sender_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """The senders' share of it; None where ranks send and receive at once.
+    """Processor time of the senders per byte moved, in ns/B.
 
     sender_cpu_per_byte(n) = processor time of the senders alone / bytes moved; see [cpu_per_byte](cpu_per_byte.md)
 
@@ -107,7 +106,7 @@ def sender_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> f
 
 
 def receiver_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """The receiver's share of it.
+    """Processor time of the receiver per byte moved, in ns/B.
 
     receiver_cpu_per_byte(n) = processor time of the receiver alone / bytes moved; see [cpu_per_byte](cpu_per_byte.md)
 
@@ -132,13 +131,13 @@ def _cpu(record: Record, samples: pd.DataFrame, nbytes: int, ranks: set[int]) ->
 
 
 def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of a message one way; of the arm that copies alone, of a copy.
+    """Rate of a message one way, in GB/s. For the arm `copy`: rate of a memory copy.
 
     one_way_rate(n) = n / half of the median round trip; of the arm `copy`: n / median time in which one process alone
     copies n bytes
 
-    Puts a transport beside the memory that bounds it in the same interleaved run. Both ends of the ping-pong use one
-    buffer again and again, as the copy does: what fits a cache stays there. Suite: micro.
+    The metric compares a transport with the memory that bounds it, in the same interleaved run. Both ends of the
+    ping-pong use one buffer again and again, as the copy does, so a buffer that fits a cache stays there. Suite: micro.
     """
     if isinstance(record.case, TransferCase):
         rows = by_size(record, samples)
@@ -151,14 +150,14 @@ def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
 
 
 def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
-    """R^2 of the logarithms of one launch's one-way times under alpha + beta n, cut as `scaleproof fit` cuts.
+    """R^2 of the logarithms of one launch's one-way times under the fitted line alpha + beta n.
 
-    line_r_squared = 1 - sum of (ln t - ln f)^2 / sum of (ln t - mean of ln t)^2, t the one-way times of one launch
-    over its message sizes, f = alpha + beta n fitted to them
+    line_r_squared = 1 - sum of (ln t - ln f)^2 / sum of (ln t - mean of ln t)^2, t the one-way times of one launch over
+    its message sizes, f = alpha + beta n fitted to them
 
-    Fitted as `scaleproof fit` does ([costs](../costs.md)). Logarithms, since times span four powers of ten: else the
-    largest message alone would decide. A high value does not make the line good at every size: the largest relative
-    error stands beside it in the costs. Suite: micro.
+    The line has the pieces that `scaleproof fit` gives it ([costs](../costs.md)). Logarithms are used because times
+    span four powers of ten: otherwise the largest message alone would decide. A high value does not mean that the line
+    is good at every size; see the largest relative error, which the costs list beside it. Suite: micro.
     """
     fitted = _fitted(record, samples)
     if fitted is None:
@@ -168,26 +167,26 @@ def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fitted_alpha(record: Record, samples: pd.DataFrame) -> float | None:
-    """s of the smallest messages by the fit to one launch.
+    """Time of the smallest messages, in s, by a fit to one launch.
 
-    fitted_alpha = alpha of the piece with the smallest messages, of alpha + beta n fitted to one launch's one-way
-    times ([costs](../costs.md))
+    fitted_alpha = alpha of the piece with the smallest messages, of alpha + beta n fitted to one launch's one-way times
+    ([costs](../costs.md))
 
-    One number per launch. `scaleproof fit` takes medians over launches first and gives the interval of the fit. Suite:
-    micro.
+    Each launch gives one number. `scaleproof fit` takes medians over launches first and gives the interval of the fit.
+    Suite: micro.
     """
     fitted = _fitted(record, samples)
     return None if fitted is None else fitted[0][0].alpha
 
 
 def fitted_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """GB/s that the largest messages approach by the fit to one launch; None where a byte costs nothing.
+    """Rate that the largest messages approach, in GB/s, by a fit to one launch.
 
     fitted_rate = 1 / beta of the piece with the largest messages, of alpha + beta n fitted to one launch's one-way
     times ([costs](../costs.md))
 
-    The rate that long messages approach, which no message reaches. None where the fit finds that a byte costs nothing.
-    Suite: micro.
+    Long messages approach this rate, and no message reaches it. None where the fitted cost of a byte is zero. Suite:
+    micro.
     """
     fitted = _fitted(record, samples)
     return None if fitted is None or not fitted[0][-1].beta else 1 / fitted[0][-1].beta / GIGA
@@ -201,16 +200,16 @@ def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...],
 
 
 def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:
-    """Largest relative error over sizes from 64 KiB of an all-reduce predicted from the ping-pong of the same block,
-    gamma fitted to the other sizes.
+    """Largest relative error of an all-reduce predicted from the ping-pong of the same block, over sizes from 64 KiB
+    on.
 
-    all_reduce_prediction_error = largest of |p - t| / t over array sizes from 64 KiB on; t is a launch's all-reduce, p
-    its prediction
+    all_reduce_prediction_error = largest of |p - t| / t over array sizes from 64 KiB on; t is a launch's all-reduce,
+    p its prediction
 
-    p = time of the rounds' messages by alpha and beta of the ping-pong in the same block + gamma * bytes reduced, with
-    a gamma fitted to the other sizes ([costs](../costs.md)). A ping-pong moves bytes one way at a time, an all-reduce
-    both ways at once: where that costs more, or a library overlaps better than rounds, the prediction is off and says
-    by how much. Suite: micro.
+    p = time of the rounds' messages by alpha and beta of the ping-pong in the same block + gamma * bytes reduced,
+    with a gamma fitted to the other sizes ([costs](../costs.md)). A ping-pong moves bytes one way at a time, an
+    all-reduce both ways at once. The prediction is wrong where moving bytes both ways costs more, or where a library
+    overlaps better than rounds do; the metric shows by how much. Suite: micro.
     """
     case = launch.record.case
     reduced, sent = _times(launch.record, launch.samples), _times(base.record, base.samples)
