@@ -26,15 +26,15 @@ def reported(samples: pd.DataFrame, event: str, nbytes: int | None = None) -> fl
 
 
 def stream_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of a one-way stream: bytes over the time from the sender's first to the receiver's last.
+    """Bandwidth of a one-way stream, in GB/s.
 
     stream_bandwidth(n) = bytes of all messages of n bytes / (receiver has the last one - sender hands over the first
     one)
 
-    One direction, a window of messages under way, one buffer used again on either side: what iperf3 and osu_bw
-    measure, and what half a round trip ([transfer_bandwidth](transfer_bandwidth.md)) is not, since a ping-pong leaves
-    the wire empty between two messages. For a tool: the rate it prints, iperf3's as its receiver counts it. One number
-    per launch. Suite: crosscheck.
+    Messages go in one direction, with a window of messages under way, and each side uses one buffer again and again.
+    iperf3 and osu_bw measure this too. It differs from half a round trip ([transfer_bandwidth](transfer_bandwidth.md)),
+    since a ping-pong leaves the wire empty between two messages. For a tool, it is the rate that the tool prints; for
+    iperf3, the rate that its receiver counts. Each launch gives one number. Suite: crosscheck.
     """
     rows = timed(samples, "stream")
     if rows.empty or getattr(record.case, "sizes", ())[:1] != (nbytes,):
@@ -43,12 +43,13 @@ def stream_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> floa
 
 
 def one_way_mean(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Mean s of half a round trip: mpi4py.bench and osu_latency print means, so ours is one too.
+    """Mean of half a round trip, in s.
 
     one_way_mean(n) = mean over timed round trips of n bytes of (end - start) / 2
 
-    The mean, where [transfer_latency](transfer_latency.md) is a median, because mpi4py's benchmark and osu_latency
-    print means: a long pause of the machine moves both sides alike. For a tool: the time it prints. Suite: crosscheck.
+    It is a mean, although [transfer_latency](transfer_latency.md) is a median, because mpi4py's benchmark and
+    osu_latency print means. A long pause of the machine then affects both sides alike. For a tool, it is the time that
+    the tool prints. Suite: crosscheck.
     """
     rows = timed(samples, "transfer")
     rows = rows[rows["nbytes"] == nbytes]
@@ -58,7 +59,7 @@ def one_way_mean(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
 
 
 def one_way_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of a message of that size on its way.
+    """Bandwidth of a message one way, in GB/s.
 
     one_way_bandwidth(n) = n / one_way_mean(n)
 
@@ -69,12 +70,12 @@ def one_way_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> flo
 
 
 def training_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """Samples per s: as the tool says, else those of all ranks over the common wall time.
+    """Training throughput in samples/s, by the tool's method or ours.
 
     For our launches: samples of all ranks / (last `end` - first `start` over all ranks), as
     [throughput](throughput.md). For Horovod's synthetic benchmark method: ranks x mean over rounds of (samples of rank
-    0 in the round / time of the round on rank 0), warm-up left out. [rank0_excess](rank0_excess.md) says what that
-    difference of arithmetic alone does. Suite: crosscheck. Source of the method: Horovod 0.28.1,
+    0 in the round / time of the round on rank 0), warm-up left out. [rank0_excess](rank0_excess.md) shows the effect of
+    this difference in calculation alone. Suite: crosscheck. Source of the method: Horovod 0.28.1,
     examples/pytorch/pytorch_synthetic_benchmark.py.
     """
     rate = reported(samples, "rate")
@@ -98,38 +99,38 @@ def rank0_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def rank0_excess(record: Record, samples: pd.DataFrame) -> float | None:
-    """Rank-0-times-N over samples-over-common-wall-time, of the same launch.
+    """Throughput computed from rank 0 alone, over the throughput of all ranks in the common wall time.
 
     rank0_excess = (ranks x samples of rank 0 / time of rank 0's steps) / (samples of all ranks / common wall time),
     both of one launch
 
-    1: the ranks are equal, and it does not matter which arithmetic is used. Above 1: rank 0 has more samples than
-    others, or is done earlier. Suite: crosscheck.
+    A value of 1 means that the ranks are equal, so both calculations give the same result. A value above 1 means that
+    rank 0 has more samples than others or finishes earlier. Suite: crosscheck.
     """
     rank0, common = rank0_rate(record, samples), common_wall_rate(record, samples)
     return rank0 / common if rank0 and common else None
 
 
 def rank0_over_known(record: Record, samples: pd.DataFrame) -> float | None:
-    """Rank-0-times-N over the rate that the pace sets.
+    """Throughput computed from rank 0 alone, over the rate that the pace sets.
 
-    rank0_over_known = (ranks x samples of rank 0 / time of rank 0's steps) / known rate known rate = samples of all
-    ranks per step / longest pace of a rank
+        rank0_over_known = (ranks x samples of rank 0 / time of rank 0's steps) / known rate
+        known rate       = samples of all ranks per step / longest pace of a rank
 
-    For launches without compute whose steps end at appointed times, so that the true rate is known before anything is
-    measured. Suite: crosscheck.
+    The metric is for launches without computation whose steps end at scheduled times. The true rate is then known
+    before the measurement. Suite: crosscheck.
     """
     rate, true_rate = rank0_rate(record, samples), known_rate(record)
     return rate / true_rate if rate and true_rate else None
 
 
 def common_wall_over_known(record: Record, samples: pd.DataFrame) -> float | None:
-    """Samples-over-common-wall-time over the rate that the pace sets.
+    """Throughput over the common wall time, over the rate that the pace sets.
 
     common_wall_over_known = (samples of all ranks / (last end - first start over all ranks)) / known rate
 
-    The known rate is that of [rank0_over_known](rank0_over_known.md). A little below 1: ranks wake up a moment after
-    the appointed time. Suite: crosscheck.
+    The known rate is that of [rank0_over_known](rank0_over_known.md). The value is a little below 1, because ranks wake
+    up slightly after the scheduled time. Suite: crosscheck.
     """
     rate, true_rate = common_wall_rate(record, samples), known_rate(record)
     return rate / true_rate if rate and true_rate else None
@@ -146,50 +147,50 @@ def known_rate(record: Record) -> float | None:
 
 
 def launch_wall_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Wall time of the inner launch: the tool's over our record's.
+    """Wall time of a launch: the tool's over our record's.
 
-    launch_wall_ratio = wall time of a launch as GNU time or hyperfine says / `wall_s` of its record
+    launch_wall_ratio = wall time of a launch as GNU time or hyperfine reports it / `wall_s` of its record
 
-    The same launch, measured by both: the tool stands around the launcher's processes, the supervisor around the tool.
-    Below 1: the record also counts starting and ending the launch. GNU time has a resolution of 0.01 s. Suite:
-    crosscheck.
+    Both measure the same launch. The tool measures the launcher's processes, the supervisor measures the tool. A value
+    below 1 is expected: the record also includes starting and ending the launch. GNU time has a resolution of 0.01 s.
+    Suite: crosscheck.
     """
     return _ratio(samples, "wall")
 
 
 def launch_cpu_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Processor time of the inner launch: the tool's over our record's.
+    """Processor time of a launch: the tool's over our record's.
 
-    launch_cpu_ratio = user and system time of a launch as GNU time or hyperfine says / sum of `user_s` and `system_s`
-    over the ranks of its record
+    launch_cpu_ratio = user and system time of a launch as GNU time or hyperfine reports it / sum of `user_s` and
+    `system_s` over the ranks of its record
 
-    Above 1: the record has no processor time of the ranks' parent ([launch_start_cpu_s](launch_start_cpu_s.md)).
-    Suite: crosscheck.
+    A value above 1 is expected: the record does not contain the processor time of the ranks' parent
+    ([launch_start_cpu_s](launch_start_cpu_s.md)). Suite: crosscheck.
     """
     return _ratio(samples, "cpu")
 
 
 def launch_cpu_added_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """The same for what the busy inner launch used more than the idle one: the cost of starting drops out.
+    """Additional processor time of a busy launch over an idle one: the tool's over our record's.
 
     launch_cpu_added_ratio = (tool's processor time of a busy launch - of an idle one) / (record's of the busy one - of
     the idle one)
 
-    What starting costs drops out, so 1 means that the record misses nothing of what the ranks do between their fork
-    and their report. Suite: crosscheck.
+    The differences cancel the cost of starting. A value of 1 therefore means that the record misses nothing of what the
+    ranks do between their fork and their report. Suite: crosscheck.
     """
     added = {side: _value(samples, f"{side}_cpu", 1) - _value(samples, f"{side}_cpu", 0) for side in ("tool", "record")}
     return added["tool"] / added["record"] if added["record"] > 0 else None
 
 
 def launch_start_cpu_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Processor s of an idle inner launch that our record leaves out: interpreter, imports, and what follows a rank's
-    last words.
+    """Processor time of an idle launch that our record leaves out, in s.
 
-    launch_start_cpu_s = processor time of an idle launch as GNU time or hyperfine says - sum of `user_s` and
+    launch_start_cpu_s = processor time of an idle launch as GNU time or hyperfine reports it - sum of `user_s` and
     `system_s` over the ranks of its record
 
-    The interpreter's start, the imports before the fork, and what a rank does after its report. Suite: crosscheck.
+    It consists of the interpreter's start, the imports before the fork, and what a rank does after its report. Suite:
+    crosscheck.
     """
     missing = _value(samples, "tool_cpu", 0) - _value(samples, "record_cpu", 0)
     return missing if np.isfinite(missing) else None
