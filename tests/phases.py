@@ -80,6 +80,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
         """A worker starts a test only when it knows the next one or that there is none. So before the last phase all
         workers but one are told to end, and the last one gets the rest when they have."""
 
+        collection: Any
+        maxschedchunk: Any
+
         def schedule(self) -> None:
             if self.collection is None:
                 if not self._check_nodes_have_same_collection():

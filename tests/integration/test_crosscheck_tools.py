@@ -127,7 +127,7 @@ def test_ddp_and_our_strategy_train_the_same_network(tmp_path: Path) -> None:
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
-LONG = {
+LONG: dict[str, dict[str, Any]] = {
     "iperf3": {"options": {"messages": 1 << 18}},
     "mpi_bench": {"iterations": 10_000_000},
     "gnu_time": {"options": {"tool": "gnu_time", "calls": 10_000_000}},

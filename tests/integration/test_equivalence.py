@@ -45,7 +45,7 @@ SERVED = [
     *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS),
 ]
 SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
-STRATEGIES = [name for name, plugin in registry.plugins("strategy").items() if plugin.communicates]
+STRATEGIES = [name for name in registry.names("strategy") if registry.get("strategy", name).communicates]
 STEPS = 40
 TENSORS = 8
 """Parameters of dnn_digits."""

@@ -134,7 +134,7 @@ def records(folder: Path) -> dict[tuple[str, str, str], Record]:
         [PlannedLaunch(planned, 0, 0, order) for order, planned in enumerate(cases)], folder, size="ci", deadline_s=60
     )
     return {
-        (record.case.transport or "", record.case.strategy, record.case.collective): record
+        (record.case.transport or "", str(record.case.value("strategy")), record.case.collective): record
         for record in Store(folder).records()
     }
 

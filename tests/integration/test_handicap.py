@@ -35,7 +35,12 @@ def durations(context: RankContext, event: str) -> list[int]:
 
 def slow_start(call: collective.Call) -> collective.Call:
     """The same call, which takes at least SLEEP_NS."""
-    return collective.Call(call.source, call.target, lambda: (time.sleep(SLEEP_NS / 1e9), call.start())[1])
+
+    def start() -> None:
+        time.sleep(SLEEP_NS / 1e9)
+        call.start()
+
+    return collective.Call(call.source, call.target, start)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

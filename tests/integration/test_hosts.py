@@ -53,7 +53,8 @@ def ran(
 ) -> tuple[bool, dict[str, Record], Path]:
     """The same launches on three nodes, with one folder for all and with none."""
     streamed, folder = request.param == "streamed", tmp_path_factory.mktemp(request.param)
-    summary = on_hosts(folder, [*FOUR, TRAIN], 3, **({"SCALEPROOF_STREAM": "1"} if streamed else {}))
+    variables: dict[str, Any] = {"SCALEPROOF_STREAM": "1"} if streamed else {}
+    summary = on_hosts(folder, [*FOUR, TRAIN], 3, **variables)
     assert summary["left"] == [], summary["said"]
     return streamed, {record.case.arm: record for record in records(folder, summary)}, folder
 
@@ -148,7 +149,7 @@ def test_a_node_that_finds_no_way_to_the_supervisor_is_no_lost_node_and_says_wha
 
 
 def _lost(
-    folder: Path, fault: str, fields: dict[str, Any] | None = None, **variables: str
+    folder: Path, fault: str, fields: dict[str, Any] | None = None, **variables: Any
 ) -> tuple[list[Record], dict[str, Any]]:
     cases = [small("long", iterations=500_000, **(fields or {})), small("two", ranks=2), small("three")]
     summary = on_hosts(folder, cases, 3, fault, **variables)

@@ -16,6 +16,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.simulate.cost_file import read_costs
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from tests.integration.launches import assert_nothing_left
@@ -36,6 +37,7 @@ def test_every_program_measures_over_tcp_and_shm_and_verifies_what_arrived(exper
     store = Store(results)
     for launch in outcome.launches:
         record, _ = store.load(launch)
+        assert not isinstance(record.case, TrainCase)
         assert record.status == "ok", record.failure
         assert all(check.passed for check in record.checks)
         assert {check.name.split(".")[1] for check in record.checks if "." in check.name} in (

@@ -242,7 +242,9 @@ def test_who_fails_is_named(tmp_path: Path, fault: str, code: str, message: str)
         rank = psutil.Process(board.pid(1))
         board.close()
         hit = time.monotonic()
-        (rank.parent() if fault == "node" else rank).send_signal(signal.SIGSTOP if fault == "stop" else signal.SIGKILL)
+        process = rank.parent() if fault == "node" else rank
+        assert process is not None
+        process.send_signal(signal.SIGSTOP if fault == "stop" else signal.SIGKILL)
     [record] = launch.records
     assert record.failure is not None
     assert (record.failure.code, record.failure.rank) == (code, 1), record.failure

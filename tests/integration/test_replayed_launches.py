@@ -73,7 +73,7 @@ def keep_profile(results: Path, batch: int, scale: float = 1.0) -> Profile:
     return profile
 
 
-def run(results: Path, *cases: TrainCase, **options: float) -> list[Record]:
+def run(results: Path, *cases: TrainCase, **options: Any) -> list[Record]:
     outcome = run_plan(launches(list(cases)), results, size="ci", **{"deadline_s": 100.0, **options})
     assert_nothing_left(results, outcome.launches)
     return [Store(results).load(launch)[0] for launch in outcome.launches]

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -294,7 +295,8 @@ class Plain:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_send_and_receive_are_enough_for_every_collective(algorithm: str) -> None:
     def body(context: RankContext) -> None:
-        group = Group(Plain(Tcp.connect(context)), algorithm)
+        plain: Any = Plain(Tcp.connect(context))
+        group = Group(plain, algorithm)
         count = 900_001
         buffer = np.arange(count) % 1013 + context.rank
         group.all_reduce(buffer).wait()

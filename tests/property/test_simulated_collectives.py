@@ -3,6 +3,8 @@ schedule."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -134,7 +136,7 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
 def test_rings_by_rule_equal_the_generated_rings(algorithm, operation, p):
     from scaleproof.collectives.message_schedule import Action, messages
 
-    count, by_round = 64 * p, {}
+    count, by_round = 64 * p, dict[int, set[Any]]()
     for message in messages(algorithm, operation, p, count):
         by_round.setdefault(message.round, set()).add(
             (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -88,13 +90,16 @@ def test_no_byte_is_lost_and_no_link_carries_more_than_it_can(network, data):
     capacities, routes = network
     sizes = data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes)))
     begins = data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes)))
-    flows, ends = Flows(np.array(capacities)), {}
+    flows, ends = Flows(np.array(capacities)), dict[int, float]()
 
     def begin(flow: int) -> None:
-        flows.send(sizes[flow], routes[flow], INF, lambda: ends.setdefault(flow, flows.now))
+        def end() -> None:
+            ends.setdefault(flow, flows.now)
+
+        flows.send(sizes[flow], routes[flow], INF, end)
 
     for flow in range(len(routes)):
-        flows.at(begins[flow], lambda flow=flow: begin(flow))
+        flows.at(begins[flow], partial(begin, flow))
     flows.run()
     assert len(ends) == len(routes)
     for flow, route in enumerate(routes):

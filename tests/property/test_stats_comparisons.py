@@ -101,7 +101,8 @@ def test_swapping_the_arms_swaps_the_answer(first: list[float], second: list[flo
     assert other.finding == swapped.get(forward.finding, forward.finding)
     assert forward.p_value == pytest.approx(other.p_value)
     assert forward.ratio == pytest.approx(median(first) / median(second))
-    assert forward.interval is not None and forward.interval.low <= forward.ratio <= forward.interval.high
+    assert forward.interval is not None and forward.ratio is not None
+    assert forward.interval.low <= forward.ratio <= forward.interval.high
 
 
 @given(values, values, st.booleans())

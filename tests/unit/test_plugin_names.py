@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -47,8 +47,9 @@ def module_constants(tree: ast.Module) -> dict[str, ast.AST]:
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
-            several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-            pairs = zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
+            pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = zip(target.elts, node.value.elts, strict=True)
             constants |= {name.id: value for name, value in pairs if isinstance(name, ast.Name)}
     return constants
 

@@ -10,6 +10,7 @@ import pytest
 
 from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
 from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
+from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of
 from tests.unit.claims.claims_samples import TRAIN, record, samples
 
@@ -110,6 +111,7 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
     case = {**TRAIN, "ranks": ranks, "threads_per_rank": threads}
     launch_record = record(case, environment={"cores": cores})
     limit = attainable(launch_record, "throughput", 10.0, PROFILE)
+    assert isinstance(launch_record.case, TrainCase)
     flop = network_of(launch_record.case).train_flop
     assert limit is not None and limit.limit == pytest.approx(working * 50e9 / flop) and not limit.impossible
     forward = attainable(launch_record, "forward_throughput", 10.0, PROFILE)

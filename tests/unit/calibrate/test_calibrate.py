@@ -202,9 +202,12 @@ def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested_nodes = []
-    monkeypatch.setattr(
-        floors, "finished_launches", lambda case_id, count, store, allocated: requested_nodes.append(allocated) or []
-    )
+
+    def finished_launches(case_id: str, count: int, store: Store, allocated: Any) -> list[Any]:
+        requested_nodes.append(allocated)
+        return []
+
+    monkeypatch.setattr(floors, "finished_launches", finished_launches)
     nodes: Any = object()
     assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
     assert requested_nodes and all(allocation is nodes for allocation in requested_nodes)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -239,8 +240,10 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
 
 
 def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
-    case = ring_case(**{"fabric": "netns", "fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4})
-    NamespacesLauncher("local").command(tmp_path, SimpleNamespace(parsed_case=case))
+    options: dict[str, Any] = {"fabric.node_cores": 0.5, "fabric.link_mbit": 100, "dilation": 4}
+    case = ring_case(fabric="netns", **options)
+    launch_spec: Any = SimpleNamespace(parsed_case=case)
+    NamespacesLauncher("local").command(tmp_path, launch_spec)
     assert read_plan(tmp_path).cores == 0.125
 
 
@@ -257,8 +260,10 @@ def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
         "ipv4/tcp_wmem": f"4096 {16 << 10} {16 << 10}",
         "ipv4/tcp_rmem": f"4096 {32 << 10} {32 << 10}",
     }
-    case = ring_case(sizes=[4096], **{"fabric": "netns", "fabric.link_mbit": 100, "shrink": 8})
-    NamespacesLauncher("local").command(tmp_path, SimpleNamespace(parsed_case=case))
+    options: dict[str, Any] = {"fabric.link_mbit": 100, "shrink": 8}
+    case = ring_case(sizes=[4096], fabric="netns", **options)
+    launch_spec: Any = SimpleNamespace(parsed_case=case)
+    NamespacesLauncher("local").command(tmp_path, launch_spec)
     assert read_plan(tmp_path).shrink == 8
 
 
@@ -320,10 +325,12 @@ def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
         opened.close()
 
     with socket.socket(socket.AF_UNIX) as listener:
-        clock = FakeClock(
-            lambda: listener.bind(node_shell.socket_path("node1")),
-            lambda: (listener.listen(), threading.Thread(target=answer).start()),
-        )
+
+        def listen() -> None:
+            listener.listen()
+            threading.Thread(target=answer).start()
+
+        clock = FakeClock(lambda: listener.bind(node_shell.socket_path("node1")), listen)
         monkeypatch.setattr(node_shell, "time", clock)
         assert node_shell.main() == 0
         assert clock.steps == []

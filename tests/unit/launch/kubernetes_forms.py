@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 SCHEMAS = Path(__file__).parents[3] / "profiles" / "kubernetes" / "schemas"
@@ -27,7 +27,7 @@ def check(manifest: dict[str, Any], name: str, file: str = "kubernetes.json") ->
 @functools.cache
 def _registry() -> Registry:
     forms = {path.name: _strict(json.loads(path.read_text())) for path in SCHEMAS.glob("*.json")}
-    return Registry().with_resources([(name, Resource(form, DRAFT202012)) for name, form in forms.items()])
+    return Registry().with_resources([(name, DRAFT202012.create_resource(form)) for name, form in forms.items()])
 
 
 def _strict(form: Any) -> Any:

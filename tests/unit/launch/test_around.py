@@ -239,7 +239,7 @@ def rank_answer(rank: int = 0, **changed: Any) -> dict[str, Any]:
 def test_each_failed_preflight_answer_of_a_rank_has_its_code_and_advice() -> None:
     good = rank_preflight.judge({0: rank_answer(), 1: rank_answer()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
-    bad = {
+    bad: dict[str, dict[str, Any]] = {
         "names": {"unresolved": {"localhost": "Name or service not known"}},
         "ports": {"ports": 2, "port_error": "Address already in use"},
         "pairs": {"unreachable": {"0": "timed out"}},
@@ -254,8 +254,8 @@ def test_a_slow_core_and_a_nameless_host_are_warnings() -> None:
     slow = warnings(rank_preflight.judge({0: rank_answer(), 1: rank_answer(), 2: rank_answer(gflops=20.0)}))
     assert codes(slow) == ["speed"] and "rank 2" in slow[0].message
     assert codes(warnings(rank_preflight.judge({0: rank_answer(), 1: rank_answer(gflops=30.0)}))) == ["speed"]
-    nameless = {"unresolved": {"node": "unknown"}}
-    assert codes(warnings(rank_preflight.judge({0: rank_answer(**nameless)}))) == ["names"]
+    nameless = rank_answer(unresolved={"node": "unknown"})
+    assert codes(warnings(rank_preflight.judge({0: nameless}))) == ["names"]
 
 
 def test_clocks_of_other_machines_may_differ() -> None:

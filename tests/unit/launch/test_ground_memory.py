@@ -8,6 +8,7 @@ from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, Node
 from scaleproof.launch.nodes.discovery import NodeAnswer
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation
+from scaleproof.launch.obstacle import Obstacle
 from scaleproof.spec.case import AnyCase
 from tests.short_form import ring_case
 
@@ -41,5 +42,6 @@ def test_memory_that_ends_at_the_node_has_its_ranks_on_one(transport, nodes, int
 
 def test_more_ranks_than_a_node_takes_are_not_spread():
     obstacle = allocated(slots=2).placement_for(case("shm", 3))
+    assert isinstance(obstacle, Obstacle)
     assert obstacle.reason == "3 ranks on 1 nodes are 3 per node, more than the nodes have slots (1:2, 2:2, 3:2)"
     assert not isinstance(allocated(slots=2).placement_for(case("tcp", 3)), tuple)

@@ -27,6 +27,7 @@ from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, options, requested_allocation
 from scaleproof.launch.nodes.srun import commands
 from scaleproof.launch.nodes.start_ranks import command
+from scaleproof.launch.obstacle import Obstacle
 from scaleproof.spec.errors import SpecError
 from tests.short_form import ring_case
 
@@ -266,8 +267,10 @@ def _ranks(placement: Any) -> list[tuple[str, tuple[int, ...]]]:
 
 def test_more_ranks_than_slots_and_a_missing_interface_are_errors():
     nodes = allocated(answer("n1"), answer("n2"))
-    assert "more than the nodes have slots (n1:2, n2:2)" in nodes.placement_for(case(ranks=6))[0]
-    assert "has no interface 'ib0'" in nodes.placement_for(case(interface="ib0"))[0]
+    too_many, no_interface = nodes.placement_for(case(ranks=6)), nodes.placement_for(case(interface="ib0"))
+    assert isinstance(too_many, Obstacle) and isinstance(no_interface, Obstacle)
+    assert "more than the nodes have slots (n1:2, n2:2)" in too_many.reason
+    assert "has no interface 'ib0'" in no_interface.reason
 
 
 def test_loopback_means_the_interface_between_nodes_and_nothing_of_the_case_changes():

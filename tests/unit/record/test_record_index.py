@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -64,7 +65,12 @@ def test_emulated_time_is_taken_back_once(tmp_path: Path) -> None:
 def test_only_new_records_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = index_module.read_form
-    monkeypatch.setattr(index_module, "read_form", lambda folder: (read.append(folder.name), original(folder))[1])
+
+    def read_and_note(folder: Path) -> Any:
+        read.append(folder.name)
+        return original(folder)
+
+    monkeypatch.setattr(index_module, "read_form", read_and_note)
     commit(tmp_path, record("aa"))
     assert launches(tmp_path) == ["aa"] and launches(tmp_path) == ["aa"] and read == ["aa"]
     commit(tmp_path, record("bb", plan_index=1))

@@ -64,7 +64,7 @@ def assert_valid(trace: dict[str, Any]) -> None:
     named = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
     assert set(threads) <= named
     for intervals in threads.values():
-        open_ends: list[int] = []
+        open_ends: list[float] = []
         for start, end in intervals:  # in the order written, which viewers take for the order of opening
             while open_ends and open_ends[-1] <= start:
                 open_ends.pop()

@@ -35,7 +35,7 @@ from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profil
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect, write_table
 from scaleproof.record.write import samples_table
-from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
+from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.stats.intervals import Interval, Method
@@ -366,6 +366,7 @@ def _transport(case: AnyCase) -> dict[str, Any]:
 
 
 def _events(case: AnyCase, rank: int, dice: random.Random) -> np.ndarray:
+    assert not isinstance(case, OwnCase)
     rows = _training(case, dice) if isinstance(case, TrainCase) else _sweep(case, rank, dice)
     events = np.zeros(len(rows), EVENT_DTYPE)
     for row, (event, step, warmup, start, end, nbytes, value) in enumerate(rows):

@@ -29,7 +29,7 @@ from scaleproof.report.ranks_compared import ranks_compared, straggler_text
 from scaleproof.spec.suite import load_suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
-ALONE = {"transport": None, "strategy": "local_only"}
+ALONE: dict[str, Any] = {"transport": None, "strategy": "local_only"}
 
 
 class Shelf:

@@ -93,7 +93,12 @@ def test_every_launch_has_its_label_on_its_page_and_in_the_copy(reports: Path) -
 
 
 def test_the_readme_counts_them_in_brackets() -> None:
-    nothing = dict.fromkeys(Verdict._fields, "") | {"published": None, "ours": None, "low": None, "high": None}
+    nothing: dict[str, Any] = dict.fromkeys(Verdict._fields, "") | {
+        "published": None,
+        "ours": None,
+        "low": None,
+        "high": None,
+    }
     common = {**nothing, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
     verdicts = [Verdict(**{**common, "standing": standing}) for standing in ("", "missed", "validated")]
     assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in counts(verdicts)

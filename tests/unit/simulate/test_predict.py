@@ -25,7 +25,7 @@ from scaleproof.simulate.cost_file import (
 )
 from scaleproof.simulate.cost_model import Uncertain
 from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
-from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 from tests.short_form import case_from
@@ -146,6 +146,8 @@ def stored(folder: Path, *transports: TransportCost) -> Path:
 
 def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> Profile:
     from scaleproof.workloads.case_network import network_of
+
+    assert isinstance(case, TrainCase)
 
     def time(seconds: float) -> Spread:
         return (

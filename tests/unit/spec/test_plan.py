@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import Suite, load_suite
 
@@ -102,6 +103,7 @@ experiments:
         matrix: [{arms: [a], set: {interface: matrix, ranks: 4}, sweep: {ranks: [5], label: [{threads_per_rank: 6}]}}]
 """)
     case = plan(load_suite(tmp_path / "p"), "e", "ci")[0].case
+    assert not isinstance(case, TrainCase)
     assert (case.iterations, case.warmup, case.interface, case.ranks, case.threads_per_rank, case.sizes) == (
         2,
         3,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.spec.case import AnyCase, TrainCase, parse_case
 from scaleproof.spec.estimate import estimate
 from scaleproof.workloads.case_network import network_of
 
@@ -74,6 +74,7 @@ def test_slowed_links_take_the_time_that_they_need() -> None:
         **{"fabric.link_mbit": 1.0},
         dilation=8.0,
     )
+    assert isinstance(links, TrainCase)
     nbytes = 4 * network_of(links).parameters
     assert estimate(links, {}).seconds > 10 * 8 * nbytes * 8 / 1e6
 
@@ -85,6 +86,7 @@ def test_more_cores_help_as_far_as_there_are_ranks() -> None:
 
 def test_memory_holds_parameters_gradients_momentum_and_buffers_of_every_rank() -> None:
     exact = case(TRAIN)
+    assert isinstance(exact, TrainCase)
     parameters = 4 * network_of(exact).parameters
     more = estimate(case(TRAIN, ranks=4), {}).nbytes - estimate(exact, {}).nbytes
     assert 2 * 5 * parameters < more < 2 * 5 * parameters + 2**28

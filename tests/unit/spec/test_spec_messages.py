@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 
 ALGORITHMS, PROGRAMS = ", ".join(registry.algorithms()), ", ".join(registry.names("program"))
-OF_DIGITS = " or ".join(name for name, plugin in registry.plugins("workload").items() if "digits" in plugin.data_sets)
+WORKLOADS: dict[str, Any] = dict(registry.plugins("workload"))
+OF_DIGITS = " or ".join(name for name, plugin in WORKLOADS.items() if "digits" in plugin.data_sets)
 GOOD = """\
 suite: x
 title: A suite

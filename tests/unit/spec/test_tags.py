@@ -32,11 +32,13 @@ def training(**fields: Any) -> dict[str, str]:
 
 
 def test_every_transport_strategy_and_algorithm_has_its_tags() -> None:
-    for transport in registry.plugins("transport").values():
-        assert transport.axis in AXES["transport"]
-    for collective in registry.plugins("collective").values():
+    for name in registry.names("transport"):
+        assert registry.get("transport", name).axis in AXES["transport"]
+    for name in registry.names("collective"):
+        collective = registry.get("collective", name)
         assert collective.exchange in AXES["parameter_exchange"] and collective.topology in AXES["topology"]
-    for strategy in registry.plugins("strategy").values():
+    for name in registry.names("strategy"):
+        strategy = registry.get("strategy", name)
         assert (strategy.tags is not None) == strategy.communicates
 
 

@@ -18,6 +18,7 @@ def test_repetition_0_is_the_prediction_and_the_median_of_draws_where_it_is_miss
 
 def test_equal_copies_give_no_width_and_say_why():
     estimate = spread(dict.fromkeys(range(6), 2.0))
+    assert estimate is not None
     assert (estimate.low, estimate.high, estimate.method) == (2.0, 2.0, "no uncertainty in the inputs")
 
 
@@ -27,6 +28,7 @@ def test_fewer_repetitions_than_an_interval_needs_give_none():
 
 def test_more_draws_do_not_narrow_the_interval_below_what_the_inputs_leave_open():
     few, many = spread(drawn(12)), spread(drawn(4000))
+    assert few is not None and many is not None
     assert np.log(many.high / many.low) == pytest.approx(2 * 1.96 * 0.1, rel=0.05)
     assert np.log(few.high / few.low) > 0.2
 
@@ -35,13 +37,14 @@ def test_the_interval_holds_a_further_draw_as_often_as_it_says():
     held = 0
     for seed in range(400):
         estimate, another = spread(drawn(8, seed=seed)), drawn(2, seed=10_000 + seed)[1]
+        assert estimate is not None
         held += estimate.low <= another <= estimate.high
     assert held / 400 == pytest.approx(0.95, abs=0.03)
 
 
 def test_the_interval_holds_the_prediction_itself():
     estimate = spread({0: 100.0} | {index: 1.0 + index / 100 for index in range(1, 7)})
-    assert estimate.low < 1.1 and estimate.high == 100.0
+    assert estimate is not None and estimate.low < 1.1 and estimate.high == 100.0
 
 
 def test_what_two_predictions_share_does_not_count_twice():

@@ -25,10 +25,8 @@ def test_a_significant_ratio_beyond_the_floor_is_a_difference() -> None:
     assert comparison.ratio == pytest.approx(1.05, rel=1e-3)
     assert comparison.p_value == pytest.approx(2 / 924)
     assert comparison.n == (6, 6)
-    assert (
-        comparison.interval is not None
-        and 1.02 < comparison.interval.low <= comparison.ratio <= comparison.interval.high
-    )  # type: ignore[operator]
+    assert comparison.interval is not None and comparison.ratio is not None
+    assert 1.02 < comparison.interval.low <= comparison.ratio <= comparison.interval.high
     assert (
         "5 % higher" in difference_sentence(comparison)
         and "beyond the noise floor of 2 %" in difference_sentence(comparison)

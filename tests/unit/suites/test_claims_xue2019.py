@@ -149,7 +149,9 @@ def test_the_largest_gain_compares_only_what_both_arms_trained(metrics: dict[str
 
 
 def test_the_share_of_copied_sends_is_that_of_the_first_step_and_of_all_later_ones(metrics: dict[str, Metric]) -> None:
-    rows = [(0, "born_placed", number, 0, 1, 0, placed) for number, placed in enumerate((0, 6, 6))]
+    rows: list[tuple[Any, ...]] = [
+        (0, "born_placed", number, 0, 1, 0, placed) for number, placed in enumerate((0, 6, 6))
+    ]
     rows += [(0, "born_copied", number, 0, 1, 0, copied, number == 0) for number, copied in enumerate((8, 2, 2))]
     first, later = (metrics[name].launch for name in ("copied_share_first", "copied_share_later"))
     assert first is not None and later is not None
@@ -185,5 +187,5 @@ def test_every_claim_of_our_own_has_launches_on_all_its_sides(suite: Suite, size
             assert (
                 form.nbytes is None
                 or side is None
-                or any(matches(case, side) and form.nbytes in case.sizes for case in chosen.cases)
+                or any(matches(case, side) and form.nbytes in case.value("sizes") for case in chosen.cases)
             ), form.id

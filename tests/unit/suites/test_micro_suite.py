@@ -94,7 +94,7 @@ def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite)
 
 def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:
     for name in ("costs", "collectives", "bandwidth", "bidirectional"):
-        sizes = {size for case in suite.experiment(name).size("full").cases for size in case.sizes}
+        sizes = {size for case in suite.experiment(name).size("full").cases for size in case.value("sizes")}
         assert (min(sizes), max(sizes)) == (4, 1 << 30), name
     assert {
         case.operation

@@ -39,7 +39,7 @@ class Index:
     def __init__(self, *, without: str = "", down: bool = False) -> None:
         self.without, self.down, self.calls = without, down, list[list[str]]()
 
-    def __call__(self, argv: list[str], log: Path, **_: object) -> str:
+    def __call__(self, argv: list[str], log: Path, **options: object) -> str:
         self.calls.append(argv)
         folder = Path(argv[argv.index("-w") + 1])
         folder.mkdir(exist_ok=True)
@@ -304,7 +304,7 @@ def test_a_line_off_a_terminal_has_step_title_and_time():
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_optional_tools_are_installed_where_possible_and_never_stop_the_set_up(tmp_path, monkeypatch, fails):
-    commands = []
+    commands = list[list[str]]()
 
     def install(packages_, _log, _steps):
         commands.extend(package.name for package in packages_)

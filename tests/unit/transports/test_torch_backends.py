@@ -106,7 +106,7 @@ def test_every_rank_of_a_node_takes_a_gpu_of_its_own(
     rank: int, nodes: int, gpus: int, device: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
-    nccl = object.__new__(Nccl)
+    nccl: Any = object.__new__(Nccl)
     nccl._torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: gpus, set_device=taken.append))
     context: Any = SimpleNamespace(rank=rank, world_size=2 * nodes, case=SimpleNamespace(nodes=nodes, interface="lo"))
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "")

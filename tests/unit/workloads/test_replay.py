@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.metrics_train import step_s, throughput
@@ -193,12 +194,10 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
     ],
 )
 def test_emulated_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as raised:
+    with pytest.raises(ValidationError, match=why) as raised:
         case_from({**CASE, **fields})
-    assert (
-        isinstance(raised.value.errors()[0]["ctx"]["error"], FieldError)
-        and raised.value.errors()[0]["ctx"]["error"].field == field
-    )  # type: ignore[attr-defined]
+    error = raised.value.errors()[0]["ctx"]["error"]
+    assert isinstance(error, FieldError) and error.field == field
 
 
 PEAK: dict[str, Any] = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficiency": 0.6, "fabric": "simulated"}
@@ -371,9 +370,8 @@ def test_buckets_hold_the_same_tensors_however_small_these_are() -> None:
             }
         )
         assert isinstance(case, TrainCase)
-        own = LocalOnly.open(
-            SimpleNamespace(case=case, world_size=2), None, table, case.value("strategy.bucket_mib", 25.0)
-        )  # type: ignore[arg-type]
+        context: Any = SimpleNamespace(case=case, world_size=2)
+        own = LocalOnly.open(context, None, table, case.value("strategy.bucket_mib", 25.0))
         predicted = exchange_plan(case, table)
         assert [(bucket.members, bucket.nbytes) for bucket in own.buckets] == list(
             zip(predicted.members, predicted.nbytes, strict=True)

@@ -48,7 +48,7 @@ def train_case(**fields: Any) -> TrainCase:
     return case
 
 
-def row(layer: Layer) -> dict[str, int | str]:
+def row(layer: Layer) -> dict[str, Any]:
     spec, image = layer.spec, isinstance(layer.spec, Conv)
     kernel, stride, pad = (spec.kernel, spec.stride, spec.pad) if isinstance(spec, Conv) else (1, 1, 0)
     return {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from scaleproof.core.context import RankContext
 
 
 def run(context: RankContext) -> None:
     """As many samples as iterations."""
-    for number in range(context.case.iterations):
+    case: Any = context.case
+    for number in range(case.iterations):
         context.at(number, "sleep")
         start = time.monotonic_ns()
         time.sleep(0.25)
