@@ -111,8 +111,8 @@ _ALL = (
         doc="""
         unexplained_share = other_s / mean step
 
-        What no event of a step explains. Above 0.05 the split is flagged on the launch's page and in the table of
-        parts: then do not read the other parts to better than that.
+        The share of a step that no recorded event explains. If it is above 0.05, the launch's page and the table of
+        parts flag the split. In that case the other parts are known no more accurately than this share.
         """,
     ),
     Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread, clocked=True),
@@ -130,8 +130,9 @@ _ALL = (
         doc="""
         transfer_latency(n) = median over iterations of (round trip of n bytes) / 2
 
-        One way of a ping-pong between rank 0 and rank 1, timed on rank 0. The echo is verified before and after,
-        outside the timed calls. Half a round trip is the latency of one way only where both ways are alike.
+        The time of one direction of a ping-pong between rank 0 and rank 1, measured on rank 0. The echo is verified
+        before and after, outside the timed calls. Half a round trip is the latency of one direction only if both
+        directions are alike.
         """,
     ),
     Metric(
@@ -142,8 +143,8 @@ _ALL = (
         doc="""
         transfer_bandwidth(n) = n / transfer_latency(n)
 
-        May exceed the link: on one machine there is no link, and a message that fits the processor's caches moves
-        faster than memory does. Compare with the memory-copy bandwidth of the same run.
+        It may exceed the rate of the link: on one machine there is no link, and a message that fits the processor's
+        caches moves faster than memory does. Compare it with the memory-copy bandwidth of the same run.
         """,
     ),
     Metric(
@@ -154,9 +155,9 @@ _ALL = (
         doc="""
         collective_latency(n) = median over calls of (the slowest rank's call on n bytes)
 
-        Every timed call follows a barrier, so that all ranks start together up to the barrier's own skew. n is the
-        whole array, as nccl-tests counts it. nccl-tests averages over ranks by default; we take the slowest, because a
-        synchronous step waits for it.
+        Every timed call follows a barrier, so all ranks start together, apart from the barrier's own skew. n is the
+        size of the whole array, as in nccl-tests. nccl-tests averages over ranks by default. We take the slowest rank,
+        because a synchronous step waits for it.
         """,
     ),
     Metric(
@@ -167,8 +168,8 @@ _ALL = (
         doc="""
         algbw(n) = n / collective_latency(n)
 
-        What a caller gets: bytes of the array per second. It falls with the number of ranks even on a perfect network;
-        use [busbw](busbw.md) to compare with a link. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+        Bytes of the array per second, as a caller sees them. The value falls with the number of ranks even on a perfect
+        network; use [busbw](busbw.md) to compare with a link. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
         """,
     ),
     Metric(
@@ -177,14 +178,14 @@ _ALL = (
         "higher",
         size=_size("busbw_gbs"),
         doc="""
-        busbw = algbw x { all_reduce 2(N-1)/N;  reduce_scatter, all_gather (N-1)/N;  broadcast 1 }
+        busbw = algbw x { all_reduce 2(N-1)/N; reduce_scatter, all_gather (N-1)/N; broadcast 1 }
 
-        Bytes that the busiest link must carry per second under an optimal algorithm; comparable with the link's rate
-        at any N. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+        Bytes that the busiest link must carry per second under an optimal algorithm. It can be compared with the link's
+        rate at any N. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 
-        May exceed the link: when ranks share memory or caches, when the network reduces in its switches, when the
-        topology has more links per rank than one. An algorithm that sends more than the optimum (a tree) moves more
-        bytes than busbw says.
+        It may exceed the link's rate when ranks share memory or caches, when the network reduces in its switches, or
+        when the topology has more than one link per rank. An algorithm that sends more than the optimum (a tree) moves
+        more bytes than busbw shows.
         """,
     ),
     Metric(
@@ -193,14 +194,14 @@ _ALL = (
         "lower",
         size=_size("first_s"),
         doc="""
-        first_call_s = first call of a message size, on the rank where it took longest; for `transfer` half of the
-        first round trip
+        first_call_s = first call of a message size, on the rank where it took longest; for `transfer` half of the first
+        round trip
 
-        The call that is checked before the warm-up: it touches memory, registers buffers or negotiates names, and is
-        in no other number. Ranks meet at a barrier before a collective one. Compare with
+        This is the call that is verified before the warm-up. It touches memory, registers buffers or negotiates names,
+        and no other metric includes it. Ranks meet at a barrier before a collective call. Compare it with
         [collective_latency](collective_latency.md) or [transfer_latency](transfer_latency.md) of the same size: a
-        transport may be fast only once it has seen a buffer. There is one such call per size and launch, so look at
-        several launches.
+        transport may be fast only for a buffer that it has used before. Each launch has one such call per size, so look
+        at several launches.
         """,
     ),
     Metric(
@@ -211,12 +212,13 @@ _ALL = (
         doc="""
         speedup = median throughput of the cases / median throughput of the base cases
 
-        Ratio of medians over launches, never a mean of ratios. The base is named in every claim with its absolute
-        value; threads per rank are equal on both sides. Suites of this project keep the global minibatch (strong
-        scaling); with a minibatch in proportion to the ranks (weak scaling) the formula is the same. A base that uses
-        the same number of cores in one process stands beside it where a suite has such an arm. Interval: percentile
-        bootstrap over launches, by blocks where both sides ran in the same blocks. Above the number of ranks
-        (super-linear) look for caches, or for a base that was not the best single process.
+        It is a ratio of medians over launches, never a mean of ratios. Every claim names its base and the base's
+        absolute throughput. Threads per rank are equal on both sides. Suites of this project keep the global minibatch
+        (strong scaling). If the minibatch grows in proportion to the ranks (weak scaling), the formula is the same. If
+        a suite has an arm that uses the same number of cores in one process, this base is shown too. Interval:
+        percentile bootstrap over launches, by blocks where both sides ran in the same blocks. If the speed-up is above
+        the number of ranks (super-linear), look for effects of caches, or for a base that was not the best single
+        process.
         """,
     ),
     Metric(
@@ -228,9 +230,9 @@ _ALL = (
         doc="""
         parallel_efficiency = speedup / (ranks of the cases / ranks of the base)
 
-        1 is the ideal line, in strong and in weak scaling alike, since throughput counts samples. Which base and which
-        of the two it is stands beside the number. What the rest was lost to: docs/decomposition.md. Interval as for
-        [speedup](speedup.md), divided by the same number.
+        A value of 1 is ideal, in strong and in weak scaling alike, since throughput counts samples. The base and the
+        kind of scaling are shown with the number. For where the remaining time goes, see docs/decomposition.md. The
+        interval is that of [speedup](speedup.md), divided by the same number.
         """,
     ),
     Metric(
@@ -242,9 +244,10 @@ _ALL = (
         doc="""
         level_error = median over cases of | throughput at one level of evidence / throughput at another - 1 |
 
-        Over every case that both levels have: cases that differ only in what says how they were run (fabric, nodes,
-        compute, dilation, shrink, steps, warm-up, costs, names). Each side is the median over launches. The interval
-        is that of the median over cases (order statistics); `reason` names the case that is furthest apart.
+        A case counts if both levels have it. Two cases are the same if they differ only in how they were run (fabric,
+        nodes, compute, dilation, shrink, steps, warm-up, costs, names). Each side is the median over launches. The
+        interval is that of the median over cases (order statistics). `reason` names the case with the largest
+        difference.
         """,
     ),
     Metric(
@@ -256,8 +259,8 @@ _ALL = (
         doc="""
         largest_level_error = largest over cases of | throughput at one level of evidence / throughput at another - 1 |
 
-        See [level_error](level_error.md). It is the largest of what was looked at, no estimate of what a further case
-        would show. It has no interval: the largest of medians that are uncertain themselves.
+        See [level_error](level_error.md). It is the largest error among the compared cases and does not estimate the
+        error of a further case. It has no interval, because it is the largest of medians that are themselves uncertain.
         """,
     ),
     Metric("max_parameter_difference", "1", "lower", pair=metrics_pairs.max_parameter_difference),

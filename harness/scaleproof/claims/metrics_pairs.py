@@ -13,15 +13,15 @@ and grow with every step."""
 
 
 def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
-    """Largest |difference| of a parameter after the last step, relative to the base's largest |parameter|; None when
-    one kept no parameters.
+    """Largest |difference| of a parameter after the last step, relative to the base's largest |parameter|. None if one
+    of the launches has no stored parameters.
 
-    max |ours - base| / max |base|      over all parameters after the last step
+    max |ours - base| / max |base| over all parameters after the last step
 
-    Against a launch with the same seed, data and hyper-parameters but one worker. Relative to the largest parameter,
-    because a relative error per parameter says nothing where a parameter passes through zero. float32 sums in another
-    order differ by about 1e-7 per step; the difference grows with the steps. Needs `parameters.npy` in the record:
-    networks up to 200,000 parameters.
+    The base is a launch with the same seed, data and hyper-parameters, but one worker. The difference is relative to
+    the largest parameter, because a relative error per parameter is meaningless where a parameter passes through
+    zero. float32 sums in another order differ by about 1e-7 per step, and the difference grows with the steps. The
+    record must contain `parameters.npy`, which is written for networks of up to 200,000 parameters.
     """
     ours, theirs = launch.parameters(), base.parameters()
     if ours is None or theirs is None or ours.shape != theirs.shape:
@@ -30,13 +30,13 @@ def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
 
 
 def max_loss_difference(launch: Launch, base: Launch) -> float | None:
-    """Largest |difference| of the loss of a step, relative to the base's largest loss; None when the curves have other
-    steps.
+    """Largest |difference| of the loss of a step, relative to the base's largest loss. None if the two curves have
+    different steps.
 
     max over steps |loss - base loss| / max over steps |base loss|
 
-    The whole curve, warm-up steps included, against a launch with the same seed, data and hyper-parameters but one
-    worker.
+    The whole curve is compared, warm-up steps included. The base is a launch with the same seed, data and
+    hyper-parameters, but one worker.
     """
     ours, theirs = loss_curve(launch), loss_curve(base)
     if ours.empty or not ours.index.equals(theirs.index):
@@ -45,27 +45,26 @@ def max_loss_difference(launch: Launch, base: Launch) -> float | None:
 
 
 def training_difference(launch: Launch, base: Launch) -> float | None:
-    """The larger of both differences; None when one cannot be taken.
+    """The larger of the differences in parameters and loss. None if one of them has no value.
 
     training_difference = max(max_parameter_difference, max_loss_difference)
 
-    One number for "the same training": [parameters](max_parameter_difference.md) and [loss
-    curve](max_loss_difference.md) both. 0 is bit for bit. Judged in every launch, not in the median.
+    One number for "the same training", from [parameters](max_parameter_difference.md) and [loss
+    curve](max_loss_difference.md). A value of 0 means that both are equal bit for bit. Every launch is judged, not only
+    the median.
     """
     parameters, losses = max_parameter_difference(launch, base), max_loss_difference(launch, base)
     return None if parameters is None or losses is None else max(parameters, losses)
 
 
 def same_convergence(launch: Launch, base: Launch) -> float | None:
-    """1 when the trainings differ by at most EQUIVALENT, else 0.
+    """1 when the trainings differ by at most 1e-4, else 0.
 
     same_convergence = 1 if training_difference <= 1e-4 else 0
 
-    The form in which a paper states it. 1e-4 is our tolerance: about a thousand times the rounding of one float32
-    operation, far below what workers that exchange nothing differ by (the negative control of
-    das2016.own.equivalence). See [training_difference](training_difference.md) for the number behind it.
-
-    1 holds, 0 does not.
+    Papers state equal convergence in this form. 1e-4 is our tolerance. It is about a thousand times the rounding of one
+    float32 operation, and far below the difference between workers that exchange nothing (the negative control of
+    das2016.own.equivalence). The number itself is [training_difference](training_difference.md).
     """
     difference = training_difference(launch, base)
     return None if difference is None else float(difference <= EQUIVALENT)

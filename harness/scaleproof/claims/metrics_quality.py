@@ -15,21 +15,19 @@ TARGETS = {"digits": 0.95, "reversal": 0.95, "topics": 0.9}
 
 
 def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
-    """Seconds from the first touch of the data on any rank, warm-up included, to the first evaluation at the target.
-    The clock never pauses.
-
-    None: did not converge, nothing was evaluated, or the data set has no target.
+    """Time until the target accuracy, in s, from the first access to the data on any rank to the first evaluation at
+    the target. None if training did not converge, nothing was evaluated, or the data set has no target.
 
     time_to_quality = time of the first evaluation at the target - start of the first batch on any rank
 
     The target is a test accuracy per data set: 0.95 for digits and reversal, 0.9 for topics
-    ([workloads](../workloads.md)); synthetic data has none. The clock never pauses: warm-up steps and earlier
-    evaluations are in it. A launch that never reaches the target has no value: it did not converge. The resolution is
-    `evaluate_every` steps, so that a difference of less than that many steps cannot be seen. The moment is the start
-    of that evaluation, whose own duration is left out.
+    ([workloads](../workloads.md)). Synthetic data has no target. The time includes warm-up steps and earlier
+    evaluations; the clock never pauses. A launch that never reaches the target did not converge and has no value.
+    The resolution is `evaluate_every` steps: a difference of fewer steps cannot be seen. The end is the start of the
+    evaluation that reaches the target, so this evaluation's duration is not included.
 
-    MLPerf scores several launches with different seeds by an olympic mean with at most one that did not converge;
-    `harness/scaleproof/stats/time_to_quality.py` does that, see [statistics](../statistics.md).
+    MLPerf scores several launches with different seeds by an olympic mean, in which at most one launch did not
+    converge. `harness/scaleproof/stats/time_to_quality.py` does that, see [statistics](../statistics.md).
     """
     case = record.case
     target = TARGETS.get(case.value("workload.data")) if isinstance(case, TrainCase) else None

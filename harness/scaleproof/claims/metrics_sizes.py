@@ -76,18 +76,18 @@ def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> 
 
 
 def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce
-    of V bytes needs.
+    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce of
+    V bytes needs.
 
     ratio = bytes that the busiest rank was asked to send / (calls x 2V(N-1)/N)
 
-    Over timed, warm-up and verified all-reduces of a launch, V bytes each on N ranks: the bytes that the transport
-    counted, not the bytes on the wire (headers, retransmissions and acknowledgements come on top; the record has the
-    interface's counters beside it). Ring and halving-doubling reach 1 when N divides V's elements (halving-doubling: N
-    a power of two); a tree does not. Source: das2016 (part-reduce and part-broadcast), MPICH's cost models. At N = 2
-    every algorithm has 1.
+    The calls are the timed, warm-up and verified all-reduces of a launch, of V bytes each on N ranks. The bytes are
+    those that the transport counted, not those on the wire: headers, retransmissions and acknowledgements are
+    additional, and the record also has the interface's counters. Ring and halving-doubling reach 1 when N divides
+    the number of V's elements (halving-doubling also needs N to be a power of two). A tree does not reach 1. At N =
+    2 every algorithm has 1. Source: das2016 (part-reduce and part-broadcast), MPICH's cost models.
 
-    1 is the optimum; less is impossible for a sum over all ranks.
+    A value of 1 is the optimum. Less is impossible for a sum over all ranks.
     """
     case = record.case
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:

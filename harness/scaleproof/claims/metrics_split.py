@@ -144,67 +144,72 @@ PAGES = {
     "input_s": """
         input_s = time inside `input` intervals / steps, over all ranks
 
-        Mean per step and rank: only means of parts add up to the mean of the whole. Making or slicing the batch on the
-        main thread. Warm-up steps are kept in the record and left out here.
-    """,
+        The time in which the main thread makes or slices the batch. It is a mean per step and rank, because only means
+        of parts add up to the mean of the whole. Warm-up steps are in the record and not included here.
+        """,
     "forward_s": """
         forward_s = time inside `forward` intervals / steps, over all ranks
 
-        Mean per step and rank: only means of parts add up to the mean of the whole. Warm-up steps are kept in the
-        record and left out here.
-    """,
+        It is a mean per step and rank, because only means of parts add up to the mean of the whole. Warm-up steps are
+        in the record and not included here.
+        """,
     "backward_s": """
         backward_s = time inside `backward` intervals / steps, over all ranks
 
-        Mean per step and rank: only means of parts add up to the mean of the whole. With an exchange that runs beside
-        it this part may grow: the communication thread takes turns with the compute thread when cores are few. Warm-up
-        steps are kept in the record and left out here.
-    """,
+        It is a mean per step and rank, because only means of parts add up to the mean of the whole. This part may grow
+        when an exchange runs at the same time: if cores are few, the communication thread takes turns with the compute
+        thread. Warm-up steps are in the record and not included here.
+        """,
     "exposed_transfer_s": """
         exposed_transfer_s = exposed_communication_s - imbalance_s
 
-        The exchange itself, as far as nothing else of the step runs beside it: all ranks are there and bytes move, are
-        reduced, or are handed from one thread to the next. It is what a faster network or a better overlap can save.
-        Definitions and limits: docs/decomposition.md.
-    """,
+        The time of the exchange itself during which nothing else of the step runs. All ranks have arrived, and bytes
+        are moved, reduced, or handed from one thread to the next. A faster network or a better overlap can reduce this
+        time. Definitions and limits: docs/decomposition.md.
+        """,
     "imbalance_s": """
         imbalance_s = time per step in which a rank's all-reduce runs, nothing else of its step runs, and some other
         rank has not yet computed the gradients of that bucket
 
-        Mean over timed steps and ranks. Arrival is the moment at which a bucket's last gradient is complete on a rank
-        (start of its `queue` event), on rank 0's clock. A bucket that only waits for its turn in another rank's
-        communication thread is transfer, not imbalance. Ranks that come equally late give 0; the last rank's own
-        imbalance is 0 for that bucket. No network makes this part shorter. Formula and limits: docs/decomposition.md.
-    """,
+        It is a mean over timed steps and ranks. A rank arrives when its last gradient of a bucket is complete (start of
+        its `queue` event), on rank 0's clock. If a bucket only waits for its turn in another rank's communication
+        thread, the time counts as transfer, not as imbalance. Ranks that are equally late give 0. The last rank's own
+        imbalance is 0 for that bucket. No network can shorten this part. Formula and limits: docs/decomposition.md.
+        """,
     "update_s": """
         update_s = time inside `update` intervals / steps, over all ranks
 
-        Mean per step and rank: only means of parts add up to the mean of the whole. The optimiser's step. Warm-up
-        steps are kept in the record and left out here.
-    """,
+        The time of the optimiser's step. It is a mean per step and rank, because only means of parts add up to the mean
+        of the whole. Warm-up steps are in the record and not included here.
+        """,
     "other_s": """
         other_s = time of a step in which none of its parts runs, mean over timed steps and ranks
 
-        What no event explains: the interpreter between the parts, telling the supervisor what comes next, a process
-        that lost its core between two parts. With it the split is complete, to the nanosecond:
+        This is the time that no event explains: the interpreter between the parts, reports to the supervisor about the
+        next operation, a process that lost its core between two parts. With this part the split is complete, to the
+        nanosecond:
 
             input + forward + backward + exposed transfer + imbalance + update + other = step
 
-        [unexplained_share](unexplained_share.md) is this over the step. Warm-up steps are kept in the record and left
-        out here.
-    """,
+        [unexplained_share](unexplained_share.md) is this time over the step. Warm-up steps are in the record and not
+        included here.
+        """,
     "exposed_communication_s": """
-        exposed = |(C or W) and S| - |(C or W) and S and M|          per rank, over all timed steps; then / steps, mean
-        over ranks C = union of `communication`, W = union of `wait`, S = union of `step`, M = union of input, forward,
-        backward, update
+        Time of a step in which a rank communicates and does nothing else.
 
-        Time in which a rank communicates, or waits for its communication thread, and does nothing else that an event
-        names. Unions, never sums: buckets that are under way together count once, and what hides behind the backward
-        pass counts not at all. It is [exposed_transfer_s](exposed_transfer_s.md) + [imbalance_s](imbalance_s.md).
-        Warm-up steps are kept in the record and left out here.
+            exposed = |(C or W) and S| - |(C or W) and S and M|
+                      per rank, over all timed steps; then / steps, mean over ranks
+            C = union of `communication`, W = union of `wait`, S = union of `step`,
+            M = union of input, forward, backward, update
 
-        Pitfalls: hidden communication is not free when it shares cores with compute (look at
-        [backward_s](backward_s.md) too). The control arm `alone` has exactly 0.
-    """,
+        This is the time in which a rank communicates, or waits for its communication thread, while no other event of
+        the step runs. It is computed from unions of intervals, never from sums: buckets that are under way at the same
+        time count once, and communication that is hidden behind the backward pass does not count. It is
+        [exposed_transfer_s](exposed_transfer_s.md) + [imbalance_s](imbalance_s.md). Warm-up steps are in the record and
+        not included here.
+
+        Pitfalls: hidden communication is not free when it shares cores with compute (see also
+        [backward_s](backward_s.md)). The control arm `alone` has exactly 0.
+        """,
 }
 """Text of the metrics' pages in docs/metrics/, of those that `split_metric` gives under several names."""

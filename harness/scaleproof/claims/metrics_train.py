@@ -21,18 +21,18 @@ from scaleproof.spec.case import TrainCase
 
 
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
-    """Samples per s: those of all ranks over the common wall time, never one rank's times the number of ranks.
+    """Training throughput in samples per second, of all ranks over the common wall time.
 
     throughput = samples of all ranks / (last `end` - first `start` over all ranks)
 
     Samples are the timed `step` rows of every rank times its share of the global minibatch. The wall time is common to
-    all ranks, taken on rank 0's clock, so a rank that starts late or finishes late costs what it costs. Never one
-    rank's rate times the number of ranks. Warm-up steps are kept in the record and left out here. A traced launch and
-    an arm without compute have none. Evaluations between steps lie inside the wall time; experiments that measure
-    speed have none. Over launches: the median.
+    all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the throughput. It is never
+    one rank's rate times the number of ranks. Warm-up steps are in the record and not included here. Traced launches
+    and arms without compute have no throughput. Evaluations between steps count in the wall time; experiments that
+    measure speed have no evaluations. Over launches, the median is taken.
 
-    May it exceed a bound? Not the compute of the cores: compare with [forward_throughput](forward_throughput.md) and
-    with `alone` at the same number of ranks.
+    The throughput cannot exceed what the cores can compute: compare it with [forward_throughput](forward_throughput.md)
+    and with `alone` at the same number of ranks.
 
     A sample is an image or a frame.
     """
@@ -50,9 +50,10 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
     step_s = median over steps of (the slowest rank's step)
 
-    A step runs from the first input byte to the last update on one rank. A synchronous step is over when its slowest
-    rank is done. Warm-up steps are kept in the record and left out here. The parts of the [split](other_s.md) are
-    means, which add up; this is a median, which one slow step does not move. The two need not agree.
+    On one rank, a step runs from the first input byte to the last update. A synchronous step ends when its slowest rank
+    ends. Warm-up steps are in the record and not included here. The parts of the [split](other_s.md) are means, because
+    means add up. This metric is a median, because one slow step does not change a median. The sum of the parts and this
+    metric can therefore differ.
     """
     rows = columns(record, samples)
     steps = rows.timed("step")
@@ -63,15 +64,14 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
-    """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different
-    times.
+    """Samples per second of the forward pass alone, on one rank.
 
-    forward_throughput = minibatch / forward_s        (one rank only)
+    forward_throughput = minibatch / forward_s (one rank only)
 
-    Samples that one rank scores per second, from the forward part of its training steps. Defined for 1 rank: several
-    ranks run their forward passes at different times, and a sum of their rates would be a rate that nobody saw. A
-    training step keeps activations for the backward pass, so pure inference may be faster. Warm-up steps are kept in
-    the record and left out here.
+    The samples that one rank scores per second, computed from the forward part of its training steps. It is defined for
+    1 rank only: several ranks run their forward passes at different times, so the sum of their rates is not a rate that
+    ever occurs. A training step keeps activations for the backward pass, so pure inference may be faster. Warm-up steps
+    are in the record and not included here.
     """
     case = record.case
     if not isinstance(case, TrainCase) or case.ranks != 1 or not times_count(record):
@@ -81,15 +81,14 @@ def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """What the first step costs above a steady one, in s: memory touched and buffers registered for the first time.
-    Only where it is warm-up.
+    """Additional time of the first step compared with a steady step, in s.
 
     first_step_s = longest step number 0 over ranks - step_s
 
-    What the first step costs above a steady one: memory touched, buffers registered, kernels chosen, connections
-    warmed up for the first time. Needs `warmup` of at least 1: a first step that is timed is part of the result and
-    not reported here. Never part of throughput or of any other metric. Noise of a step is in it, so a small value may
-    be negative.
+    In the first step, memory is touched, buffers are registered, kernels are chosen and connections are warmed up for
+    the first time. The metric needs `warmup` of at least 1: a first step that is timed is part of the result and not
+    reported here. It is never part of throughput or of any other metric. It contains the noise of one step, so a small
+    value may be negative.
     """
     rows = columns(record, samples)
     first = rows.of("step")
@@ -103,16 +102,16 @@ def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank
-    where that is most.
+    """Additional time of the first all-reduce of each bucket compared with its steady median, in s, on the rank where
+    the sum over buckets is largest.
 
-    first_exchange_s = max over ranks of the sum over buckets of (first all-reduce of the bucket - median of its timed
-    all-reduces)
+    first_exchange_s = max over ranks of the sum over buckets of (first all-reduce of the bucket - median of its
+    timed all-reduces)
 
-    The exchange's share of [first_step_s](first_step_s.md), tensor by tensor: libraries that register each tensor at
-    its first use, or negotiate its name, pay here. Waiting for a rank whose first backward pass was longer is inside.
-    Systems that pay at first use and systems that pay before are comparable in steady state only; this number says
-    what was left out.
+    This is the exchange's share of [first_step_s](first_step_s.md). Libraries that register each tensor at its first
+    use, or negotiate its name, spend this time. Waiting for a rank whose first backward pass was longer is included.
+    Systems that pay this cost at first use and systems that pay it earlier are comparable in steady state only. This
+    metric shows the cost that the steady state leaves out.
     """
     if not times_count(record):
         return None
@@ -135,20 +134,20 @@ def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
 
     final_loss = mean cross-entropy over the global minibatch of the last step
 
-    Every rank's local mean, averaged over ranks; shares are equal, so this is the mean over the minibatch. One
-    minibatch is noisy: compare curves ([max_loss_difference](max_loss_difference.md)), not end points.
+    It is the mean of the ranks' local means. All ranks have equal shares, so it is also the mean over the minibatch.
+    The loss of one minibatch is noisy: compare curves ([max_loss_difference](max_loss_difference.md)), not end points.
     """
     rows = columns(record, samples)
     return _last(rows, rows.timed("loss"))
 
 
 def test_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
-    """Share of test samples that the last evaluation got right.
+    """Share of test samples that are classified correctly at the last evaluation.
 
     test_accuracy = right answers / test samples, at the last evaluation, rank 0's replica
 
-    Ranks hold the same parameters (checked bit by bit after every launch). Digits: 359 of scikit-learn's 1797 images
-    are held out by the launch's seed. One sample is 0.28 percentage points.
+    All ranks hold the same parameters (checked bit by bit after every launch). Digits: the launch's seed selects 359 of
+    scikit-learn's 1797 images as test samples, so one sample is 0.28 percentage points.
     """
     rows = columns(record, samples)
     return _last(rows, rows.of("test_accuracy"))

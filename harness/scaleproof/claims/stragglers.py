@@ -65,14 +65,15 @@ def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[
 
 
 def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
-    """Longest over shortest mean own time of a rank, minus 1; None with one rank.
+    """Longest over shortest mean own time of a rank, minus 1. None with one rank.
 
-    rank_spread = longest / shortest own time of a rank - 1          own time = mean step - exposed communication, per
-    rank
+        rank_spread = longest / shortest own time of a rank - 1
+        own time    = mean step - exposed communication, per rank
 
-    In a synchronous step all ranks take equally long, since each waits for the slowest; only the time that a rank
-    spends on its own shows who that is. With ranks of equal work, 0 is perfect balance. This is one launch; whether a
-    rank is slower than the others in general is a question over launches: docs/decomposition.md, stragglers.
+    In a synchronous step all ranks take equally long, since each waits for the slowest. Only a rank's own time, without
+    exposed communication and waiting, shows which rank is slow. If all ranks have equal work, 0 is perfect balance. The
+    value is for one launch. Whether a rank is generally slower than the others needs several launches:
+    docs/decomposition.md, stragglers.
     """
     if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
