@@ -16,8 +16,8 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
-"""Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, is of no class: the paper has
-parameter servers there."""
+"""Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, belongs to neither class: the
+classes of the paper use parameter servers."""
 NO_GRPC = ("baidu_ring_mpi", "horovod_mpi", "horovod_gloo", "nccl")
 MEMBERS = {
     "baidu_ring_mpi": "ring_mpi_allreduce",
@@ -40,7 +40,8 @@ def _throughputs(block: Sequence[Launch]) -> dict[tuple[str, str], float]:
 
 
 def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
-    """Per network and pair of a No-gRPC and a gRPC-based arm that both trained it: whether the former was faster."""
+    """Whether the No-gRPC arm was faster, for each network and each pair of a No-gRPC and a gRPC-based arm that both
+    trained it."""
     throughputs = _throughputs(block)
     for network, ours, theirs in product(sorted({network for network, _ in throughputs}), NO_GRPC, GRPC_BASED):
         if (network, ours) in throughputs and (network, theirs) in throughputs:
@@ -97,7 +98,7 @@ def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
 
 
 def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:
-    """By arm of program `collective`, minus the seconds of its all-reduce at its largest size."""
+    """The negative latency (s) of the all-reduce at its largest size, by arm of program `collective`."""
     speeds = {}
     for launch in block:
         case = launch.record.case

@@ -126,7 +126,7 @@ def hybrid_nbytes(layer: Layer, nodes: int, minibatch: int, groups: int) -> floa
 
 
 def fewest(layer: Layer, nodes: int, minibatch: int) -> int:
-    """The divisor of the nodes with the fewest of these bytes; of equals the smaller one."""
+    """The divisor of the nodes with the fewest bytes by `hybrid_nbytes`; the smaller of two equal ones."""
     return min(_divisors(nodes), key=lambda groups: (hybrid_nbytes(layer, nodes, minibatch, groups), groups))
 
 
@@ -206,8 +206,8 @@ def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def _sent(record: Record) -> list[tuple[float, float]]:
-    """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk
-    count in full."""
+    """For each rank of strategy hybrid: the bytes that its last step sent, and the bytes that the formulas predict.
+    Tensors that were shrunk count in full."""
     facts = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
     scale = record.case.shrink if not record.case.plugin("fabric").predicted else 1.0
     return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in facts]

@@ -1,5 +1,5 @@
 """What only this suite needs: rates of windows of messages, how evenly senders are served, processor time per byte, and
-how well the cost models tell."""
+how well the cost models predict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGE = 64 << 10
 """Bytes from which the prediction of an all-reduce is judged, as the experiment on cost models proposes
 (docs/costs.md)."""
 RECEIVER = 0
-"""Of an incast, and the one that does not send in one direction is 1."""
+"""Receiving rank of an incast; with one direction, rank 1 receives."""
 
 
 def common_windows(record: Record, samples: pd.DataFrame, nbytes: int) -> tuple[pd.DataFrame, float]:

@@ -39,7 +39,7 @@ DELAYS: dict[str, Callable[[int, float, float, float], float]] = {
 """Langer et al., section 3.4.1: lower bounds of the delay of one exchange, from n workers, T_w to transmit, R_w to
 reduce and U_w to update a model (s)."""
 SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
-"""Schemes with a server on a rank of its own, the last one."""
+"""Schemes whose server has a separate rank, the last one."""
 SYNCHRONOUS = tuple(name for name in DELAYS if not name.startswith("async"))
 MODELS = {"resnet110": 6.7, "vgg_a": 491.0, "resnet152": 223.0}
 """MiB, of Fig. 14 of Langer et al."""
@@ -50,7 +50,7 @@ REDUCE_RATE, UPDATE_RATE = 10 * 2**30, 2 * 2**30
 
 
 def traffic_per_node(workers: int, nbytes: float) -> float:
-    """Bytes that each of n workers sends when everybody serves a part."""
+    """Bytes that each of n workers sends when each worker is the server of one part."""
     return 2 * (workers - 1) / workers * nbytes
 
 
@@ -92,7 +92,7 @@ def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
-    """The scheme's formula, s."""
+    """Lower bound of the delay by the scheme's formula, in s; None where a duration or the link rate is missing."""
     case, reduce, update = record.case, _median_s(samples, "reduce"), _median_s(samples, "update")
     if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or reduce is None or update is None:
         return None
@@ -160,7 +160,7 @@ def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 Operations = list[tuple[float, list[int]]]
-"""Cost, and the earlier operations that must be done before."""
+"""For each operation: its cost, and the indices of the operations that must finish before it."""
 
 
 def training_step(network: Network) -> Operations:
@@ -184,7 +184,7 @@ def training_step(network: Network) -> Operations:
 
 
 def longest_path(operations: Operations) -> float:
-    """D."""
+    """Length of the longest path through the operations (D of `schedules_outside`)."""
     ends: list[float] = []
     for cost, needed in operations:
         ends.append(cost + max((ends[other] for other in needed), default=0.0))
@@ -192,7 +192,7 @@ def longest_path(operations: Operations) -> float:
 
 
 def greedy_schedule(operations: Operations, workers: int) -> float:
-    """T_p: no worker is idle while an operation could run."""
+    """Length of a schedule in which no worker is idle while an operation could run (T_p of `schedules_outside`)."""
     waiting = [len(set(needed)) for _, needed in operations]
     after: list[list[int]] = [[] for _ in operations]
     for number, (_, needed) in enumerate(operations):
@@ -246,7 +246,7 @@ def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def model_size(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: MiB of the layer-exact network's parameters in float32."""
+    """Size of the layer-exact network's parameters in float32, in MiB."""
     network: Network = registry.load("workload", x["workload"])(None, 1.0)
     return network.parameters * FLOAT / MIB
 

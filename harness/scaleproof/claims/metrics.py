@@ -24,19 +24,19 @@ PerLaunch = Callable[[Record, pd.DataFrame], float | None]
 PerSize = Callable[[Record, pd.DataFrame, int], float | None]
 PerPair = Callable[[Launch, Launch], float | None]
 PerBlock = Callable[[Sequence[Launch]], float | None]
-"""Of the selected launches of one repetition: several arms give one value."""
+"""From the selected launches of one repetition: several arms together give one value."""
 Model = Callable[[Mapping[str, Any], Mapping[str, PublishedRow]], float]
-"""Arithmetic on what the claim's `x` says and on the paper's rows by id; no launches."""
+"""Arithmetic on the claim's `x` and the paper's rows by id; no launches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A named estimator. Exactly one of the functions is set.
 
-    `apart`: of how far `ratio_of` is apart at two levels of evidence, which of the |shares| over cases
-    (claims/level_difference.py). `scaled_by_ranks` divides a ratio by the ratio of ranks. `clocked`: for shares and
-    ratios within a launch that come from clocks; units of time and rates say so themselves. `doc`: the text of its page
-    where its function has none of its own.
+    `apart` combines the relative differences of `ratio_of` between two levels of evidence, one per case, into one value
+    (claims/level_difference.py). `scaled_by_ranks` divides a ratio by the ratio of ranks. `clocked` marks shares and
+    ratios within a launch that come from clocks; for times and rates the unit shows it. `doc` is the text of the
+    metric's page; without it, the page has the function's docstring.
     """
 
     name: str
@@ -62,19 +62,19 @@ class Metric:
         return self.clocked or self.unit == "s" or self.unit.endswith("/s")
 
     def by_size(self, record: Record, samples: pd.DataFrame) -> dict[int, float | None]:
-        """Its values at the message sizes of a launch's case; empty when it is none per size."""
+        """Values at the message sizes of a launch's case; empty for a metric that is not per message size."""
         if self.size is None:
             return {}
         return {nbytes: self.size(record, samples, nbytes) for nbytes in getattr(record.case, "sizes", ())}
 
     @property
     def page(self) -> str:
-        """Where its page is."""
+        """Path of its page."""
         return f"docs/metrics/{self.name}.md"
 
     @property
     def page_text(self) -> str:
-        """Its page as Markdown: unit, which way is better, and `doc` or its function's docstring."""
+        """Its page as Markdown: unit, better direction, and `doc` or the function's docstring."""
         function = self.launch or self.size or self.pair or self.block or self.model
         text = inspect.cleandoc(self.doc or (function.__doc__ if function else "") or "")
         unit = f"{self.unit} (10^9 bytes)" if self.unit == "GB/s" else self.unit

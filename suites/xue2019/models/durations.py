@@ -10,6 +10,7 @@ SECOND = 1e9
 
 
 def median_s(samples: pd.DataFrame, event: str, nbytes: int | None = None) -> float | None:
+    """Median duration of an event in s, warm-up excluded, of one message size where `nbytes` is set."""
     rows = timed(samples, event)
     if nbytes is not None:
         rows = rows[rows["nbytes"] == nbytes]

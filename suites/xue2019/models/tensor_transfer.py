@@ -54,7 +54,7 @@ def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, counter: str)
 
 
 def extreme_speedup(launch: Launch, base: Launch, extreme: Any) -> float | None:
-    """The base's time over the launch's, at the message size where that is smallest or largest."""
+    """The smallest or largest ratio, over message sizes, of the base's time to the launch's."""
     ratios = []
     for nbytes in getattr(launch.record.case, "sizes", ()):
         launch_s = send_reduce_s(launch.record, launch.samples, nbytes)

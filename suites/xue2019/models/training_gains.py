@@ -46,7 +46,7 @@ def throughput_gain(launch: Launch, base: Launch) -> float | None:
 
 
 def minibatch_gain(record: Record, samples: pd.DataFrame, over: str) -> float | None:
-    """Mini-batch time by another mechanism over that by zero copy, in the same launch."""
+    """Mini-batch time by the mechanism `over` / mini-batch time by zero copy, in the same launch."""
     ours, theirs = median_s(samples, "minibatch_zero_copy"), median_s(samples, f"minibatch_{over}")
     return theirs / ours if ours and theirs else None
 

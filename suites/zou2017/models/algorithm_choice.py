@@ -15,7 +15,7 @@ from scaleproof.workloads.networks import Network
 FLOAT = 4
 """Bytes of a float32."""
 HELD = 3
-"""Every parameter is held with its gradient and its momentum."""
+"""Arrays in memory per parameter: the parameter, its gradient and its momentum."""
 SHRINKS = 7
 """Number of memory bounds for the integer program, between the least that any choice needs and no bound."""
 

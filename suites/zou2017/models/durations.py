@@ -11,5 +11,6 @@ SECOND = 1e9
 
 
 def median_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
+    """Median duration of an event in s, warm-up excluded; None without such events or where times do not count."""
     rows = timed(samples, event)
     return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) and times_count(record) else None

@@ -63,8 +63,8 @@ def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def ilp_minibatch(record: Record, samples: pd.DataFrame, tight: bool) -> float | None:
-    """The minibatch that the procedure chooses: without a bound, or with the memory that the smallest candidate just
-    needs."""
+    """The minibatch that the paper's procedure chooses, without a bound or (`tight`) with the least memory that any
+    candidate needs."""
     by_minibatch = tables(record, samples)
     if not by_minibatch:
         return None
