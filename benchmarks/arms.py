@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, CollectiveCase, TransferCase, parse_case
+from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
+from scaleproof.spec.common_case import NATIVE
 
 SIZES = (1 << 10, 64 << 10, 1 << 20, 64 << 20)
 RANKS = (2, 4)

@@ -12,7 +12,8 @@ from scaleproof.core.record_schema import Record
 from scaleproof.simulate.alpha_beta_fit import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
 from scaleproof.simulate.collective_rounds import rounds_of
 from scaleproof.simulate.cost_fit import predict
-from scaleproof.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
+from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
+from scaleproof.spec.common_case import NATIVE
 
 GIGA = 1e9
 LARGE = 64 << 10

@@ -26,7 +26,8 @@ from scaleproof.launch.launchers import mpich
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
 from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.spec.case import TrainCase, form_keys, parse_case
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.common_case import form_keys
 
 NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
 TRANSFER: dict[str, Any] = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.spec.case import form_keys
 from scaleproof.spec.case_layers import case_forms, every_key
+from scaleproof.spec.common_case import form_keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])

@@ -26,7 +26,7 @@ from scaleproof.simulate.cost_file import (
     TransportCost,
 )
 from scaleproof.simulate.cost_fit import Line, Value, fit_reduction, fit_transfer
-from scaleproof.spec.case import NATIVE
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import median_interval

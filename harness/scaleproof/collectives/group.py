@@ -15,7 +15,8 @@ from scaleproof.collectives.message_trace import Moved, TracedMappedEngine, Trac
 from scaleproof.collectives.transport_subset import Subset, subset
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, Operation
+from scaleproof.spec.case import Operation
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.contract import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from scaleproof.collectives import ring
 from scaleproof.collectives.message_schedule import Message, bound
-from scaleproof.spec.case import CommonCase
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import CollectivePlugin
 

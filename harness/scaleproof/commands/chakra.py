@@ -85,7 +85,8 @@ def _case(options: argparse.Namespace) -> TrainCase:
     the id fits no case or several, or if the case does not work with these ranks."""
     from pydantic import ValidationError
 
-    from scaleproof.spec.case import TrainCase, form_keys, parse_case
+    from scaleproof.spec.case import TrainCase, parse_case
+    from scaleproof.spec.common_case import form_keys
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.messages import field_of, options_of, phrase
 

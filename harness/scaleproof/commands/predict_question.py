@@ -289,7 +289,8 @@ def efficiency_of(text: str) -> tuple[float, float]:
 
 
 def _option_error(failed: ValidationError) -> SpecError:
-    from scaleproof.spec.case import TrainCase, form_keys
+    from scaleproof.spec.case import TrainCase
+    from scaleproof.spec.common_case import form_keys
     from scaleproof.spec.messages import field_of, options_of, phrase
 
     error = failed.errors(include_url=False)[0]

@@ -11,7 +11,8 @@ from scaleproof.compare import comparison_sentences
 from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
 from scaleproof.compare.side_selection import Side, fields, spelled
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import NATIVE, AnyCase
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.common_case import NATIVE
 
 ARM = (
     "arm",

@@ -7,7 +7,7 @@ import socket
 import psutil
 
 from scaleproof.fabric.verbs import netdev, ports
-from scaleproof.spec.case import CommonCase
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.spec.registry import nearest

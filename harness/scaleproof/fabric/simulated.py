@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from scaleproof.fabric.link_options import ClusterOptions
-from scaleproof.spec.case import CommonCase
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import FabricPlugin
 

@@ -26,9 +26,15 @@ ROOMS = (
     "fabric",
     "launch/launchers",
 )
-_FILES = ("spec/case.py", "spec/emulated.py")
+_FILES = ("spec/case.py", "spec/common_case.py", "spec/emulated.py")
 SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
-_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/shortest_paths.py")
+_SIMULATED_FILES = (
+    "spec/case.py",
+    "spec/common_case.py",
+    "spec/cluster.py",
+    "spec/emulated.py",
+    "fabric/shortest_paths.py",
+)
 
 
 @functools.cache

@@ -26,7 +26,7 @@ from scaleproof.record.parallel import in_parallel
 from scaleproof.record.read import UNREADABLE, read_content, read_form, read_samples, reason
 from scaleproof.record.rows import OF_CASE, OF_CASE_TEXT, OF_RECORD, Row, of_record
 from scaleproof.record.write import RUN, SAMPLES_FILE
-from scaleproof.spec.case import CHOSEN
+from scaleproof.spec.choice import CHOSEN
 from scaleproof.spec.plugins import Kind
 
 if TYPE_CHECKING:

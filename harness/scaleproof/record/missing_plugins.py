@@ -11,8 +11,8 @@ from pydantic import ConfigDict, TypeAdapter
 
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
-from scaleproof.spec.case import CHOSEN, AnyCase
-from scaleproof.spec.choice import nested
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.choice import CHOSEN, nested
 from scaleproof.spec.plugins import Kind, Options
 
 READABLE = frozenset(CHOSEN) - {"fabric"}

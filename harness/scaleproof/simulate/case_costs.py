@@ -14,7 +14,8 @@ from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, Tr
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.program import ASSUMED
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
+from scaleproof.spec.case import AnyCase, TrainCase
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.stats.intervals import smallest_count
 

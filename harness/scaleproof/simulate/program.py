@@ -7,7 +7,8 @@ from collections.abc import Callable
 from scaleproof.collectives.message_schedule import schedule_of
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE, CollectiveCase, TrainCase
+from scaleproof.spec.case import CollectiveCase, TrainCase
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Wait, plan_of_buckets
 from scaleproof.workloads.networks import Network

@@ -17,8 +17,9 @@ from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.parameter_servers import Tensor, serve
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction, Span
-from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.step_program import (
     Compute,

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from scaleproof.spec import earlier_form, registry
-from scaleproof.spec.case import CommonCase, known_keys
 from scaleproof.spec.choice import CHOSEN, names_plugin
+from scaleproof.spec.common_case import CommonCase, known_keys
 from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.plugins import Kind
 

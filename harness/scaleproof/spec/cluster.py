@@ -17,7 +17,7 @@ from scaleproof.spec.messages import phrase
 from scaleproof.spec.registry import nearest
 
 if TYPE_CHECKING:
-    from scaleproof.spec.case import CommonCase
+    from scaleproof.spec.common_case import CommonCase
 
 ROOT = PROJECT / "clusters"
 MOST_NODES = 64_000

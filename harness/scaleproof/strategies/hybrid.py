@@ -21,8 +21,9 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.collectives.group import Group
-from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.case_checks import written_key
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.case_checks import written_key
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.tags import server_tags

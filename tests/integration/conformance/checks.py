@@ -12,7 +12,7 @@ import numpy as np
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.case import NATIVE
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.contract import Array, Collectives, PointToPoint, ReduceOperation
 
 FEW = (0, 1, 3, 17, 1021)

@@ -21,7 +21,7 @@ from scaleproof.collectives.message_schedule import schedule_of
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
-from scaleproof.spec.case import NATIVE
+from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.contract import Collectives, PointToPoint, Transport
 from tests.integration.conformance.checks import Checked, Checks, Messages
 

@@ -15,8 +15,8 @@ from scaleproof.commands.dry_run import changing
 from scaleproof.commands.show import printable
 from scaleproof.doctor import leftovers, survey
 from scaleproof.spec import registry
-from scaleproof.spec.case import form_keys
 from scaleproof.spec.case_layers import case_forms
+from scaleproof.spec.common_case import form_keys
 from scaleproof.spec.suite import load_suite, suite_folders
 
 SUITE = """\

@@ -17,7 +17,7 @@ from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.link_options import LinkOptions
 from scaleproof.fabric.unshare import OWN_PROC, unshared
-from scaleproof.spec.case import CommonCase
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import FabricPlugin
 

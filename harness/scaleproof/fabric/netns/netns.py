@@ -16,8 +16,8 @@ from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.fabric.unshare import OWN_MOUNTS, unshared
-from scaleproof.spec.case import CommonCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plugins import FabricPlugin
 

@@ -20,7 +20,7 @@ from scaleproof.transports.horovod.framework_bindings import Binding, Tensorflow
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-    from scaleproof.spec.case import CommonCase
+    from scaleproof.spec.common_case import CommonCase
 
 NAMES = 8
 """Calls of the same kind, type and size that may be under way. Horovod identifies a call by its name, and negotiating a

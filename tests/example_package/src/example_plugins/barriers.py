@@ -8,7 +8,7 @@ from scaleproof.collectives.group import open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.spec.case import CommonCase, Transport
+from scaleproof.spec.common_case import CommonCase, Transport
 from scaleproof.spec.plugins import ProgramPlugin
 
 

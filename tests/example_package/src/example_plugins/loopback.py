@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.spec.case import CommonCase
+from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.plugins import FabricPlugin
 
 
