@@ -107,6 +107,10 @@ class TorchDistributed(ABC):
         if lent is not tensor:
             tensor.copy_(lent)
 
+    def pollable(self, message: Any) -> Any:
+        """The work of a message whose `is_completed` turns true once it is: torch's own, unless it never does."""
+        return message
+
     def allocate(self, nbytes: int) -> Array:
         """Plain memory: torch.distributed needs no registered memory."""
         return np.empty(nbytes, np.uint8)
@@ -154,13 +158,14 @@ class TorchDistributed(ABC):
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
         lent = self.lend(self._bytes(buffer))
-        return _Work(self, self._call(lambda: self._distributed.isend(lent, dst=peer)), peer)
+        return _Work(self, self.pollable(self._call(lambda: self._distributed.isend(lent, dst=peer))), peer)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
         tensor = self._bytes(buffer)
         lent = self.lend(tensor)
-        return _Work(self, self._call(lambda: self._distributed.irecv(lent, src=peer)), peer, (lent, tensor))
+        work = self.pollable(self._call(lambda: self._distributed.irecv(lent, src=peer)))
+        return _Work(self, work, peer, (lent, tensor))
 
     def close(self) -> None:
         """See Transport.close. Without it the back end's threads would abort the process at exit."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed
@@ -27,6 +28,42 @@ class Gloo(TorchDistributed):
     def prepare(self, context: RankContext) -> None:
         """Restrict its sockets to the case's interface."""
         os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
+
+    def pollable(self, message: Any) -> Any:
+        """See TorchDistributed.pollable."""
+        return _PolledMessage(message)
+
+
+class _PolledMessage:
+    """A send or receive of torch's Gloo, which calls itself completed only after its `wait` has returned. From the
+    first poll on, a thread waits for it; a message that nobody polls has no thread."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+        self._error: RuntimeError | None = None
+        self._thread: threading.Thread | None = None
+
+    def is_completed(self) -> bool:
+        """Whether `wait` would return, or raise, at once."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._wait, name="gloo-message", daemon=True)
+            self._thread.start()
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Raises the back end's RuntimeError, such as a lost peer's."""
+        if self._thread is None:
+            self._work.wait()
+            return
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _wait(self) -> None:
+        try:
+            self._work.wait()
+        except RuntimeError as error:
+            self._error = error
 
 
 PLUGIN = TransportPlugin(

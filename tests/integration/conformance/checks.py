@@ -128,9 +128,10 @@ class Checks:
     def polled(self) -> None:
         buffer = values(self.rank, "float32", 50_021)
         handle, deadline = self.group.all_reduce(buffer), time.monotonic() + 20
-        while not handle.test() and time.monotonic() < deadline:
+        while not (completed := handle.test()) and time.monotonic() < deadline:
             time.sleep(0.0002)
         handle.wait()
+        self.record("all_reduce, polled", "float32", buffer.size, completed, "no poll of 20 s saw it completed")
         expected = np.add.reduce([values(rank, "float32", buffer.size) for rank in range(self.world_size)])
         self.same("all_reduce, polled", "float32", buffer.size, buffer, expected)
 
@@ -240,6 +241,30 @@ class Messages:
             counted == asked,
             f"counted {counted}, asked {asked} (bytes, messages)",
         )
+        self._polled()
+
+    def _polled(self) -> None:
+        """Sends and receives turn true without a wait, as a caller that computes meanwhile needs them to."""
+        transport, number = self._transport, 5
+        received = {peer: transport.allocate(MESSAGES[number]) for peer in self._peers}
+        receives = [transport.recv(buffer, peer) for peer, buffer in received.items()]
+        sends = [transport.send(message(transport.rank, peer, number), peer) for peer in self._peers]
+        pending, deadline = receives + sends, time.monotonic() + 20
+        while pending and time.monotonic() < deadline:
+            pending = [handle for handle in pending if not handle.test()]
+            time.sleep(0.0002)
+        for handle in receives + sends:
+            handle.wait()
+        self._checks.record(
+            "messages, polled",
+            "uint8",
+            MESSAGES[number],
+            not pending,
+            f"{len(pending)} not seen completed by polls of 20 s",
+        )
+        for peer, buffer in received.items():
+            expected = message(peer, transport.rank, number)
+            self._checks.same(f"polled message from {peer}", "uint8", buffer.size, buffer, expected)
 
 
 def values(rank: int, dtype: str, count: int) -> Array:
