@@ -57,6 +57,8 @@ COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc", "tensorflo
 """Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
 STARTED = ("mpirun", "mpich")
 """Launchers whose program starts the ranks."""
+SHARED_CORES = {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "64"}
+"""Makes MPICH's ranks give up their core after that many polls in vain, as Open MPI's do: 5 ranks poll on few cores."""
 LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""
 
@@ -200,7 +202,7 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
             command,
             cwd=ROOT,
             # its environment has the libraries that ranks need, not the package
-            env={**os.environ, **ON_ONE_MACHINE, "PYTHONPATH": str(IMPORT_ROOT)},
+            env={**os.environ, **ON_ONE_MACHINE, **SHARED_CORES, "PYTHONPATH": str(IMPORT_ROOT)},
             capture_output=True,
             text=True,
             timeout=timeout_s,
