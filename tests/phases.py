@@ -1,5 +1,5 @@
-"""A parallel run (`pytest -n 2`) in three phases: unit and property tests, on every worker; then the other tests, a
-file on one worker each; at last, on one worker and one after the other, those that need the machine for themselves."""
+"""A parallel run (`pytest -n 2`) in two phases: first the tests of each file on one worker, so that fixtures of a
+module are set up once; then, on one worker and one after the other, those that need the machine for themselves."""
 
 from __future__ import annotations
 
@@ -41,22 +41,21 @@ LONGEST = (
     "tests/cluster/test_slurm_das2016.py",
     "tests/integration/test_rdma_training.py",
     "tests/integration/test_rdma.py",
+    "tests/property/test_stats_comparisons.py",
+    "tests/property/test_cost_fits.py",
 )
-"""Files that begin the second phase, so that no worker is left with a long one at its end."""
+"""Files that come first, so that no worker is left with a long one at the end of the first phase."""
 
 
 class Phase(IntEnum):
     """When a test runs, and beside which others."""
 
-    SMALL = 0
-    BY_FILE = 1
-    ALONE = 2
+    BY_FILE = 0
+    ALONE = 1
 
 
 def phase_of(node_id: str) -> Phase:
     """The phase of a test."""
-    if node_id.startswith(SMALL):
-        return Phase.SMALL
     return Phase.ALONE if file_of(node_id) in ALONE else Phase.BY_FILE
 
 
@@ -67,9 +66,15 @@ def file_of(node_id: str) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in the order of their phases; the sort is stable, so that fixtures of a module are set up once."""
+    """Tests in the order of their phases; the sort is stable, so that those of a file stay together. Small files come
+    last in the first phase, which all workers then end at nearly the same time."""
     rank = {file: index for index, file in enumerate(LONGEST)}
-    items.sort(key=lambda item: (phase_of(item.nodeid), rank.get(file_of(item.nodeid), len(LONGEST))))
+
+    def order(item: pytest.Item) -> tuple[Phase, int, bool]:
+        file = file_of(item.nodeid)
+        return phase_of(item.nodeid), rank.get(file, len(LONGEST)), file.startswith(SMALL)
+
+    items.sort(key=order)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -94,9 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
                 self.check_schedule(node)
 
         def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
-            if self._left(Phase.SMALL):
-                super().check_schedule(node, duration)
-            elif self._left(Phase.BY_FILE):
+            if self._left_of_file():
                 if not node.shutting_down and len(self.node2pending[node]) < 2:
                     self._send_tests(node, len(self.pending))
             else:
@@ -112,23 +115,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
                 last.shutdown()
 
         def _send_tests(self, node: WorkerController, num: int) -> None:
-            """In the first phase a part of its tests, in the second those of one file."""
+            """In the first phase those of one file."""
             self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
-            small = self._left(Phase.SMALL)
-            part = min(small, max(2, small // (2 * len(self.nodes))))
-            super()._send_tests(node, min(num, part or self._left_of_file() or num))
+            super()._send_tests(node, min(num, self._left_of_file() or num))
 
         def _left_of_file(self) -> int:
-            """How many tests of the next file of the second phase no worker has got yet."""
+            """How many tests of the next file of the first phase no worker has got yet."""
             assert self.collection is not None
             names = [self.collection[index] for index in self.pending]
             if not names or phase_of(names[0]) is not Phase.BY_FILE:
                 return 0
             return sum(file_of(name) == file_of(names[0]) for name in names)
-
-        def _left(self, phase: Phase) -> int:
-            """How many tests of a phase no worker has got yet."""
-            assert self.collection is not None
-            return sum(phase_of(self.collection[index]) is phase for index in self.pending)
 
     return Phases(config, log)

@@ -1,4 +1,4 @@
-"""In a parallel run, unit tests share the machine, other files run beside each other, and some run alone."""
+"""In a parallel run whole files run beside each other, and some run alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.phases import ALONE, LONGEST
 ROOT = Path(__file__).parents[2]
 TEST = """
 import json, os, time, pytest
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(4))
 def test_it(number):
     begun = time.monotonic()
     time.sleep(0.05)  # long enough to be seen beside another
@@ -31,10 +31,8 @@ UNIT, LAUNCHES, BROWSER, CLOCK = (
 )
 
 
-@pytest.mark.parametrize(
-    "files", [[UNIT], [LAUNCHES], [CLOCK], [UNIT, CLOCK], [UNIT, LAUNCHES, BROWSER, CLOCK]], ids=len
-)
-def test_unit_tests_come_first_then_whole_files_beside_each_other_then_those_that_run_alone(
+@pytest.mark.parametrize("files", [[LAUNCHES], [CLOCK], [UNIT, CLOCK], [UNIT, LAUNCHES, BROWSER, CLOCK]], ids=len)
+def test_whole_files_run_beside_each_other_then_some_run_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str]
 ) -> None:
     pytest.importorskip("xdist")
@@ -50,10 +48,8 @@ def test_unit_tests_come_first_then_whole_files_beside_each_other_then_those_tha
     ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     ran = sorted((json.loads(line) for line in (tmp_path / "ran").read_text().splitlines()), key=lambda test: test[2])
-    assert len(ran) == 6 * len(files)
+    assert len(ran) == 4 * len(files)
     workers = {file: {worker for name, worker, _, _ in ran if name == file} for file in files}
-    if UNIT in files:
-        assert len(workers.pop(UNIT)) == 2
     assert all(len(of_file) == 1 for of_file in workers.values())
     if BROWSER in files:
         assert workers[BROWSER] != workers[LAUNCHES]
@@ -62,5 +58,5 @@ def test_unit_tests_come_first_then_whole_files_beside_each_other_then_those_tha
         assert not [other for other in ran if other[0] != CLOCK and other[2] > alone[2]]
 
 
-def test_the_files_of_the_last_two_phases_exist() -> None:
+def test_the_files_of_either_list_exist() -> None:
     assert [file for file in (*ALONE, *LONGEST) if not (ROOT / file).is_file()] == []
