@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -20,7 +19,6 @@ from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
 from scaleproof.record.store import Store
-from tools.calibration_study import __main__ as study
 
 ROOT = Path(__file__).parents[3]
 
@@ -158,44 +156,6 @@ def test_a_calibration_without_comparisons_is_an_error(
 ) -> None:
     assert main(["calibrate", *option, "--results", str(tmp_path)]) == 2
     assert "at least one comparison" in capsys.readouterr().err
-
-
-def commands_of_the_docs() -> list[str]:
-    blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "calibration.md").read_text(), re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.splitlines()]
-
-
-@pytest.mark.parametrize("line", commands_of_the_docs())
-def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would measure is only listed."""
-    program, *arguments = line.split()
-    if program == "scaleproof":
-        assert main(
-            [
-                *arguments,
-                *([] if {"--show", "--dry-run"} & set(arguments) else ["--dry-run"]),
-                "--results",
-                str(tmp_path),
-            ]
-        ) in (0, 1)
-    elif program == "snakemake":
-        # A folder of its own: Snakemake writes into the one it runs in.
-        for name in ("Snakefile", "workflows", "profiles", "suites", "environment.yml"):
-            (tmp_path / name).symlink_to(ROOT / name)
-        process = subprocess.run(
-            [sys.executable, "-m", "snakemake", "-n", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert process.returncode == 0 and "scaleproof calibrate" in process.stdout + process.stderr
-    else:
-        assert (program, arguments[:2]) == ("python", ["-m", "tools.calibration_study"])
-        monkeypatch.setattr(sys, "argv", ["calibration_study", *arguments[2:], "--help"])
-        with pytest.raises(SystemExit) as ended:
-            study.main()
-        assert ended.value.code == 0 and arguments[2] in study.ACTIONS
 
 
 def test_floors_of_several_nodes_come_from_launches_on_those_nodes(

@@ -23,6 +23,28 @@ FAST = (1.00, 1.01, 0.99, 1.02, 1.00, 1.01, 0.98, 1.00)
 """Microseconds of a call, one per launch, with the noise of a quiet machine."""
 OLD, NEW = "@commit:0ld", "@commit:new"
 SLOW = tuple(1.5 * value for value in FAST)
+HERE: dict[str, Any] = {
+    "governor": "performance",
+    "transparent_huge_pages": "never",
+    "load": {"before": {"load_1min": 0.1}},
+    "variables": {"OMP_NUM_THREADS": "1"},
+    "cpu_flags": " ".join([f"flag{number}" for number in range(30)] + ["avx2"]),
+}
+THERE = {
+    **HERE,
+    "governor": "powersave",
+    "load": {"before": {"load_1min": 2.5}},
+    "variables": {"OMP_NUM_THREADS": "2", "SCALEPROOF_LAUNCH": "x"},
+    "cpu_flags": HERE["cpu_flags"] + " avx512f",
+}
+RANK = {
+    "libraries": {"libnccl.so.2.18.1": "2.18.1, build 1", "libz.so.1.2.13": "1.2.13, build 9"},
+    "thread_pools": {"openblas (libopen-12345678.so)": 1},
+}
+OTHER_RANK = {
+    "libraries": {"libnccl.so.2.19.3": "2.19.3, build 2", "libz.so.1.2.13": "1.2.13, build 9"},
+    "thread_pools": {"openblas (libopen-87654321.so)": 2},
+}
 
 
 def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, **fields: Any) -> None:

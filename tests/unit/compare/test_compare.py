@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +15,13 @@ from scaleproof.core.record_schema import Warning
 from tests.short_form import case_from
 from tests.unit.compare.compare_records import (
     FAST,
+    HERE,
     NEW,
     OLD,
+    OTHER_RANK,
+    RANK,
     SLOW,
+    THERE,
     calibrate,
     code,
     compared,
@@ -189,30 +190,6 @@ def test_nothing_compared_is_no_success_for_ci(results: Path, capsys: pytest.Cap
     assert run(results, OLD, "@commit:4f", "--fail-on", "regression") == 2
 
 
-HERE: dict[str, Any] = {
-    "governor": "performance",
-    "transparent_huge_pages": "never",
-    "load": {"before": {"load_1min": 0.1}},
-    "variables": {"OMP_NUM_THREADS": "1"},
-    "cpu_flags": " ".join([f"flag{number}" for number in range(30)] + ["avx2"]),
-}
-THERE = {
-    **HERE,
-    "governor": "powersave",
-    "load": {"before": {"load_1min": 2.5}},
-    "variables": {"OMP_NUM_THREADS": "2", "SCALEPROOF_LAUNCH": "x"},
-    "cpu_flags": HERE["cpu_flags"] + " avx512f",
-}
-RANK = {
-    "libraries": {"libnccl.so.2.18.1": "2.18.1, build 1", "libz.so.1.2.13": "1.2.13, build 9"},
-    "thread_pools": {"openblas (libopen-12345678.so)": 1},
-}
-OTHER_RANK = {
-    "libraries": {"libnccl.so.2.19.3": "2.19.3, build 2", "libz.so.1.2.13": "1.2.13, build 9"},
-    "thread_pools": {"openblas (libopen-87654321.so)": 2},
-}
-
-
 def test_differences_of_environment_are_listed_and_warned_of(tmp_path: Path) -> None:
     launches(tmp_path, FAST, "a", code=code("0ld"), environment=HERE, facts={**RANK, "seeds": {"hash": 1}})
     launches(
@@ -294,45 +271,6 @@ def test_output_that_is_not_a_terminal_has_no_colours(results: Path, capsys: pyt
     assert "\x1b" not in text
     row = next(line for line in text.splitlines() if line.strip().startswith("collective_latency"))
     assert all(word in row for word in ("1 KiB", "µs ↓", "+50.0 %", "5 %", " 8 ", "regression"))
-
-
-TWICE = """
-import sys
-from scaleproof.cli import main
-results, page = sys.argv[1:]
-main(["compare", "@commit:0ld", "@commit:new", "--results", results, "--page", page])
-main(["compare", "@commit:0ld", "@commit:new", "--results", results, "--json"])
-"""
-
-
-def test_equal_records_give_equal_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    launches(results, FAST[:4], "a", code=code("0ld"), environment=HERE, facts=RANK)
-    launches(
-        results,
-        FAST[4:],
-        "aa",
-        first=4,
-        code=code("0ld"),
-        environment={**HERE, "governor": "schedutil", "numa": 2},
-        facts=OTHER_RANK,
-    )
-    launches(results, SLOW, "b", at=1, code=code("new", digest="e"), environment=THERE, facts=OTHER_RANK)
-    launches(results, FAST, "c", case=case(sizes=[2048]), code=code("0ld"))
-    launches(results, FAST, "d", case=case(sizes=[4096]), code=code("0ld"))
-    calibrate(results)
-    outputs = []
-    for seed in ("1", "2"):
-        page = tmp_path / seed / "compare.html"
-        ended = subprocess.run(
-            [sys.executable, "-c", TWICE, str(results), str(page)],
-            capture_output=True,
-            timeout=60,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin"},
-        )
-        outputs.append((ended.stdout, page.read_bytes()))
-    assert outputs[0] == outputs[1] and len(outputs[0][0]) > 5000 and b"<svg" in outputs[0][1]
 
 
 def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path: Path) -> None:
