@@ -2,10 +2,8 @@
 PYTHON ?= python3
 SIZE ?= smoke
 SUITE ?= das2016
-# Tests that need the machine for themselves run alone, after the others (tests/phases.py). One worker more than cores:
-# many tests wait for Slurm, guests and other processes. Unit tests compute, and each worker reads all of them first.
-PARALLEL := --numprocesses=$(shell expr $$(nproc) + 1) --maxprocesses=4
-COMPUTING := --numprocesses=logical --maxprocesses=4
+# Tests that need the machine for themselves run alone, after the others (tests/phases.py).
+PARALLEL := --numprocesses=logical --maxprocesses=4
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 # Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.
@@ -37,7 +35,7 @@ check: env
 	$(INSIDE) ruff format --check .
 	$(INSIDE) ruff check .
 	$(INSIDE) mypy
-	$(INSIDE) python -m pytest $(COMPUTING) tests/unit tests/property
+	$(INSIDE) python -m pytest $(PARALLEL) tests/unit tests/property
 
 test:
 	@$(PYTHON) -m tools.setup --with-tests
