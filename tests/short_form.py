@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scaleproof.spec.case import AnyCase, CollectiveCase, parse_case
+from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, parse_case
 from scaleproof.spec.choice import nested
 from scaleproof.spec.earlier_form import converted
 
@@ -29,4 +29,21 @@ def ring_case(transport: str = "tcp", ranks: int = 2, **fields: Any) -> Collecti
     }
     case = case_from(base | fields)
     assert isinstance(case, CollectiveCase)
+    return case
+
+
+def train_case(**fields: Any) -> TrainCase:
+    """A step of one rank that exchanges nothing; `fields` differ from that, and name the workload."""
+    base = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 1,
+        "strategy": "local_only",
+        "steps": 1,
+        "minibatch": 64,
+    }
+    case = case_from(base | fields)
+    assert isinstance(case, TrainCase)
     return case

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, Synthetic, initial_parameters, open_data
 from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network
-from tests.short_form import case_from
+from tests.short_form import train_case
 
 SMALL = {
     "vgg_a": (32, 0.125),
@@ -47,22 +46,6 @@ KINKED_LOSS = 1e-3
 def small(name: str) -> Network:
     network: Network = registry.load("workload", name)(*SMALL.get(name, (None, 1.0)))
     return network
-
-
-def case_of(**fields: Any) -> TrainCase:
-    base = {
-        "program": "train",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 1,
-        "strategy": "local_only",
-        "steps": 1,
-        "minibatch": 64,
-    }
-    case = case_from({**base, **fields})
-    assert isinstance(case, TrainCase)
-    return case
 
 
 def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
@@ -110,7 +93,7 @@ def test_both_frameworks_give_the_same_loss_and_gradients() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("tensorflow")
     # In a process of its own: TensorFlow's threads would not survive the forks of later tests.
-    assert run_ranks(case_of(workload="dnn_digits"), _compare_frameworks, TIMEOUT_S) == [""]
+    assert run_ranks(train_case(workload="dnn_digits"), _compare_frameworks, TIMEOUT_S) == [""]
 
 
 def _compare_frameworks(_: RankContext) -> None:
@@ -130,7 +113,7 @@ def _compare_frameworks(_: RankContext) -> None:
 
 def test_counts_are_those_of_keras_applications() -> None:
     pytest.importorskip("tensorflow")
-    assert run_ranks(case_of(workload="dnn_digits"), _compare_with_keras, TIMEOUT_S) == [""]
+    assert run_ranks(train_case(workload="dnn_digits"), _compare_with_keras, TIMEOUT_S) == [""]
 
 
 def _compare_with_keras(_: RankContext) -> None:
@@ -162,7 +145,7 @@ def _compare_with_keras(_: RankContext) -> None:
 @pytest.mark.parametrize("name", ["vgg16", "lstm", "seq2seq", "mobilenet"])
 def test_two_workers_equal_one_but_for_batch_normalisation(name: str) -> None:
     pytest.importorskip("torch")
-    assert run_ranks(case_of(workload=name, minibatch=SAMPLES), _compare_workers, TIMEOUT_S) == [""]
+    assert run_ranks(train_case(workload=name, minibatch=SAMPLES), _compare_workers, TIMEOUT_S) == [""]
 
 
 def _compare_workers(context: RankContext) -> None:
@@ -189,7 +172,7 @@ LEARNED = {"reversal": 0.95, "digits": 0.95, "topics": 0.9}
 def test_the_small_networks_learn(workload: str, data: str, steps: int, learning_rate: float) -> None:
     pytest.importorskip("torch")
     assert run_ranks(
-        case_of(workload=workload, data=data, steps=steps, learning_rate=learning_rate), _learn, TIMEOUT_S
+        train_case(workload=workload, data=data, steps=steps, learning_rate=learning_rate), _learn, TIMEOUT_S
     ) == [""]
 
 
@@ -216,7 +199,7 @@ def _learn(context: RankContext) -> None:
 def test_a_single_value_is_not_normalised() -> None:
     with pytest.raises(SpecError, match="would normalise a single value; give more than one sample per rank"):
         check_workload(
-            case_of(
+            train_case(
                 workload="mobilenet",
                 image_side=32,
                 minibatch=2,
@@ -227,7 +210,7 @@ def test_a_single_value_is_not_normalised() -> None:
             )
         )
     check_workload(
-        case_of(
+        train_case(
             workload="mobilenet",
             image_side=32,
             minibatch=4,

@@ -18,32 +18,16 @@ from scaleproof.workloads.inputs import tables, training
 from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
 from scaleproof.workloads.inputs.tables import shared_rows
 from scaleproof.workloads.inputs.training import checked_data, training_inputs
-from tests.short_form import case_from
+from tests.short_form import train_case
 
 SEED = 20
 
 
-def case_of(**fields: Any) -> TrainCase:
-    base = {
-        "program": "train",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 1,
-        "strategy": "local_only",
-        "steps": 3,
-        "minibatch": 64,
-    }
-    case = case_from({**base, **fields})
-    assert isinstance(case, TrainCase)
-    return case
-
-
-DIGITS = case_of(workload="dnn_digits", data="digits")
-SYNTHETIC = case_of(workload="cd_dnn", width=0.1)
-TOKENS = case_of(workload="seq2seq")
-REVERSAL = case_of(workload="seq2seq", data="reversal")
-TOPICS = case_of(workload="sentence_embedding", data="topics")
+DIGITS = train_case(steps=3, workload="dnn_digits", data="digits")
+SYNTHETIC = train_case(steps=3, workload="cd_dnn", width=0.1)
+TOKENS = train_case(steps=3, workload="seq2seq")
+REVERSAL = train_case(steps=3, workload="seq2seq", data="reversal")
+TOPICS = train_case(steps=3, workload="sentence_embedding", data="topics")
 
 
 def digits() -> Digits:
