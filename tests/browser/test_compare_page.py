@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from scaleproof.compare.comparison import Question, build
 from scaleproof.compare.side_selection import select
@@ -41,7 +42,8 @@ def test_a_metric_of_a_row_leads_to_its_definition_and_the_page_fits_a_phone(pag
     page = watched.page
     page.goto(page_file.as_uri())
     page.get_by_role("link", name="busbw").first.click()
-    assert page.url.endswith("#busbw") and page.locator("#busbw").is_visible()
+    expect(page).to_have_url(re.compile("#busbw$"))
+    expect(page.locator("#busbw")).to_be_visible()
     page.set_viewport_size({"width": 380, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
