@@ -40,19 +40,19 @@ class Form(BaseModel):
 class PublishedRow(Form):
     """One published figure with its conditions `x`, its provenance, and whether it may decide a verdict (`gate`)."""
 
-    id: str
-    paper: str
-    statement: str
-    metric: str
-    unit: str
-    direction: Direction | None
-    x: dict[str, Any]
-    value: Value
-    baseline: str | None
-    where: str | None
-    source: str
-    provenance: Provenance
-    gate: bool
+    id: str = Field(description="Its id, which the claim's entry repeats.")
+    paper: str = Field(description="The paper's name.")
+    statement: str = Field(description="What the paper states, in a sentence.")
+    metric: str = Field(description="What was measured, in the paper's words.")
+    unit: str = Field(description="Unit of the value.")
+    direction: Direction | None = Field(description="Which direction is better; null for a value that has none.")
+    x: dict[str, Any] = Field(description="Conditions under which it was measured.")
+    value: Value = Field(description="The published value; null where it is not known.")
+    baseline: str | None = Field(description="What the value is relative to.")
+    where: str | None = Field(description="Figure, table or section of the paper.")
+    source: str = Field(description="Where the value was read.")
+    provenance: Provenance = Field(description="How the value was obtained.")
+    gate: bool = Field(description="Whether it may decide a verdict.")
 
     @model_validator(mode="after")
     def _recalled_rows_decide_nothing(self) -> PublishedRow:
@@ -62,19 +62,23 @@ class PublishedRow(Form):
 
 
 class Rule(Form):
-    """How a claim is judged; what the fields mean is in docs/verdicts.md."""
+    """How a claim is judged; docs/verdicts.md shows what each rule accepts."""
 
-    name: RuleName
-    tolerance: Annotated[float, Field(ge=0)] | None = None
-    relative: bool = False
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    one_sided: bool = False
-    neutral: float | None = None
-    along: str | None = Field(default=None, description="the field of the case that x is, for `monotone`")
-    trend: Literal["rising", "falling"] | None = None
-    strict: bool = Field(default=True, description="false: `monotone` accepts steps without a difference")
+    name: RuleName = Field(description="The rule.")
+    tolerance: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="`within`: a share of the published value; `equal_to_tolerance`: distance from the value."
+    )
+    relative: bool = Field(False, description="`tolerance` of `equal_to_tolerance` is a share of the value.")
+    value: float | None = Field(None, description="A bound or target of our own; none: the published value.")
+    low: float | None = Field(None, description="`ratio`: lower bound.")
+    high: float | None = Field(None, description="`ratio`: upper bound.")
+    one_sided: bool = Field(False, description="Any better value is accepted too.")
+    neutral: float | None = Field(
+        None, description="Value without an effect, 1 for a speed-up: beyond it a miss is `direction only`."
+    )
+    along: str | None = Field(None, description="`monotone`: the field of the case that x is.")
+    trend: Literal["rising", "falling"] | None = Field(None, description="`monotone`: how the values go along it.")
+    strict: bool = Field(True, description="false: `monotone` accepts steps without a difference.")
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Rule:
@@ -95,16 +99,16 @@ class Rule(Form):
 class Deviation(Form):
     """How our experiment differs from the published one."""
 
-    kind: DeviationKind
-    text: str
+    kind: DeviationKind = Field(description="What differs.")
+    text: str = Field(description="How it differs, in a sentence.")
 
 
 class Control(Form):
     """A run that must not show the effect: the claim's metric over other cases."""
 
-    statement: str
-    select: dict[str, Any]
-    against: dict[str, Any] | None = None
+    statement: str = Field(description="What must not be seen, in a sentence.")
+    select: dict[str, Any] = Field(description="Fields of the cases in the control run.")
+    against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
 
 
 class Validates(Form):
@@ -113,57 +117,59 @@ class Validates(Form):
     validates only launches like those that it was judged on."""
 
     what: str = Field(
-        description="what is checked, in words; a launch is validated when each thing that is checked of its level is"
+        description="What is checked, in words; a launch is validated when each thing that is checked of its level is."
     )
-    evidence: Literal["emulated", "simulated"]
-    where: dict[str, Any] = {}
-    unless: dict[str, Any] = {}
-    alike: tuple[str, ...] = Field(default=(), description="fields in which a case must equal one that was judged")
-    up_to: tuple[str, ...] = Field(default=(), description="fields in which it must not be larger than that")
-    down_to: tuple[str, ...] = Field(default=(), description="fields in which it must not be smaller than that")
+    evidence: Literal["emulated", "simulated"] = Field(description="Level of evidence that it is about.")
+    where: dict[str, Any] = Field({}, description="Fields of the cases that it is about.")
+    unless: dict[str, Any] = Field({}, description="Fields of cases that it is not about.")
+    alike: tuple[str, ...] = Field((), description="Fields in which a case must equal a case that was judged.")
+    up_to: tuple[str, ...] = Field((), description="Fields in which a case must not be larger than that.")
+    down_to: tuple[str, ...] = Field((), description="Fields in which a case must not be smaller than that.")
 
 
 class ClaimForm(Form):
     """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own
     claims bring them."""
 
-    id: str
-    kind: Kind = "claim"
-    origin: Origin = "paper"
-    experiment: str | None = None
-    metric: str | None = None
-    select: dict[str, Any] = {}
-    against: dict[str, Any] | None = None
+    id: str = Field(description="Id of a row of published.yaml, or one of our own.")
+    kind: Kind = Field(
+        "claim", description="claim: a result; consistency: checked by arithmetic; context: shown, never judged."
+    )
+    origin: Origin = Field("paper", description="paper: a row of published.yaml; own: a claim of our own.")
+    experiment: str | None = Field(None, description="Experiment whose launches decide.")
+    metric: str | None = Field(None, description="What is computed from them (docs/metrics).")
+    select: dict[str, Any] = Field({}, description="Fields of the cases that decide; a list means any of its values.")
+    against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
     base_evidence: Evidence | None = Field(
-        default=None,
-        description="level of evidence at which `against` is taken, where that is another one: "
-        "how far two levels are apart",
+        None,
+        description="Level of evidence at which `against` is taken, where that is another one: how far two levels are "
+        "apart.",
     )
     arms: tuple[dict[str, Any], ...] = Field(
-        default=(),
-        description="for `ordering` of more than two: fields over `select`, in the order claimed, the best first",
+        (),
+        description="For `ordering` of more than two: fields over `select`, in the order claimed, the best first.",
     )
     over: tuple[str, ...] = Field(
-        default=(),
-        description="fields of the case whose true value is known as a range only: "
-        "the verdict must be the same at every point of it that the plan has",
+        (),
+        description="Fields of the case whose true value is known as a range only: the verdict must be the same at "
+        "every point of it that the plan has.",
     )
-    nbytes: int | None = Field(default=None, description="message size in bytes, for metrics per size")
-    x: dict[str, Any] = Field(default={}, description="the arguments of a model metric")
-    rule: Rule | None = None
-    needs: str | None = None
-    deviations: tuple[Deviation, ...] = ()
-    control: Control | None = None
-    statement: str | None = None
-    unit: str | None = None
-    direction: Direction | None = None
+    nbytes: int | None = Field(None, description="Message size in bytes, for metrics per size.")
+    x: dict[str, Any] = Field({}, description="Arguments of a metric that is arithmetic.")
+    rule: Rule | None = Field(None, description="How the value is judged.")
+    needs: str | None = Field(None, description="What a claim needs that cannot be run here.")
+    deviations: tuple[Deviation, ...] = Field((), description="How our experiment differs from the published one.")
+    control: Control | None = Field(None, description="A run that must not show the effect.")
+    statement: str | None = Field(None, description="Our own claim, in a sentence.")
+    unit: str | None = Field(None, description="Unit of our own claim's value.")
+    direction: Direction | None = Field(None, description="Which direction is better, for a claim of our own.")
     validates: Validates | None = Field(
-        default=None, description="suite validation alone: which launches of all suites its verdict labels"
+        None, description="Suite validation alone: which launches of all suites its verdict labels."
     )
     attempt: Attempt | None = Field(
-        default=None,
-        description="only where it is not what follows from `origin`: `reproduction` for a paper's claim that is "
-        "served with the authors' code",
+        None,
+        description="Only where it does not follow from `origin`: `reproduction` for a paper's claim that is run with "
+        "the authors' code.",
     )
 
     @model_validator(mode="after")

@@ -12,10 +12,12 @@ class LinkOptions(Options):
     """One switch with equal links."""
 
     link_mbit: float | None = Field(
-        None, gt=0, description="Rate set on every link of the fabric, Mbit/s; none: as fast as it goes."
+        None, gt=0, description="Rate set on every link of the fabric, Mbit/s; none: no limit."
     )
     link_delay_ms: float = Field(
-        0.0, ge=0, description="Delay from node to node, one way, ms; each of the two links of a star has half of it."
+        0.0,
+        ge=0,
+        description="Delay from node to node, one way, ms; each of the two links of a star has half of this delay.",
     )
 
 
@@ -24,8 +26,8 @@ class ClusterOptions(LinkOptions):
 
     cluster: str | None = Field(
         None,
-        description="Nodes and links: a name in clusters/, or a file's path; none: one switch, links as link_mbit and "
-        "link_delay_ms say.",
+        description="Nodes and links: a name in clusters/, or a file's path; none: one switch, with links according "
+        "to link_mbit and link_delay_ms.",
     )
 
     @model_validator(mode="after")

@@ -34,8 +34,8 @@ class SimulatedOptions(ClusterOptions):
 
     costs: Literal["fitted", "stated"] | None = Field(
         None,
-        description="alpha, beta and gamma as `scaleproof fit` found them on this machine, or as stated in ranges for "
-        "hardware that is not here; none: stated for a node type's compute or where nothing was fitted.",
+        description="alpha, beta and gamma as fitted on this machine by `scaleproof fit`, or as stated in ranges for "
+        "other hardware; none: stated for the compute of a node type or if nothing was fitted, else fitted.",
     )
 
 

@@ -20,12 +20,13 @@ Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 class _SweepCase(CommonCase):
     """What sweeps over message sizes share."""
 
-    iterations: PositiveInt = 20
-    warmup: NonNegativeInt = 3
+    iterations: PositiveInt = Field(20, description="Timed calls per size.")
+    warmup: NonNegativeInt = Field(3, description="Calls or steps before the timed region; recorded, never counted.")
     budget_mib: PositiveFloat | None = Field(
         None,
         description="MiB that the timed iterations of one message size move at most: larger sizes get fewer of the "
-        "case's iterations, at least 5, so that a launch over many sizes stays short; none: as many at every size.",
+        "case's iterations, at least 5, so that a launch over many sizes stays short; none: the same number "
+        "at every size.",
     )
 
 
@@ -35,7 +36,10 @@ class TransferCase(_SweepCase):
     program: Literal["transfer"] = "transfer"
     ranks: Annotated[int, Field(ge=2)] = 2
     transport_options: Transport = Field(alias="transport", description="How bytes move.")
-    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1, description="Message sizes in bytes.")]
+    sizes: Annotated[
+        tuple[NonNegativeInt, ...],
+        Field(min_length=1, description="Sizes of a message, of an array or of a program's own data, in bytes."),
+    ]
 
     @model_validator(mode="after")
     def _can_send(self) -> TransferCase:
@@ -48,9 +52,12 @@ class CollectiveCase(_SweepCase):
 
     program: Literal["collective"] = "collective"
     transport_options: Transport = Field(alias="transport", description="How bytes move.")
-    operation: Operation = "all_reduce"
-    dtype: str = "float32"
-    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1, description="Sizes of the array in bytes.")]
+    operation: Operation = Field("all_reduce", description="The operation that is timed.")
+    dtype: str = Field("float32", description="Element type of the array.")
+    sizes: Annotated[
+        tuple[NonNegativeInt, ...],
+        Field(min_length=1, description="Sizes of a message, of an array or of a program's own data, in bytes."),
+    ]
 
 
 class TrainCase(CommonCase):
@@ -58,15 +65,17 @@ class TrainCase(CommonCase):
 
     program: Literal["train"] = "train"
     framework_options: Framework = Field(Options(name="torch"), alias="framework", description="What computes.")
-    strategy_options: Strategy = Field(alias="strategy", description="How replicas stay in step.")
+    strategy_options: Strategy = Field(alias="strategy", description="How replicas stay in step (docs/strategies.md).")
     workload_options: Workload = Field(alias="workload", description="Network and data.")
     minibatch: PositiveInt = Field(description="Samples of one step, all ranks together.")
-    steps: PositiveInt
-    warmup: NonNegativeInt = 2
-    learning_rate: PositiveFloat = 0.01
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    steps: PositiveInt = Field(description="Timed steps.")
+    warmup: NonNegativeInt = Field(2, description="Calls or steps before the timed region; recorded, never counted.")
+    learning_rate: PositiveFloat = Field(0.01, description="Learning rate of SGD.")
+    momentum: float = Field(0.9, ge=0, lt=1, description="Momentum of SGD.")
     compute_options: Annotated[ComputeOptions, BeforeValidator(compute_of), SHORT] = Field(
-        ComputeOptions(), alias="compute", description="What the passes of a step are made of."
+        ComputeOptions(),
+        alias="compute",
+        description="How the forward and backward pass of a step are run: computed, left out, or replayed.",
     )
     evaluate_every: NonNegativeInt = Field(0, description="Steps between evaluations on the test set; 0: none.")
 
@@ -105,13 +114,18 @@ class OwnCase(_SweepCase):
     """A suite's own program: every rank calls `run(context)` of the suite's `programs/<entry>.py`."""
 
     program: Literal["own"] = "own"
-    entry: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    entry: str = Field(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        description="The suite's own program: `programs/<entry>.py` in its folder (docs/programs.md).",
+    )
     source: str = Field(
         "",
         description="Digest of the suite's folder `programs`, filled in by the harness: another program, another case.",
     )
-    options: dict[str, str | int | float] = Field({}, description="What only that program knows.")
-    sizes: tuple[NonNegativeInt, ...] = ()
+    options: dict[str, str | int | float] = Field({}, description="Options of that program.")
+    sizes: tuple[NonNegativeInt, ...] = Field(
+        (), description="Sizes of a message, of an array or of a program's own data, in bytes."
+    )
 
 
 AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase

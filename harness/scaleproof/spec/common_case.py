@@ -71,32 +71,44 @@ class CommonCase(BaseModel):
     suite: str
     experiment: str
     arm: str
-    program: str
-    ranks: PositiveInt
-    nodes: PositiveInt = Field(1, description="Nodes of the fabric; rank r runs on node r * nodes // ranks.")
-    transport_options: Transport | None = Field(None, alias="transport", description="How bytes move.")
+    program: str = Field(
+        description="What every rank runs: train, collective, transfer, or own, a program of the suite."
+    )
+    ranks: PositiveInt = Field(description="Processes of a launch.")
+    nodes: PositiveInt = Field(
+        1,
+        description="Nodes of the fabric; rank r runs on node r * nodes // ranks. Fabrics netns and simulated: by "
+        "default one for each rank.",
+    )
+    transport_options: Transport | None = Field(
+        None, alias="transport", description="How bytes move; null for strategy local_only, which exchanges nothing."
+    )
     collective_options: Collective = Field(
         Options(name=NATIVE),
         alias="collective",
         description="An algorithm over the transport's sends and receives, or native: the transport's own.",
     )
     fabric_options: Fabric = Field(
-        Options(name="host"), alias="fabric", description="The network that the ranks run on."
+        Options(name="host"),
+        alias="fabric",
+        description="The network that the ranks run on (docs/netns.md, docs/guests.md, docs/simulator.md).",
     )
-    launcher_options: Launcher = Field(Options(name="local"), alias="launcher", description="Who starts the ranks.")
-    interface: str = Field("lo", description="The interface that ranks bind.")
+    launcher_options: Launcher = Field(Options(name="local"), alias="launcher", description="What starts the ranks.")
+    interface: str = Field(
+        "lo", description="The network interface that ranks bind; by default eth0 on fabrics that make nodes."
+    )
     dilation: float = Field(
         1.0,
         ge=1,
         description="Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics "
-        "divide times by it.",
+        "divide times by it (docs/replay.md, `scaleproof dilate`).",
     )
     shrink: float = Field(
         1.0,
         ge=1,
         description="Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it.",
     )
-    threads_per_rank: PositiveInt = 1
+    threads_per_rank: PositiveInt = Field(1, description="Compute threads of each rank.")
     tracing: Literal["none", "full"] = Field(
         "none",
         description="full: every message of the engine is recorded too; such launches feed traces, never throughput.",
@@ -105,8 +117,8 @@ class CommonCase(BaseModel):
         0.0,
         ge=0,
         le=1,
-        description="An injected slowdown: every timed sample lasts longer by this share of itself. Calibration checks "
-        "with it that a slowdown is found.",
+        description="An injected slowdown: every timed sample lasts longer by this share of itself. Calibration uses "
+        "it to check that a slowdown is detected.",
     )
 
     @property

@@ -15,15 +15,15 @@ class ComputeOptions(Options):
 
     name: Literal["real", "none", "replay"] = Field(
         "real",
-        description="real: the framework computes; none: no passes, gradients stay as they are (the control arm that "
-        "shows communication alone); replay: each layer's time, as profiled, is slept.",
+        description="real: the framework computes; none: no forward and backward pass, gradients stay as they are (the "
+        "control arm that shows communication alone); replay: each layer's time, as profiled, is slept.",
     )
     profile: str | None = Field(
         None,
         description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; "
-        "none: this machine's, as `scaleproof profile` found it.",
+        "none: this machine's, as measured by `scaleproof profile`.",
     )
-    efficiency: float | None = Field(None, gt=0, le=1, description="Share of that peak rate which compute reaches.")
+    efficiency: float | None = Field(None, gt=0, le=1, description="Share of the peak rate that compute reaches.")
 
     @model_validator(mode="after")
     def _profile_with_efficiency(self) -> ComputeOptions:

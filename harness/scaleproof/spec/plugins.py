@@ -214,7 +214,7 @@ class WorkloadOptions(Options):
     width: float = Field(1.0, gt=0, le=1, description="Share of every layer's width that is kept.")
     data: Literal["synthetic", "digits", "reversal", "topics"] = Field(
         "synthetic",
-        description="What it trains on: random tensors of the true shape, or a data set that can be learned.",
+        description="Training data: random tensors of the true shape, or a data set that can be learned.",
     )
 
 

@@ -23,13 +23,24 @@ class RequestForm(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    nodes: PositiveInt | None = None
-    tasks_per_node: PositiveInt | None = None
-    gpus: NonNegativeInt | None = None
-    """On each node."""
-    constraint: Annotated[str, Field(min_length=1)] | None = None
-    exclusive: bool | None = None
-    time_limit_min: PositiveInt | None = None
+    nodes: PositiveInt | None = Field(
+        None, description="Nodes (Slurm's --nodes); none: one for each rank of the largest case of fabric host."
+    )
+    tasks_per_node: PositiveInt | None = Field(
+        None, description="Ranks of a node; none: the ranks of the largest case over the nodes."
+    )
+    gpus: NonNegativeInt | None = Field(None, description="GPUs of each node (--gres=gpu:N).")
+    constraint: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="Kind of node (--constraint); none: any."
+    )
+    exclusive: bool | None = Field(
+        None, description="Whether nodes are not shared with other jobs (--exclusive); none: true."
+    )
+    time_limit_min: PositiveInt | None = Field(
+        None,
+        description="Time limit in minutes (--time); none: three times the estimated time of all launches, and a few "
+        "minutes; at most a day.",
+    )
 
     def over(self, other: RequestForm) -> RequestForm:
         """What is said here goes over the other."""

@@ -22,53 +22,71 @@ class _Form(BaseModel):
 class MatrixForm(_Form):
     """A product of sweeps over some arms."""
 
-    arms: Annotated[list[str], Field(min_length=1)]
-    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
-    set: Fields = {}
+    arms: Annotated[list[str], Field(min_length=1)] = Field(description="Names of arms.")
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(
+        {},
+        description="Values of a field of the case, each a case of its own. A value that is a mapping sets several "
+        "fields; its key is a label.",
+    )
+    set: Fields = Field({}, description="Fields of a case over those of the arm.")
 
 
 class StopForm(_Form):
     """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a
     case."""
 
-    metric: str
-    nbytes: Any = None
-    target: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    budget: Annotated[int, Field(ge=1, le=1000)]
+    metric: str = Field(description="The metric whose interval decides (docs/metrics).")
+    nbytes: Any = Field(None, description="Message size, for a metric per message size.")
+    target: float = Field(0.05, gt=0, lt=1, description="Largest half width of the interval, as a share of the median.")
+    budget: int = Field(ge=1, le=1000, description="Most launches of a case.")
 
 
 class SizeForm(_Form):
     """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
-    launches: PositiveInt
-    stop: StopForm | None = None
-    allocation: RequestForm = RequestForm()
-    deadline_s: PositiveFloat | None = None
-    stall_s: PositiveFloat | None = None
-    set: Fields = {}
-    matrix: Annotated[list[MatrixForm], Field(min_length=1)]
+    launches: PositiveInt = Field(description="Repetitions of every case, in fresh processes; with `stop` the fewest.")
+    stop: StopForm | None = Field(None, description="When launches beyond `launches` end.")
+    allocation: RequestForm = Field(RequestForm(), description="What this size requests from a cluster.")
+    deadline_s: PositiveFloat | None = Field(None, description="The experiment's `deadline_s`, for this size.")
+    stall_s: PositiveFloat | None = Field(None, description="The experiment's `stall_s`, for this size.")
+    set: Fields = Field({}, description="Fields of a case over those of the experiment's base.")
+    matrix: Annotated[list[MatrixForm], Field(min_length=1)] = Field(
+        description="Rows of arms and sweeps: the union of their products is run."
+    )
 
 
 class ExperimentForm(_Form):
     """Arms that are compared, over a base, at each size."""
 
-    summary: str
-    deadline_s: PositiveFloat = 120.0
-    stall_s: PositiveFloat | None = None
-    allocation: RequestForm = RequestForm()
-    on_node_loss: OnNodeLoss = "continue"
-    base: Fields
-    arms: Annotated[dict[str, Fields], Field(min_length=1)]
-    sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)]
+    summary: str = Field(description="One line for `scaleproof list`.")
+    deadline_s: PositiveFloat = Field(
+        120.0, description="A launch that has not ended after so many seconds has failed."
+    )
+    stall_s: PositiveFloat | None = Field(
+        None,
+        description="A launch in which no rank makes progress for so many seconds has failed (docs/watchdog.md); "
+        "none: 30.",
+    )
+    allocation: RequestForm = Field(RequestForm(), description="What it requests from a cluster (docs/clusters.md).")
+    on_node_loss: OnNodeLoss = Field(
+        "continue",
+        description="When a node of an allocation is lost: go on with the launches that the other nodes can hold, or "
+        "end the run.",
+    )
+    base: Fields = Field(description="Fields of a case that all arms share.")
+    arms: Annotated[dict[str, Fields], Field(min_length=1)] = Field(
+        description="What is compared: fields of a case by the arm's name."
+    )
+    sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)] = Field(description="What each size runs.")
 
 
 class SuiteForm(_Form):
     """The whole file."""
 
-    suite: str
-    title: str
-    summary: str = ""
-    experiments: Annotated[dict[str, ExperimentForm], Field(min_length=1)]
+    suite: str = Field(description="The suite's name: that of its folder.")
+    title: str = Field(description="Heading of its page.")
+    summary: str = Field("", description="What the suite shows, below the heading.")
+    experiments: Annotated[dict[str, ExperimentForm], Field(min_length=1)] = Field(description="By name.")
 
 
 FORM_AT_DEPTH: dict[int, type[BaseModel]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}

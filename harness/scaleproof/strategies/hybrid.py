@@ -234,7 +234,7 @@ class HybridOptions(OverlapOptions):
         0,
         ge=0,
         description="Groups of ranks: fully connected layers are divided over the ranks of a group, minibatches over "
-        "groups; 0: as many as send the fewest bytes.",
+        "groups; 0: the number that sends the fewest bytes.",
     )
 
 

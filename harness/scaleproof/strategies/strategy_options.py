@@ -22,8 +22,8 @@ class OverlapOptions(BucketOptions):
 
     communication: Literal["thread", "main"] = Field(
         "thread",
-        description="Who makes calls beside the backward pass: a thread with a queue of commands, or the main thread, "
-        "which looks again between two layers.",
+        description="Who makes the calls during the backward pass: a thread with a queue of commands, or the main "
+        "thread, which polls between two layers.",
     )
 
 
@@ -33,17 +33,17 @@ class ExchangeOptions(BucketOptions):
     channels: int = Field(
         1,
         gt=0,
-        description="Fabric simulated: calls of a rank that move side by side, bucket n on channel n mod channels.",
+        description="Fabric simulated: calls of a rank that run in parallel; bucket n uses channel n mod channels.",
     )
     bucket_order: Literal["ready", "front_first"] = Field(
         "ready",
-        description="Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one "
-        "of the foremost layer first.",
+        description="Fabric simulated: buckets are exchanged in the order in which they become ready; or, of the "
+        "buckets that are ready on all ranks, the bucket of the foremost layer first.",
     )
     forward_waits: Literal["step", "layer"] = Field(
         "step",
-        description="Fabric simulated: a step begins when all gradients of the one before are exchanged, or each "
-        "layer's forward pass when its own are.",
+        description="Fabric simulated: a step begins when all gradients of the previous step are exchanged; or each "
+        "layer's forward pass begins when the gradients of that layer are exchanged.",
     )
 
 

@@ -14,21 +14,19 @@ class _Form(BaseModel):
 class XAxis(_Form):
     """What the x axis counts."""
 
-    label: str = Field(description="Words under the axis, with the unit.")
+    label: str = Field(description="Text of the axis, with the unit.")
     field: str = Field(description="Field of the case that x is; `nbytes` for metrics per message size.")
-    row: str | None = Field(None, description="Key of a published row's `x` that holds its place on this axis.")
-    offset: int = Field(0, description="Added to the field, where some ranks are not what the axis counts.")
+    row: str | None = Field(None, description="Key of a published row's `x` that has its position on this axis.")
+    offset: int = Field(0, description="A number that is added to the field, where the axis does not count all ranks.")
 
 
 class YAxis(_Form):
     """What the y axis shows."""
 
-    label: str = Field(description="Words beside the axis, with the unit and which way is better.")
+    label: str = Field(description="Text of the axis, with the unit and which direction is better.")
     log: bool = Field(False, description="Logarithmic axis.")
     ideal: Literal["x"] | float | None = Field(None, description="A dashed line: `x` for y = x, or a value.")
-    inverse: bool = Field(
-        False, description="Ratios are `against` over `select`: a time that is halved is twice as fast."
-    )
+    inverse: bool = Field(False, description="Ratios are `against` over `select`: half the time is twice as fast.")
     percent_as_ratio: bool = Field(False, description="Values in percent more are drawn as ratios: 169 % as 2.69.")
 
 
@@ -54,7 +52,9 @@ class FigureForm(_Form):
     """One entry of figures.yaml."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = Field(description="Its anchor on the page.")
-    kind: str = Field(description="Name of a kind of figure (report/figures).")
+    kind: str = Field(
+        description="A kind of figure: dots, forest, levels, scaling, sizes, or another file of report/figures."
+    )
     title: str = Field(description="Heading above the figure.")
     caption: str = Field(description="What the figure shows and how to read it.")
     alt: str = Field(description="The figure in words, for readers who do not see it.")
@@ -62,12 +62,10 @@ class FigureForm(_Form):
     metric: str | None = Field(None, description="Metric of the launches that `select` chooses.")
     x: XAxis | None = Field(None, description="The x axis, for kinds that have one.")
     y: YAxis = Field(description="The y axis.")
-    over: tuple[str, ...] = Field(
-        (), description="Fields whose true value is known as a range only: intervals are around all of it."
-    )
-    series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)]
+    over: tuple[str, ...] = Field((), description="Conditions given as a range: the interval covers the whole range.")
+    series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)] = Field(description="What is drawn.")
     claims: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="Ids of the claims that this figure is about: links to them follow it."
+        description="Ids of claims that the figure shows; links to them follow it."
     )
 
     @model_validator(mode="after")
