@@ -16,6 +16,7 @@ from scaleproof.commands import (
     compare,
     dilate,
     doctor,
+    fields,
     fit,
     init_suite,
     judge,
@@ -30,11 +31,13 @@ from scaleproof.commands import (
     show,
     trace,
 )
+from scaleproof.commands.common import CaseField
 from scaleproof.spec.errors import SpecError
 
 COMMANDS = {
     "doctor": doctor,
     "list": list_suites,
+    "fields": fields,
     "calibrate": calibrate,
     "profile": profile,
     "dilate": dilate,
@@ -73,6 +76,7 @@ from nothing to a report:
   scaleproof profile --workload vgg_a --batch 2        how long each layer takes here, for replay and simulation
   scaleproof dilate das2016 --size small               how much slower emulated clusters must run here
   scaleproof list                                      suites, their experiments and sizes
+  scaleproof fields strategy                           what a suite file may say: fields, options, their meaning
   scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
@@ -92,6 +96,15 @@ from nothing to a report:
 `snakemake das2016` does run, collect, judge and report for a whole suite.
 exit codes: 0 done; 1 some launch has no good record (compare: a regression); 2 an error in the command line or in a
 file; 75 nodes were lost and launches wait for them: start again; 130 interrupted"""
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help in which options that set a field of a case have that field's own description."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if not isinstance(action.help, CaseField):
+            return action.help
+        return action.help.text() + ("" if action.default is None else " (default: %(default)s)")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -117,7 +130,7 @@ def build_parser() -> argparse.ArgumentParser:
             help=command.HELP,
             description=command.__doc__,
             epilog=f"example:\n  {command.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
         command.arguments(added)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.spec.case_layers import case_forms, every_key
-from scaleproof.spec.common_case import form_keys
+from scaleproof.spec.case_layers import SET_BY_HARNESS, every_key
+from tools import field_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
@@ -16,7 +16,6 @@ BASES = ("", "harness/scaleproof", "harness/scaleproof/report", "docs", "tests",
 """Folders from which a page may name a path."""
 OF_OTHERS = ("scripts/tf_cnn_benchmarks/",)
 """Beginnings of paths in other projects."""
-SET_BY_THE_HARNESS = {"suite", "experiment", "arm", "source"}
 
 
 def named_files(text: str) -> set[str]:
@@ -38,12 +37,12 @@ def test_every_named_file_exists(page: Path) -> None:
     assert dead == []
 
 
-def test_the_page_of_suites_has_every_field_and_option_of_a_case() -> None:
-    text = (ROOT / "docs" / "add_a_suite.md").read_text()
-    fields = {key for form in case_forms().values() for key in form_keys(form)} | every_key()
-    assert [key for key in sorted(fields - SET_BY_THE_HARNESS) if f"| `{key}` |" not in text] == []
-    kinds = {field.partition(".")[0] for field in fields if "." in field}
-    options = set(re.findall(r"^\| `(\w+\.\w+)` \|", text, re.MULTILINE))
-    assert {option for option in options if option.partition(".")[0] in kinds} <= fields, (
-        "options that no plugin has any more"
-    )
+def test_the_page_of_fields_agrees_with_the_forms() -> None:
+    assert field_page.PAGE.read_text() == field_page.page(), "type `python -m tools.field_page`"
+
+
+def test_the_page_of_fields_has_every_field_and_option_of_a_case_with_its_meaning() -> None:
+    rows = [line for line in field_page.page().splitlines() if line.startswith("| `")]
+    keys = {row.split("`")[1] for row in rows}
+    assert every_key() - set(SET_BY_HARNESS) <= keys
+    assert [row for row in rows if not row.rpartition(" | ")[2].strip(" |")] == []

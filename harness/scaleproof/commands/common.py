@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
 
 
+class CaseField(str):
+    """The help of an option that sets a field of a case, by the field's key: what `scaleproof fields` says of it. The
+    forms are read only when help is printed."""
+
+    def text(self) -> str:
+        """The field's description."""
+        from scaleproof.spec.field_tables import case_fields, plugin_options
+
+        meaning = next(row.meaning for row in (*case_fields(), *plugin_options()) if row.key == self)
+        return f"{meaning[0].lower()}{meaning[1:].removesuffix('.')} (a case's {self})".replace("%", "%%")
+
+
 def suites_argument(parser: argparse.ArgumentParser) -> None:
     """Add --suites, for suites of the user."""
     parser.add_argument(

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import results_argument
+from scaleproof.commands.common import CaseField, results_argument
 
 if TYPE_CHECKING:
     from scaleproof.commands.predict_question import PredictionRequest
@@ -69,10 +69,8 @@ def _workload_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHAPE",
         help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas",
     )
-    parser.add_argument("--image-side", type=int, metavar="N", help="pixels of a side, to reduce a network of ours")
-    parser.add_argument(
-        "--width", type=float, default=1.0, metavar="F", help="share of its hidden features that is kept (default: 1)"
-    )
+    parser.add_argument("--image-side", type=int, metavar="N", help=CaseField("workload.image_side"))
+    parser.add_argument("--width", type=float, default=1.0, metavar="F", help=CaseField("workload.width"))
 
 
 def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +123,7 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--transport", default="tcp", metavar="NAME", help="how bytes move (default: tcp)")
+    parser.add_argument("--transport", default="tcp", metavar="NAME", help=CaseField("transport"))
     parser.add_argument(
         "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: ring, or what the library has)"
     )
@@ -140,14 +138,14 @@ def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="K",
-        help="parameter servers, on the first nodes (default: one on every node)",
+        help=CaseField("strategy.servers"),
     )
     parser.add_argument(
         "--bucket-mib",
         type=float,
         default=25.0,
         metavar="MIB",
-        help="gradients that are exchanged in one call (default: 25)",
+        help=CaseField("strategy.bucket_mib"),
     )
 
 
