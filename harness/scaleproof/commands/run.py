@@ -60,6 +60,7 @@ def main(options: argparse.Namespace) -> int:
         planned = {name: _up_to_budget(suite, name, size) for name in planned}
     plans = {name: _chosen(launches, options) for name, launches in planned.items()}
     _must_match(plans, options)
+    plans = {name: launches for name, launches in plans.items() if launches}
     # Made before the first launch, so that an unknown metric is an error at once.
     rules = {} if _is_part(options) else {name: sequential(suite, name, size) for name in plans}
     if options.dry_run:
@@ -70,12 +71,11 @@ def main(options: argparse.Namespace) -> int:
         _must_be_runnable(plans, allocated)
     codes = []
     for name, launches in plans.items():
-        if launches:
-            outcome = _run(suite, name, launches, size, options, rules.get(name), allocated)
-            codes.append(outcome.exit_code)
-            allocated = outcome.allocated
-            if outcome.ended:
-                break
+        outcome = _run(suite, name, launches, size, options, rules.get(name), allocated)
+        codes.append(outcome.exit_code)
+        allocated = outcome.allocated
+        if outcome.ended:
+            break
     return max(codes)
 
 

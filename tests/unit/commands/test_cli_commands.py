@@ -224,3 +224,13 @@ def test_a_log_cannot_steer_the_terminal() -> None:
 def test_the_docs_name_every_command() -> None:
     commands = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
     assert [name for name in COMMANDS if f"| `{name}" not in commands] == []
+
+
+def test_a_dry_run_of_one_case_shows_no_experiment_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    suites = ["--suites", str(Path(__file__).parents[3] / "suites")]
+    assert main(["run", "das2016", "throughput", "--size", "ci", "--dry-run", *suites]) == 0
+    case = capsys.readouterr().out.splitlines()[4].split()[0]
+    assert main(["run", "das2016", "--size", "ci", "--dry-run", "--case", case, *suites]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("das2016 ")] == [
+        "das2016 throughput ci: 1 cases, 1 launches, order seed 1170601523"
+    ]
