@@ -11,17 +11,14 @@ from typing import Any
 import pandas as pd
 
 from scaleproof.claims.claim_form import PublishedRow
-from scaleproof.claims.finished_launch import timed, times_count
+from scaleproof.claims.finished_launch import SECOND, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.workloads.networks import Network
 
-SECOND = 1e9
 MIB = 1 << 20
-FLOAT = 4
-"""Bytes of a float32."""
 MEGABIT = 1e6 / 8
 """Bytes per second of 1 Mbit/s."""
 Rows = Mapping[str, PublishedRow]
@@ -93,7 +90,8 @@ def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
 
 def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
     """Lower bound of the delay by the scheme's formula, in s; None where a duration or the link rate is missing."""
-    case, reduce, update = record.case, _median_s(samples, "reduce"), _median_s(samples, "update")
+    case = record.case
+    reduce, update = (median_duration_s(timed(samples, event)) for event in ("reduce", "update"))
     if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or reduce is None or update is None:
         return None
     transmit = case.sizes[0] / (case.value("fabric.link_mbit") * MEGABIT)
@@ -245,19 +243,8 @@ def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
     return DELAYS[x["scheme"]](x["workers"], nbytes / LINKS[x["network"]], nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
 
 
-def model_size(x: Mapping[str, Any], rows: Rows) -> float:
-    """Size of the layer-exact network's parameters in float32, in MiB."""
-    network: Network = registry.load("workload", x["workload"])(None, 1.0)
-    return network.parameters * FLOAT / MIB
-
-
 def _workers(case: OwnCase) -> int:
     return case.ranks - (case.options["scheme"] in SERVED)
-
-
-def _median_s(samples: pd.DataFrame, event: str) -> float | None:
-    rows = timed(samples, event)
-    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
 
 
 METRICS = [
@@ -268,5 +255,4 @@ METRICS = [
     Metric("schedules_outside", "schedules", "lower", model=schedules_outside),
     Metric("naive_worst_share", "fraction", None, model=naive_worst_share),
     Metric("fig14_delay", "s", "lower", model=fig14_delay),
-    Metric("model_size", "MiB", None, model=model_size),
 ]

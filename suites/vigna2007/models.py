@@ -9,11 +9,10 @@ from typing import Any
 import pandas as pd
 
 from scaleproof.claims.claim_form import PublishedRow
-from scaleproof.claims.finished_launch import timed
+from scaleproof.claims.finished_launch import median_duration_s, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
-SECOND = 1e9
 """Nanoseconds."""
 Rows = Mapping[str, PublishedRow]
 
@@ -26,12 +25,6 @@ def _fact(record: Record, name: str) -> dict[str, Any]:
 def _iterations(record: Record, method: str) -> int | None:
     iterations: int | None = _fact(record, "convergence").get("iterations", {}).get(method)
     return iterations
-
-
-def _solve_s(samples: pd.DataFrame, method: str) -> float | None:
-    """Median s of one solve."""
-    rows = timed(samples, method)
-    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
 
 
 def power_iterations(record: Record, samples: pd.DataFrame) -> float | None:
@@ -56,7 +49,7 @@ def work(record: Record, samples: pd.DataFrame, method: str) -> float | None:
 
 def time_ratio(record: Record, samples: pd.DataFrame, method: str) -> float | None:
     """Time of a solve over that of power iteration in the same launch."""
-    ours, power = _solve_s(samples, method), _solve_s(samples, "power")
+    ours, power = median_duration_s(timed(samples, method)), median_duration_s(timed(samples, "power"))
     return ours / power if ours is not None and power else None
 
 
@@ -64,7 +57,7 @@ def per_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
     """Nodes or arcs that power iteration handles per s: their number, times iterations, over the time of a solve."""
     iterations, seconds, count = (
         _iterations(record, "power"),
-        _solve_s(samples, "power"),
+        median_duration_s(timed(samples, "power")),
         _fact(record, "graph").get(event),
     )
     return count * iterations / seconds if iterations and seconds and count else None

@@ -42,6 +42,11 @@ def timed(samples: pd.DataFrame, *events: str) -> pd.DataFrame:
     return samples[samples["event"].isin(events) & ~samples["warmup"]]
 
 
+def median_duration_s(rows: pd.DataFrame) -> float | None:
+    """Median duration of these rows of a launch's samples in s; None without rows."""
+    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
+
+
 def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
     offsets = record.clock_offsets

@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaleproof.claims import metrics_pairs, metrics_quality, metrics_sizes, metrics_split, metrics_train, stragglers
+from scaleproof.claims import (
+    metrics_networks,
+    metrics_pairs,
+    metrics_quality,
+    metrics_sizes,
+    metrics_split,
+    metrics_train,
+    stragglers,
+)
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
@@ -122,6 +130,8 @@ _ALL = (
     Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
     Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
+    Metric("model_size", "MiB", None, model=metrics_networks.model_size),
+    Metric("tensor_count", "count", None, model=metrics_networks.tensor_count),
     Metric(
         "transfer_latency",
         "s",

@@ -7,11 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.finished_launch import Launch, median_duration_s, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
-
-from .durations import median_s
 
 
 def send_reduce_s(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
@@ -27,7 +25,8 @@ def send_reduce_s(record: Record, samples: pd.DataFrame, nbytes: int) -> float |
     paper. Event `reduce_max` has its time alone where rank 1 runs our code. Connecting, registering memory and the
     first tensor of a size are not included. Each launch gives one number per size. Suite: xue2019.
     """
-    return median_s(samples, "send_reduce", nbytes)
+    rows = timed(samples, "send_reduce")
+    return median_duration_s(rows[rows["nbytes"] == nbytes])
 
 
 def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:

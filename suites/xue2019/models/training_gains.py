@@ -8,13 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.finished_launch import Launch, median_duration_s, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_train import throughput
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
-
-from .durations import median_s
 
 
 def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float | None:
@@ -47,7 +45,7 @@ def throughput_gain(launch: Launch, base: Launch) -> float | None:
 
 def minibatch_gain(record: Record, samples: pd.DataFrame, over: str) -> float | None:
     """Mini-batch time by the mechanism `over` / mini-batch time by zero copy, in the same launch."""
-    ours, theirs = median_s(samples, "minibatch_zero_copy"), median_s(samples, f"minibatch_{over}")
+    ours, theirs = (median_duration_s(timed(samples, f"minibatch_{mechanism}")) for mechanism in ("zero_copy", over))
     return theirs / ours if ours and theirs else None
 
 

@@ -7,11 +7,11 @@ from functools import partial
 
 import pandas as pd
 
+from scaleproof.claims.finished_launch import SECOND
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
 from .algorithm_choice import best_minibatch, bounds_of, by_brute_force, fastest, least_memory
-from .durations import SECOND
 
 
 def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:

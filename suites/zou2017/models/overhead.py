@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.finished_launch import Launch, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
-from .durations import median_s
 from .lemmas import efficiency
 
 
@@ -18,8 +17,12 @@ def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     R_O of Lemma 1 (suite zou2017): the part of a step that is not computation, as a share of the computation. Overhead
     that overlaps with computation is not included. Defined for launches with one rank only.
     """
-    step, compute = median_s(record, samples, "step"), median_s(record, samples, "compute")
+    step, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
     return step / compute - 1 if step and compute and record.case.ranks == 1 else None
+
+
+def _median_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
+    return median_duration_s(timed(samples, event)) if times_count(record) else None
 
 
 def over_lemma1(launch: Launch, base: Launch) -> float | None:
@@ -30,7 +33,7 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
     repetition. A value of 1 is a perfect prediction. Costs that the lemma leaves out (barriers, shared caches) make it
     smaller.
     """
-    base_s, many_s = median_s(base.record, base.samples, "step"), median_s(launch.record, launch.samples, "step")
+    base_s, many_s = _median_s(base.record, base.samples, "step"), _median_s(launch.record, launch.samples, "step")
     ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks
     if not base_s or not many_s or ratio is None:
         return None

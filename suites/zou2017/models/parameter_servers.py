@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.finished_launch import Launch, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase
 
-from .durations import median_s
 from .lemmas import fewest_servers
 
 PEAK_SHARE = 0.95
@@ -70,9 +69,10 @@ def round_s(record: Record, samples: pd.DataFrame) -> float | None:
     Suite zou2017, experiment `servers`. Workers sleep for the duration of the computation while the parameters of the
     previous round travel, so a round takes as long as the longer of the two.
     """
-    if not isinstance(record.case, OwnCase) or record.case.entry != "servers":
+    if not isinstance(record.case, OwnCase) or record.case.entry != "servers" or not times_count(record):
         return None
-    return median_s(record, samples[samples["rank"] < int(_options(record)["workers"])], "round")
+    rounds = timed(samples, "round")
+    return median_duration_s(rounds[rounds["rank"] < int(_options(record)["workers"])])
 
 
 def _options(record: Record) -> Mapping[str, str | int | float]:

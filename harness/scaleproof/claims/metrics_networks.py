@@ -1,4 +1,4 @@
-"""Sizes of the paper's models: arithmetic on the layer tables."""
+"""Sizes of networks: arithmetic on the layer tables, no launches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaleproof.claims.claim_form import PublishedRow
-from scaleproof.claims.metrics import Metric
 from scaleproof.spec import registry
 from scaleproof.workloads.networks import Network
 
@@ -41,9 +40,3 @@ def tensor_count(x: Mapping[str, Any], rows: Rows) -> float:
 def _network(x: Mapping[str, Any]) -> Network:
     network: Network = registry.load("workload", x["workload"])(None, 1.0)
     return network
-
-
-METRICS = [
-    Metric("model_size", "MiB", None, model=model_size),
-    Metric("tensor_count", "count", None, model=tensor_count),
-]
