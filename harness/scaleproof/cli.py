@@ -31,7 +31,7 @@ from scaleproof.commands import (
     show,
     trace,
 )
-from scaleproof.commands.common import CaseField
+from scaleproof.commands.common import LaterHelp
 from scaleproof.spec.errors import SpecError
 
 COMMANDS = {
@@ -99,12 +99,12 @@ file; 75 nodes were lost and launches wait for them: start again; 130 interrupte
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help in which options that set a field of a case have that field's own description."""
+    """Help whose texts may be made when it is printed."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if not isinstance(action.help, CaseField):
+        if not isinstance(action.help, LaterHelp):
             return action.help
-        return action.help.text() + ("" if action.default is None else " (default: %(default)s)")
+        return action.help.text() + ("" if action.default in (None, "") else " (default: %(default)s)")
 
 
 class _Parser(argparse.ArgumentParser):

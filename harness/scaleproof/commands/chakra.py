@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scaleproof.commands.common import results_argument, suites_argument
+from scaleproof.commands.common import PluginNames, results_argument, suites_argument
 
 if TYPE_CHECKING:
     from scaleproof.simulate.chakra.chakra_trace import Trace
@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--transport", metavar="NAME", help="transport whose message costs are used (default: the case's, else tcp)"
     )
     replay.add_argument(
-        "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: the case's, else ring)"
+        "--collective", metavar="NAME", help=PluginNames("collective", "(default: the case's, else ring)")
     )
     replay.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(replay)

@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.record.machine import MachineProfile
     from scaleproof.record.store import Store
+    from scaleproof.spec.plugins import Kind
     from scaleproof.spec.suite import Suite
 
 
-class CaseField(str):
-    """The help of an option that sets a field of a case, by the field's key: what `scaleproof fields` says of it. The
-    forms are read only when help is printed."""
+class LaterHelp(str):
+    """The help of an option whose text is made only when help is printed, so that other commands start at once."""
+
+    def text(self) -> str:
+        """The text."""
+        raise NotImplementedError
+
+
+class CaseField(LaterHelp):
+    """The help of an option that sets a field of a case, by the field's key: what `scaleproof fields` says of it."""
 
     def text(self) -> str:
         """The field's description."""
@@ -28,6 +36,24 @@ class CaseField(str):
 
         meaning = next(row.meaning for row in (*case_fields(), *plugin_options()) if row.key == self)
         return f"{meaning[0].lower()}{meaning[1:].removesuffix('.')} (a case's {self})".replace("%", "%%")
+
+
+class PluginNames(LaterHelp):
+    """The help of an option that names a plugin: all names of its kind, those of installed packages too, and a note."""
+
+    kind: Kind
+
+    def __new__(cls, kind: Kind, note: str) -> PluginNames:
+        """`note` follows the names."""
+        made = super().__new__(cls, note)
+        made.kind = kind
+        return made
+
+    def text(self) -> str:
+        """The names."""
+        from scaleproof.spec import registry
+
+        return f"{', '.join(registry.names(self.kind))} {self}".strip()
 
 
 def suites_argument(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import CaseField, results_argument
+from scaleproof.commands.common import CaseField, PluginNames, results_argument
 
 if TYPE_CHECKING:
     from scaleproof.commands.predict_question import PredictionRequest
@@ -125,13 +125,13 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
 def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transport", default="tcp", metavar="NAME", help=CaseField("transport"))
     parser.add_argument(
-        "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: ring, or what the library has)"
+        "--collective", metavar="NAME", help=PluginNames("collective", "(default: ring, or what the library has)")
     )
     parser.add_argument(
         "--strategy",
         default="sync_overlap",
         metavar="NAME",
-        help="sync_overlap, sync, parameter_server, ... (default: sync_overlap)",
+        help=PluginNames("strategy", "(a case's strategy)"),
     )
     parser.add_argument(
         "--servers",

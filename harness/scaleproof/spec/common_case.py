@@ -71,9 +71,7 @@ class CommonCase(BaseModel):
     suite: str
     experiment: str
     arm: str
-    program: str = Field(
-        description="What every rank runs: train, collective, transfer, or own, a program of the suite."
-    )
+    program: str = Field(description="What every rank runs (docs/programs.md).")
     ranks: PositiveInt = Field(description="Processes of a launch.")
     nodes: PositiveInt = Field(
         1,

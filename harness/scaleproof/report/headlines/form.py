@@ -52,9 +52,7 @@ class FigureForm(_Form):
     """One entry of figures.yaml."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = Field(description="Its anchor on the page.")
-    kind: str = Field(
-        description="A kind of figure: dots, forest, levels, scaling, sizes, or another file of report/figures."
-    )
+    kind: str = Field(description="A kind of figure: the name of a file of report/figures that defines KIND.")
     title: str = Field(description="Heading above the figure.")
     caption: str = Field(description="What the figure shows and how to read it.")
     alt: str = Field(description="The figure in words, for readers who do not see it.")
