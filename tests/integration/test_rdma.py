@@ -26,7 +26,7 @@ HEAP = str(1 << 32)
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": HEAP, "MALLOC_TRIM_THRESHOLD_": HEAP, "MALLOC_TOP_PAD_": str(64 << 20)}
 """A page fault costs a User-Mode Linux kernel far more than the copy of a page: freed memory is kept."""
 SETS: dict[str, tuple[int, list[str]]] = {
-    "moving": (
+    "one node": (
         1,
         [
             "conforms_with_2_ranks",
@@ -34,16 +34,11 @@ SETS: dict[str, tuple[int, list[str]]] = {
             "device_operations",
             "copies_and_requests_are_counted",
             "a_long_write_shows_progress",
-        ],
-    ),
-    "crowded": (
-        1,
-        [
+            *(name for name in CHECKS if CHECKS[name].__module__ == faults.__name__),
             "many_messages_never_overflow_a_queue",
             *(name for name in CHECKS if CHECKS[name].__module__ == remote.__name__),
         ],
     ),
-    "faults": (1, [name for name in CHECKS if CHECKS[name].__module__ == faults.__name__]),
     "two nodes": (
         2,
         [

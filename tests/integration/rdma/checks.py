@@ -25,6 +25,9 @@ from scaleproof.transports.verbs.rdma import Rdma
 from tests.short_form import ring_case
 
 CHECKS: dict[str, Callable[[ThisNode], None]] = {}
+REGION_MIB = "transport.region_mib"
+LARGE_REGION: dict[str, int] = {REGION_MIB: 64}
+"""Every page of a region is touched when it is registered, which a guest does slowly: most checks need 16 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def check(function: Callable[[ThisNode], None]) -> Callable[[ThisNode], None]:
 def case_of(ranks: int, **fields: Any) -> Any:
     """A case over rdma in guests."""
     interface = os.environ.get("RDMA_TEST_INTERFACE", INTERFACE)
-    return ring_case("rdma", ranks, **{"interface": interface, "transport.region_mib": 64, **fields})
+    return ring_case("rdma", ranks, **{"interface": interface, REGION_MIB: 16, **fields})
 
 
 def connect(context: RankContext) -> Rdma:

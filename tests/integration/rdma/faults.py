@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from scaleproof.transports.verbs.device_errors import (
 )
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
-from tests.integration.rdma.checks import ThisNode, case_of, check, connect
+from tests.integration.rdma.checks import LARGE_REGION, ThisNode, case_of, check, connect
 
 LOSS_S = 12.0
 """What the device's retries take, and what busy cores add."""
@@ -134,7 +135,7 @@ def a_message_too_large_for_one_request_is_named(this_node: ThisNode) -> None:
         transport.barrier()
         transport.close()
 
-    this_node.succeed(body, 2, 30)
+    this_node.succeed(body, 2, 30, **LARGE_REGION)
 
 
 @check
@@ -182,7 +183,7 @@ def an_exhausted_region_is_named(this_node: ThisNode) -> None:
         transport.barrier()
         transport.close()
 
-    this_node.succeed(body, 2, 20)
+    this_node.succeed(body, 2, 20, **LARGE_REGION)
 
 
 @check
@@ -202,10 +203,10 @@ def locked_memory() -> None:
     """Register 64 MiB with 1 MiB allowed."""
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
     with pytest.raises(MemlockTooSmall, match=r"RLIMIT_MEMLOCK\) is 1048576 bytes"):
-        _alone()
+        _alone(**LARGE_REGION)
 
 
-def _alone(**fields: str) -> None:
+def _alone(**fields: Any) -> None:
     """A launch of one rank, in this very process."""
     import tempfile
 
@@ -309,4 +310,4 @@ def a_peer_gone_in_mid_write_is_lost_within_seconds(this_node: ThisNode) -> None
         assert lost.value.peer == 1 and time.monotonic() - start < LOSS_S
         transport.close()
 
-    assert this_node.run(body, 2, 30) == ["", "ended by SIGKILL"]
+    assert this_node.run(body, 2, 30, **LARGE_REGION) == ["", "ended by SIGKILL"]

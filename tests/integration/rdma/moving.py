@@ -17,7 +17,7 @@ from scaleproof.transports.verbs.one_sided_transfers import REQUEST_BYTES
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.conformance.checks import Checked, Checks, Messages
-from tests.integration.rdma.checks import ThisNode, check, connect
+from tests.integration.rdma.checks import LARGE_REGION, ThisNode, check, connect
 
 COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
 
@@ -38,7 +38,7 @@ def conforms_with_a_rank_per_node(this_node: ThisNode) -> None:
 
 
 def _conforms(this_node: ThisNode, ranks: int) -> None:
-    this_node.succeed(partial(process_set.check_everything, results=this_node.shared), ranks, 150)
+    this_node.succeed(partial(process_set.check_everything, results=this_node.shared), ranks, 150, **LARGE_REGION)
     lines = [
         json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
     ]
@@ -153,7 +153,7 @@ def a_long_write_shows_progress(this_node: ThisNode) -> None:
         assert context.rank == 0 or (region.local == 5).all()  # type: ignore[union-attr]
         transport.close()
 
-    this_node.succeed(body, 2, 30)
+    this_node.succeed(body, 2, 30, **LARGE_REGION)
 
 
 @check
@@ -165,7 +165,7 @@ def many_messages_never_overflow_a_queue(this_node: ThisNode) -> None:
         if COUNTERS.exists()
         else {}
     )
-    this_node.succeed(_flood, 2)
+    this_node.succeed(_flood, 2, **LARGE_REGION)
     assert all(int((COUNTERS / name).read_text()) == count for name, count in before.items()), before
 
 
@@ -192,7 +192,7 @@ def _flood(context: RankContext) -> None:
 def four_nodes_agree(this_node: ThisNode) -> None:
     """The conformance suite's checks that tell most, one type, every algorithm: all of them on four kernels would take
     minutes."""
-    this_node.succeed(partial(_agree, results=this_node.shared), 4, 150)
+    this_node.succeed(partial(_agree, results=this_node.shared), 4, 150, **LARGE_REGION)
     lines = [
         json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
     ]

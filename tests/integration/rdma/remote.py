@@ -13,6 +13,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
+from scaleproof.rank.fork_ranks import preload
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, Mechanism, TransferCounts, open_channel
 from scaleproof.spec.case import TrainCase
@@ -125,6 +126,7 @@ def _train(this_node: ThisNode, mechanism: Mechanism) -> None:
         }
     )
     mine = [rank for rank in range(2) if rank * this_node.nodes // 2 == this_node.node]
+    preload(case)  # as the launcher does: each rank would import torch by itself
     errors = [
         error
         for error in run_some_ranks(
