@@ -31,9 +31,7 @@ DIGITS: dict[str, Any] = {
     "strategy.bucket_mib": 0.05,
 }
 CASES: dict[str, dict[str, Any]] = {
-    "vgg_a": {"workload": "vgg_a", "workload.image_side": 32, "workload.width": 0.0625},
     "overfeat_fast": {"workload": "overfeat_fast", "workload.image_side": 71, "workload.width": 0.0625},
-    "cd_dnn": {"workload": "cd_dnn", "workload.width": 0.0625},
     "cd_dnn on four nodes": {"workload": "cd_dnn", "workload.width": 0.0625, "ranks": 4, "nodes": 4},
     "vgg_a at 1000 Mbit/s": {
         "workload": "vgg_a",
@@ -44,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
     "cd_dnn at 100 Mbit/s": {"workload": "cd_dnn", "workload.width": 0.0625, "fabric.link_mbit": 100},
     "digits": DIGITS,
 }
+"""Each network once or twice; free links between two nodes and between four, shaped links at two rates."""
 TOLERANCE = 1e-5
 MBIT, SHARE = 100, 0.8
 
