@@ -68,7 +68,7 @@ def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(
         arm: sorted(check.check for check in record.inputs if check.outcome == "warn") for arm, record in by_arm.items()
     }
     assert warned == {"web": [], "padded": ["D3", "D4", "D5", "D6"]}
-    show._print(by_arm["padded"], store.folder(by_arm["padded"]), tmp_path / "results")
+    show._print(by_arm["padded"], store.folder(by_arm["padded"]), store)
     printed = capsys.readouterr().out
     assert "inputs: synthetic web, padded; 4 warn, 12 pass, 2 not applicable" in printed
     assert "  warn D3 isolated nodes: 0.490, bound at most 0.05; share of ids without any arc" in printed

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.stats.interval_union import merge, uncovered_length, union_length
+from scaleproof.stats.interval_union import label
 from scaleproof.stats.intervals import median_interval
 
 pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
@@ -20,16 +20,18 @@ def cells(intervals: list[tuple[int, int]]) -> set[int]:
     return {cell for start, length in intervals for cell in range(start, start + length)}
 
 
-@given(pairs, pairs)
-def test_union_and_difference_count_cells(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
-    assert union_length(*bounds(first)) == len(cells(first))
-    assert uncovered_length(*bounds(first), *bounds(second)) == len(cells(first) - cells(second))
-
-
-@given(pairs)
-def test_merged_intervals_are_sorted_and_apart(intervals: list[tuple[int, int]]) -> None:
-    starts, ends = merge(*bounds(intervals))
-    assert np.all(starts[1:] > ends[:-1])
+@given(pairs, pairs, pairs)
+def test_each_moment_inside_has_the_label_of_the_first_layer_that_covers_it(
+    first: list[tuple[int, int]], second: list[tuple[int, int]], inside: list[tuple[int, int]]
+) -> None:
+    edges, labels = label([bounds(first), bounds(second)], bounds(inside))
+    lengths = {name: int(np.diff(edges)[labels == name].sum()) if len(labels) else 0 for name in (0, 1, 2)}
+    within = cells(inside)
+    assert lengths == {
+        0: len(within & cells(first)),
+        1: len(within & cells(second) - cells(first)),
+        2: len(within - cells(first) - cells(second)),
+    }
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))

@@ -31,15 +31,10 @@ UNEXPLAINED = 0.05
 """Share of the step that `other` may have; above, the split is flagged."""
 
 
-def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was
-    trained."""
-    return pd.DataFrame(part_arrays(record, samples))
-
-
 @of_last_launch
 def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The columns of `step_parts`. Callers must not change them."""
+    """Per rank and timed step, in ns: `step` and PARTS, which add up to it exactly, with `rank` and `number`. Empty
+    where nothing was trained. Callers must not change the arrays."""
     rows = columns(record, samples)
     steps = rows.timed("step")
     parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")

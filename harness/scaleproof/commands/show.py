@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scaleproof.commands.common import open_store, print_table, results_argument
+from scaleproof.commands.show_rate import rate_lines
 from scaleproof.commands.show_stall import stall_lines
 
 if TYPE_CHECKING:
     from scaleproof.core.record_schema import Failure, Record
+    from scaleproof.record.store import Store
 
 HELP = "one launch: status, failure, log, how to run it again"
 EXAMPLE = "scaleproof show 3f9a --log 1"
@@ -31,9 +33,10 @@ def main(options: argparse.Namespace) -> int:
     """Print the launch, or one log."""
     from scaleproof.spec.errors import SpecError
 
-    record, folder = open_store(options.results).load(options.run)
+    store = open_store(options.results)
+    record, folder = store.load(options.run)
     if options.log is None:
-        _print(record, folder, options.results)
+        _print(record, folder, store)
         return 0
     log = folder / f"rank-{options.log}.log"
     if not log.is_file():
@@ -64,11 +67,21 @@ def _evidence(record: Record, results: Path) -> str:
     return record.evidence + (f" ({label.text})" if label else "")
 
 
-def _print(record: Record, folder: Path, results: Path) -> None:
+def _print(record: Record, folder: Path, store: Store) -> None:
+    from scaleproof.record.machine import read_profile
+    from scaleproof.record.read import UNREADABLE
     from scaleproof.report.inputs import lines as input_lines
     from scaleproof.report.nodes import lines as node_lines
 
+    results = store.results
     _print_case(record, results)
+    if record.status == "ok":
+        try:
+            samples = store.frame(record)
+        except UNREADABLE as error:
+            print(f"samples not readable: {printable(str(error))}")
+        else:
+            print("\n".join(rate_lines(record, samples, read_profile(results, record.machine))))
     if record.failure:
         _print_failure(record.failure)
     for line in [*stall_lines(record), *node_lines(record)]:

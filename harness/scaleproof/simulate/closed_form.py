@@ -65,17 +65,6 @@ def tree_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
     return ceil(log2(p)) * (a + n * b + n * g) + tree_broadcast(p, n, a, b)
 
 
-def hierarchical_all_reduce(
-    nodes: int, per_node: int, n: float, inside: tuple[float, float], between: tuple[float, float], g: float
-) -> float:
-    """Ring reduce-scatter inside nodes, ring all-reduce of that share between ranks with the same local rank, ring
-    all-gather inside nodes. `inside`, `between`: (a, b). The `per_node` rings between nodes share every node's
-    link."""
-    share = n / per_node
-    first = ring_reduce_scatter(per_node, n, *inside, g) + ring_all_gather(per_node, n, *inside)
-    return first + ring_all_reduce(nodes, share, between[0], between[1] * per_node, g)
-
-
 def parameter_servers(p: int, k: int, n: float, a: float, b: float, g: float) -> float:
     """n bytes in k equal tensors, one on each of the first k of p ranks; all ranks are workers. Each server receives
     p - 1 gradients, sums them, and sends the new value to p - 1 workers. While k < p the servers' links are the

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from scaleproof.core.record_schema import SAMPLES
-from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
+from scaleproof.spec.case import AnyCase, TrainCase
 
 SECOND = 1e9
 ALL_EVENTS_OF = 128
@@ -86,8 +86,3 @@ class Prediction:
         }
         table = pa.table(list(columns.values()), names=list(columns)).cast(SAMPLES)
         return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
-
-
-def is_simulated(case: AnyCase) -> bool:
-    """Whether the case's program can be simulated."""
-    return isinstance(case, TrainCase | CollectiveCase | TransferCase)

@@ -21,7 +21,6 @@ class Method(StrEnum):
     BOOTSTRAP_OF_LAUNCHES = "percentile bootstrap over launches"
     HODGES_LEHMANN_PAIRED = "Hodges-Lehmann over blocks"
     HODGES_LEHMANN = "Hodges-Lehmann over launches"
-    STUDENT = "Student's t"
     PREDICTION = "prediction interval"  # where one more draw from the inputs' uncertainty lies
     CERTAIN_INPUTS = "no uncertainty in the inputs"
     WORST_ENDS = "worst ends"  # of a quotient of two intervals, its `parts`
@@ -38,11 +37,6 @@ class Interval:
     method: Method
     counts: tuple[int, ...] = ()
     parts: tuple[Interval, ...] = ()
-
-    @property
-    def half_width(self) -> float:
-        """Half of the interval, in the value's unit."""
-        return (self.high - self.low) / 2
 
 
 def median(values: Sequence[float] | np.ndarray) -> float:

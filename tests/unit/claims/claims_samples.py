@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaleproof.claims.metrics_split import part_arrays
 from scaleproof.core.record_schema import Check, Code, RankStatus, Record
 from tests.short_form import case_from
 
@@ -83,3 +84,8 @@ def step(
     if communication:
         rows.append((rank, "communication", number, start + communication[0], start + communication[1], 1000))
     return rows
+
+
+def step_parts(launch: Record, rows: pd.DataFrame) -> pd.DataFrame:
+    """The parts of each step as a frame."""
+    return pd.DataFrame(part_arrays(launch, rows))

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scaleproof.claims.metrics_split import step_parts, step_split
+from scaleproof.claims.metrics_split import step_split
 from scaleproof.core.record_schema import Clock
-from tests.unit.claims.claims_samples import MS, TRAIN, record, samples, step
+from tests.unit.claims.claims_samples import MS, TRAIN, record, samples, step, step_parts
 
 
 def exchange(rank: int, ready: float, start: float, end: float) -> list[tuple[Any, ...]]:

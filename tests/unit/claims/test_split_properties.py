@@ -9,8 +9,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaleproof.claims.metrics_split import MAIN, PARTS, step_parts
-from tests.unit.claims.claims_samples import MS, TRAIN, record, samples
+from scaleproof.claims.metrics_split import MAIN, PARTS
+from tests.unit.claims.claims_samples import MS, TRAIN, record, samples, step_parts
 
 NAMES = (*MAIN, "communication", "wait", "queue")
 LENGTH = 40

@@ -29,7 +29,7 @@ from scaleproof.launch.start.execute import LaunchEnd
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
-from tests.unit.launch.test_nodes_given import answer, case
+from tests.unit.launch.test_allocated_nodes import answer, case
 
 
 def as_it_is(sentence: str) -> str:

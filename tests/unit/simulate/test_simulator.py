@@ -12,7 +12,6 @@ import pytest
 from scaleproof.fabric.netns import netns_node
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.simulate.alpha_beta_fit import Segment
-from scaleproof.simulate.closed_form import hierarchical_all_reduce
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
@@ -31,6 +30,7 @@ from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume
 from tests.short_form import case_from
+from tests.unit.simulate.hierarchical_time import hierarchical_all_reduce
 
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 

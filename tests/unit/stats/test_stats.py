@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import quantile_test
 
 from scaleproof.stats.bootstrap import calibrated, ratio, ratio_interval
-from scaleproof.stats.interval_union import merge, uncovered_length, union_length
 from scaleproof.stats.intervals import median_interval, smallest_count
 
 
@@ -69,23 +68,3 @@ def test_a_bootstrap_of_six_launches_is_widened_until_it_covers_95_percent(paire
     nominal, attained = calibrated(6, paired)
     assert attained >= 0.95
     assert (nominal > 0.95) is paired
-
-
-def test_overlapping_intervals_count_once() -> None:
-    starts, ends = np.array([0, 5, 3, 20]), np.array([2, 9, 6, 21])
-    assert union_length(starts, ends) == 2 + 6 + 1
-    assert [list(side) for side in merge(starts, ends)] == [[0, 3, 20], [2, 9, 21]]
-
-
-def test_an_interval_inside_another_adds_nothing() -> None:
-    assert union_length(np.array([0, 2, 3]), np.array([10, 4, 5])) == 10
-
-
-def test_uncovered_is_what_the_cover_leaves() -> None:
-    assert uncovered_length(np.array([0, 8]), np.array([4, 12]), np.array([2, 3]), np.array([5, 10])) == 2 + 2
-    assert uncovered_length(np.array([]), np.array([]), np.array([0]), np.array([5])) == 0
-
-
-def test_a_backward_interval_is_refused() -> None:
-    with pytest.raises(ValueError, match="ends before it starts"):
-        union_length(np.array([3]), np.array([2]))
