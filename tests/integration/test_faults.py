@@ -13,7 +13,7 @@ import pytest
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.launch.watch.failure_signs import SILENT_S
+from scaleproof.launch.watch import failure_signs
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.launches import (
@@ -26,6 +26,8 @@ from tests.integration.launches import (
 )
 
 TIMES = 20
+SOON_S = 0.3
+"""How long a rank may be stopped where many launches wait for that; one test waits as long as a user does."""
 
 
 def run(
@@ -51,8 +53,9 @@ def run(
     ("fault", "code"), [("SIGKILL", "rank_killed"), ("SIGSTOP", "rank_stopped"), ("raise", "rank_raised")]
 )
 def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(
-    tmp_path: Path, fault: str, code: str
+    tmp_path: Path, fault: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(failure_signs, "STOPPED_S", SOON_S)
     faulty = [
         small_case("shm"),
         small_case("tcp", transport="tcp"),
@@ -105,7 +108,7 @@ def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: st
         tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0
     )
     # Silence is believed only after a while: a library may wait for a slow peer with the interpreter's lock held.
-    assert max(took.values()) < WITHIN_S + (SILENT_S if fault == "lock" else 0)
+    assert max(took.values()) < WITHIN_S + (failure_signs.SILENT_S if fault == "lock" else 0)
     assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [
         (code, fault_of(record.seed, 2)[0]) for record in records
     ]
