@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,7 @@ import pytest
 
 from scaleproof.doctor.leftovers import leftovers, remove_leftovers
 from scaleproof.fabric.small_clusters import SmallCluster
+from tests.waiting import wait_until
 from tools.small_cluster import cluster as small
 from tools.small_cluster.__main__ import main
 
@@ -36,12 +36,9 @@ def processes_of(cluster: SmallCluster) -> list[int]:
     ]
 
 
-def gone(cluster: SmallCluster, within_s: float = 10.0) -> bool:
-    """Whether no process of it is left, after a while."""
-    until = time.monotonic() + within_s
-    while processes_of(cluster) and time.monotonic() < until:
-        time.sleep(0.05)
-    return not processes_of(cluster)
+def wait_gone(cluster: SmallCluster) -> None:
+    """Until no process of it is left."""
+    wait_until(lambda: not processes_of(cluster), f"no process of cluster {cluster.name!r} is left", every_s=0.05)
 
 
 def test_each_node_has_a_name_an_address_and_shared_memory_of_its_own(cluster, capfd):
@@ -93,7 +90,8 @@ def test_a_link_has_the_rate_that_was_asked_for_and_a_cable_can_be_pulled(cluste
         assert reached == ["yes", "no", "yes"]
     finally:
         assert main(["--name", cluster_name, "down"]) == 0
-    assert gone(slow) and not slow.folder.exists() and not Path(f"/sys/class/net/small{slow.network}").exists()
+    wait_gone(slow)
+    assert not slow.folder.exists() and not Path(f"/sys/class/net/small{slow.network}").exists()
 
 
 def calls(cluster: SmallCluster, name: str) -> str:
@@ -114,7 +112,7 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
         assert maker.stdout is not None and maker.stdout.readline() == "up\n"
         killed = small.find(name)
         os.kill(killed.pid if victim == "coordinator" else maker.pid, signal.SIGKILL)
-        assert gone(killed)
+        wait_gone(killed)
     finally:
         maker.kill()
         maker.wait()

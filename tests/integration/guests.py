@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from typing import Any
 
 import psutil
@@ -13,6 +13,7 @@ from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.guests.guests import Guests
 from scaleproof.launch.teardown import processes
 from tests.short_form import case_from
+from tests.waiting import wait_until
 
 
 def need_guests() -> None:
@@ -43,14 +44,14 @@ def guest_case(**fields: Any) -> Any:
 
 def kernel_of(launch: str, node: int, within_s: float = 30.0) -> psutil.Process:
     """The process that is a node's User-Mode Linux kernel."""
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
+
+    def kernels() -> list[psutil.Process]:
+        matches = []
         for pid in processes(launch):
-            try:
+            with contextlib.suppress(psutil.Error):
                 process = psutil.Process(pid)
                 if f"umid=node{node}" in process.cmdline():
-                    return process
-            except psutil.Error:
-                continue
-        time.sleep(0.02)
-    raise AssertionError(f"node {node} of launch {launch} did not start")
+                    matches.append(process)
+        return matches
+
+    return wait_until(kernels, f"node {node} of launch {launch} has started", within_s)[0]

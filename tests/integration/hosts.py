@@ -29,6 +29,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec.cluster import node_name, star
 from tests.integration.launches import launches
 from tests.short_form import case_from
+from tests.waiting import wait_until
 
 REACH = f"{sys.executable} -m scaleproof.fabric.netns.node_shell"
 GONE_S = 25.0
@@ -97,17 +98,20 @@ def _run(results: Path, cases: list[dict[str, Any]]) -> PlanOutcome:
 
 def _launch(results: Path) -> Path:
     """The folder of the launch whose ranks have begun to measure."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        for path in (results / "staging").glob("*/launch.json"):
-            launch_spec = json.loads(path.read_text())
-            board = (
-                Board(path.parent / "board", int(launch_spec["case"]["ranks"])) if launch_spec["size"] == "ci" else None
-            )
-            if board is not None and all(board.read(rank).calls > 20 for rank in range(board.world_size)):
-                return path.parent
-        time.sleep(0.05)
-    raise AssertionError("no launch came so far")
+
+    def measuring() -> list[Path]:
+        return [path.parent for path in (results / "staging").glob("*/launch.json") if _measures(path)]
+
+    return wait_until(measuring, "the ranks of a launch have begun to measure", every_s=0.05)[0]
+
+
+def _measures(file: Path) -> bool:
+    """Whether all ranks of the launch with this launch spec have made more than 20 calls."""
+    launch_spec = json.loads(file.read_text())
+    if launch_spec["size"] != "ci":
+        return False
+    board = Board(file.parent / "board", int(launch_spec["case"]["ranks"]))
+    return all(board.read(rank).calls > 20 for rank in range(board.world_size))
 
 
 def _do(fault: str, results: Path, nodes: int) -> None:

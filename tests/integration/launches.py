@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
 from tests.short_form import case_from
+from tests.waiting import wait_until
 
 WITHIN_S = 10.0
 """From a fault to the end of its launch, once the fault can be seen."""
@@ -98,13 +99,14 @@ class Living:
 
     def folder(self, within_s: float = 90.0) -> Path:
         """Of the launch itself, not of the preflight before it."""
-        until = time.monotonic() + within_s
-        while time.monotonic() < until:
-            for path in (self.results / "staging").glob("*/launch.json"):
-                if '"size": "ci"' in path.read_text():
-                    return path.parent
-            time.sleep(0.02)
-        raise AssertionError("no launch started")
+
+        def started() -> Path | None:
+            files = (self.results / "staging").glob("*/launch.json")
+            return next((path.parent for path in files if '"size": "ci"' in path.read_text()), None)
+
+        folder = wait_until(started, "a launch has started", within_s)
+        assert folder is not None
+        return folder
 
 
 @contextmanager
@@ -121,11 +123,3 @@ def living(results: Path, case: Any, **options: Any) -> Iterator[Living]:
         launch.thread.join(60)
     assert not launch.thread.is_alive()
     assert_nothing_left(results, [record.launch for record in launch.records])
-
-
-def eventually(happened: Callable[[], bool], within_s: float = 60.0) -> None:
-    """Waits for it."""
-    until = time.monotonic() + within_s
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.02)

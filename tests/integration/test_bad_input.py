@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from scaleproof.record.store import Store
 from tests.integration.launches import assert_nothing_left
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SUITE = """\
@@ -220,9 +220,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
     )
-    until = time.monotonic() + 60
-    while not list((folder / "results").glob("runs/*/*/run.json")) and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: list((folder / "results").glob("runs/*/*/run.json")), "a first record")
     process.send_signal(signal.SIGINT)
     printed = process.communicate(timeout=60)[1]
     assert process.returncode == 130 and printed.endswith("interrupted\n") and "Traceback" not in printed

@@ -23,7 +23,8 @@ from scaleproof.launch.teardown import clean, processes, shared_memory
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.guests import guest_case, kernel_of, need_guests
-from tests.integration.launches import assert_nothing_left, eventually, launches, living, use_faulty_program
+from tests.integration.launches import assert_nothing_left, launches, living, use_faulty_program
+from tests.waiting import wait_until
 
 MBIT, DELAY_MS = 100.0, 5.0
 PYTHON = sys.executable
@@ -116,11 +117,14 @@ def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -
         folder = launch.folder()
         kernel = kernel_of(folder.name, 1)
         board = Board(folder / "board", 2)
-        eventually(lambda: all(board.read(rank).step >= 0 for rank in (0, 1)))
+        wait_until(lambda: all(board.read(rank).step >= 0 for rank in (0, 1)), "both ranks are at work")
         before = [board.mark(rank) for rank in (0, 1)]
-        eventually(lambda: all(board.mark(rank) != before[rank] for rank in (0, 1)))
+        wait_until(lambda: all(board.mark(rank) != before[rank] for rank in (0, 1)), "both ranks move")
         # Beats are told on the supervisor's clock: seconds since a kernel started would look hours old.
-        eventually(lambda: all(abs(time.monotonic() - board.read(rank).beat_ns / 1e9) < 2.0 for rank in (0, 1)))
+        wait_until(
+            lambda: all(abs(time.monotonic() - board.read(rank).beat_ns / 1e9) < 2.0 for rank in (0, 1)),
+            "heartbeats are on this machine's clock",
+        )
         board.close()
         kernel.kill()
         killed = time.monotonic()
@@ -232,7 +236,7 @@ def test_what_a_call_says_is_not_the_error_of_a_packet_sent_meanwhile() -> None:
 def test_a_killed_coordinator_takes_its_nodes_with_it() -> None:
     code = "from scaleproof.launch.start.on_guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
-        eventually(lambda: len(_kernels(creator)) == 2)
+        wait_until(lambda: len(_kernels(creator)) == 2, "two kernels run")
         kernels = _kernels(creator)
         family = psutil.Process(creator.pid).children(recursive=True)
         launch = next(process.environ()["SCALEPROOF_LAUNCH"] for process in kernels)

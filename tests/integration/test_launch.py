@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from scaleproof.launch.teardown import processes, shared_memory
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from tests.integration.launches import Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,13 +50,12 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 def started_launch(results: Path, earlier: set[str]) -> str:
     """Waits for a launch, other than the known ones, whose ranks are there."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        for folder in (results / "staging").glob("*"):
-            if folder.name not in earlier and len(processes(folder.name)) == 3:
-                return folder.name
-        time.sleep(0.005)
-    raise AssertionError("no launch started")
+
+    def started() -> list[str]:
+        names = {folder.name for folder in (results / "staging").glob("*")} - earlier
+        return [name for name in names if len(processes(name)) == 3]
+
+    return wait_until(started, "a launch has started", every_s=0.005)[0]
 
 
 def finished(results: Path) -> dict[str, bytes]:
@@ -65,10 +64,7 @@ def finished(results: Path) -> dict[str, bytes]:
 
 
 def wait_gone(launch: str) -> None:
-    until = time.monotonic() + 5
-    while processes(launch):
-        assert time.monotonic() < until, "processes outlive their supervisor"
-        time.sleep(0.01)
+    wait_until(lambda: not processes(launch), "the processes of a supervisor end with it")
 
 
 def test_a_launch_leaves_its_whole_record_and_nothing_else(tmp_path: Path) -> None:
@@ -156,11 +152,8 @@ def test_ranks_die_with_their_supervisor(tmp_path: Path) -> None:
 def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "staging" / "feedc0ffee").mkdir(parents=True)
     leftover = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEPROOF_LAUNCH": "feedc0ffee"})
-    until = time.monotonic() + 10
-    while (
-        not processes("feedc0ffee") and time.monotonic() < until
-    ):  # Popen returns a moment before the kernel shows the new environment
-        time.sleep(0.001)
+    # Popen returns a moment before the kernel shows the new environment.
+    wait_until(lambda: processes("feedc0ffee"), "the process has its environment", every_s=0.001)
     shared = Path("/dev/shm/test-feedc0ffee-segment")
     shared.touch()
     run_plan([], tmp_path, size="ci", deadline_s=30)

@@ -27,8 +27,9 @@ from scaleproof.launch.teardown import clean, processes, shared_memory
 from scaleproof.record.store import Store
 from scaleproof.spec.cluster import Cluster, Link, star
 from tests.integration.guests import need_guests
-from tests.integration.launches import assert_nothing_left, eventually, launches, living
+from tests.integration.launches import assert_nothing_left, launches, living
 from tests.integration.netns import need_netns, netns_case
+from tests.waiting import wait_until
 
 MBIT, DELAY_MS, MIB = 100.0, 2.0, 1 << 20
 PYTHON = sys.executable
@@ -238,7 +239,7 @@ def test_bytes_past_the_links_fail_the_launch(tmp_path: Path, monkeypatch: pytes
 def test_who_fails_is_named(tmp_path: Path, fault: str, code: str, message: str) -> None:
     with living(tmp_path, netns_case(sizes=[65536], iterations=1_000_000)) as launch:
         board = Board(launch.folder() / "board", 2)
-        eventually(lambda: all(board.read(rank).calls > 9 for rank in (0, 1)))
+        wait_until(lambda: all(board.read(rank).calls > 9 for rank in (0, 1)), "both ranks have made calls")
         rank = psutil.Process(board.pid(1))
         board.close()
         hit = time.monotonic()
@@ -265,7 +266,7 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
         "run_in_namespaces(['sleep', '60'], star('s', 3, 100.0, 1.0), cores=0.5)"
     )
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
-        eventually(lambda: sum(process.name() == "sleep" for process in family(creator.pid)) == 3)
+        wait_until(lambda: sum(process.name() == "sleep" for process in family(creator.pid)) == 3, "three nodes run")
         alive = family(creator.pid)
         launch = alive[0].environ()["SCALEPROOF_LAUNCH"]
         creator.send_signal(signal.SIGKILL)
@@ -397,7 +398,7 @@ def test_a_ring_of_direct_links_passes_on_through_nodes() -> None:
         "ring", 4, (), tuple(Link((f"node{node}", f"node{(node + 1) % 4}"), 200.0, 0.0) for node in range(4))
     )
     code = """
-import os, socket, threading, time
+import os, pathlib, socket, threading, time
 me, node = os.environ["SCALEPROOF_ADDRESS"], int(os.environ["SCALEPROOF_NODE"])
 listener = socket.create_server((me, 5000))
 peers = [peer for peer in range(4) if peer != node]
@@ -417,7 +418,10 @@ for peer in peers:
             time.sleep(0.05)
     print(opened.recv(64, socket.MSG_WAITALL).decode() == me, end=" ")
 serving.join()
-time.sleep(0.5)
+shared = pathlib.Path(os.environ["SCALEPROOF_SHARED"])
+(shared / f"read.{node}").touch()
+while len(list(shared.glob("read.*"))) < 4:  # until then this node passes on what others send
+    time.sleep(0.02)
 """
     ran = run_in_namespaces([PYTHON, "-c", code], ring, timeout_s=30)
     assert ran.output == ["True True True "] * 4, (ran.output, ran.log)

@@ -37,6 +37,7 @@ from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx
 from tests.integration.conformance import process_set
 from tests.short_form import case_from, ring_case
+from tests.waiting import wait_until
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 DEVICES = ("shm", "ucx", "ucx over tcp")
@@ -404,10 +405,7 @@ def test_a_peer_killed_within_one_large_write_is_told(
         raise AssertionError("the write was over before it was seen")
     assert outcomes[1 - lost] == "", outcomes[1 - lost]
     assert outcomes[lost] == "ended by SIGKILL"
-    until = time.monotonic() + 5
-    while segments() - before and time.monotonic() < until:  # those of tests that run beside this one
-        time.sleep(0.05)
-    assert not segments() - before
+    wait_until(lambda: not segments() - before, "shared memory of the lost rank is removed")
 
 
 @pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])

@@ -31,6 +31,7 @@ from scaleproof.transports.verbs.device_errors import (
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.rdma.checks import LARGE_REGION, ThisNode, case_of, check, connect
+from tests.waiting import wait_until
 
 LOSS_S = 12.0
 """What the device's retries take, and what busy cores add."""
@@ -253,10 +254,7 @@ def what_does_not_exist_is_named_with_what_does(this_node: ThisNode) -> None:
 @check
 def nothing_is_left_on_the_device(this_node: ThisNode) -> None:
     """After all of the above, also after ranks that were killed: no queue pair, no region, no completion queue."""
-    until = time.monotonic() + 5
-    while _rxe_left() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not _rxe_left(), _rxe_left()
+    wait_until(lambda: not _rxe_left(), "no object is left on the device")
 
 
 def _rxe_left() -> dict[str, int]:
