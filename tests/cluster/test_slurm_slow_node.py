@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -16,9 +16,11 @@ from scaleproof.launch.preflight.slow_nodes import CODE
 from scaleproof.record.store import Store
 from scaleproof.report.nodes import lines
 from tests.cluster.on_slurm import ROOT, WITHIN_S
-from tools.small_cluster.cluster import environment
+from tests.waiting import wait_until
+from tools.small_cluster.cluster import slurm_output
 
 NODE, CORES = "node3", 0.15
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
 @pytest.fixture
@@ -47,8 +49,11 @@ def test_a_slow_node_is_named_before_the_experiment_and_in_its_record(
         f"cd {ROOT} && {Path(sys.executable).with_name('scaleproof')} run das2016 collective --size ci --results "
         f"{results}"
     )
-    job = ["sbatch", "-N4", "--ntasks-per-node=1", "--wait", "-o", str(output), "--wrap", command]
-    subprocess.run(job, env=environment(cluster), timeout=WITHIN_S, check=False)
+    arguments = ["sbatch", "--parsable", "-N4", "--ntasks-per-node=1", "-o", str(output), "--wrap", command]
+    job = slurm_output(cluster, *arguments).strip()
+    # `sbatch --wait` looks at longer and longer intervals, up to half a minute.
+    state = partial(slurm_output, cluster, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
+    wait_until(lambda: state().strip() in ENDED, "the job has ended", WITHIN_S, every_s=0.2)
     text = output.read_text()
     assert f"nodes: {slowed} " in text and f"--exclude={slowed})" in text, text
     [record] = Store(results).records()
