@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -63,33 +64,31 @@ class Checks:
             self.parts(self.group)
 
     def all_reduce(self, dtype: str, count: int, operation: ReduceOperation) -> None:
-        inputs = [values(rank, dtype, count) for rank in range(self.world_size)]
         buffer = self._allocate(dtype, count)
-        buffer[:] = inputs[self.rank]
+        buffer[:] = numbers(self.rank, is_unsigned(dtype), count)
         self.group.all_reduce(buffer, operation).wait()
-        ufunc = np.add if operation == "sum" else np.maximum
-        self.same(f"all_reduce {operation}", dtype, count, buffer, ufunc.reduce(inputs))
+        self.same(f"all_reduce {operation}", dtype, count, buffer, self._reduced(dtype, count, operation))
 
     def reduce_scatter(self, dtype: str, count: int) -> None:
-        inputs = [values(rank, dtype, count * self.world_size) for rank in range(self.world_size)]
-        target = self._allocate(dtype, count)
-        source = inputs[self.rank].copy()
+        target, whole = self._allocate(dtype, count), count * self.world_size
+        source = values(self.rank, dtype, whole)
         self.group.reduce_scatter(source, target).wait()
-        expected = np.add.reduce(inputs)[self.rank * count : (self.rank + 1) * count]
+        expected = self._reduced(dtype, whole)[self.rank * count : (self.rank + 1) * count]
         self.same("reduce_scatter", dtype, count, target, expected)
-        self.same("reduce_scatter keeps its source", dtype, count, source, inputs[self.rank])
+        unchanged = numbers(self.rank, is_unsigned(dtype), whole)
+        self.same("reduce_scatter keeps its source", dtype, count, source, unchanged)
 
     def all_gather(self, dtype: str, count: int) -> None:
-        inputs = [values(rank, dtype, count) for rank in range(self.world_size)]
         target = self._allocate(dtype, count * self.world_size)
         target.fill(0)
-        self.group.all_gather(inputs[self.rank], target).wait()
-        self.same("all_gather", dtype, count, target, np.concatenate(inputs))
+        self.group.all_gather(values(self.rank, dtype, count), target).wait()
+        expected = [numbers(rank, is_unsigned(dtype), count) for rank in range(self.world_size)]
+        self.same("all_gather", dtype, count, target, np.concatenate(expected))
 
     def broadcast(self, dtype: str, count: int, root: int) -> None:
         buffer = values(self.rank, dtype, count)
         self.group.broadcast(buffer, root).wait()
-        self.same(f"broadcast from {root}", dtype, count, buffer, values(root, dtype, count))
+        self.same(f"broadcast from {root}", dtype, count, buffer, numbers(root, is_unsigned(dtype), count))
 
     def same_bits_everywhere(self) -> None:
         """Sums of arbitrary numbers agree with float64 closely and between ranks exactly, else replicas drift apart."""
@@ -122,7 +121,7 @@ class Checks:
         for handle in [self.group.all_reduce(buffer) for buffer in buffers]:
             handle.wait()
         for buffer in buffers:
-            expected = np.add.reduce([values(rank, "float32", buffer.size) for rank in range(self.world_size)])
+            expected = self._reduced("float32", buffer.size)
             self.same("all_reduce, many under way", "float32", buffer.size, buffer, expected)
 
     def polled(self) -> None:
@@ -132,7 +131,7 @@ class Checks:
             time.sleep(0.0002)
         handle.wait()
         self.record("all_reduce, polled", "float32", buffer.size, completed, "no poll of 20 s saw it completed")
-        expected = np.add.reduce([values(rank, "float32", buffer.size) for rank in range(self.world_size)])
+        expected = self._reduced("float32", buffer.size)
         self.same("all_reduce, polled", "float32", buffer.size, buffer, expected)
 
     def barrier_waits(self) -> None:
@@ -164,14 +163,14 @@ class Checks:
                 "float32",
                 count,
                 mine,
-                np.add.reduce([values(rank, "float32", count) for rank in members]),
+                reduced(members, False, count),
             )
             self.same(
                 "all_reduce beside a part",
                 "float32",
                 count,
                 everyone,
-                np.add.reduce([values(r, "float32", count) for r in range(self.world_size)]),
+                self._reduced("float32", count),
             )
         part.barrier()
         part.close()
@@ -184,6 +183,9 @@ class Checks:
             self.record("all_reduce refuses", "complex64", 4, "complex64" in str(error), str(error))
         else:
             self.record("all_reduce refuses", "complex64", 4, False, "took a type that it does not declare")
+
+    def _reduced(self, dtype: str, count: int, operation: ReduceOperation = "sum") -> Array:
+        return reduced(range(self.world_size), is_unsigned(dtype), count, operation)
 
     def _allocate(self, dtype: str, count: int) -> Array:
         return self.group.allocate(count * np.dtype(dtype).itemsize).view(dtype)
@@ -267,10 +269,35 @@ class Messages:
             self._checks.same(f"polled message from {peer}", "uint8", buffer.size, buffer, expected)
 
 
+@cache
+def numbers(rank: int, unsigned: bool, count: int) -> Array:
+    """Small whole numbers of a rank, whose sum over five ranks is exact in every type. Read-only: all checks of a
+    process share them."""
+    lowest = 0 if unsigned else -20
+    generated = np.random.default_rng((rank, count)).integers(lowest, 20, count, endpoint=True, dtype=np.int8)
+    generated.flags.writeable = False
+    return generated
+
+
+@cache
+def reduced(ranks: range, unsigned: bool, count: int, operation: ReduceOperation = "sum") -> Array:
+    """The numbers of these ranks, reduced."""
+    ufunc = np.add if operation == "sum" else np.maximum
+    result = np.zeros(count, np.int16) if operation == "sum" else np.full(count, -128, np.int16)
+    for rank in ranks:
+        ufunc(result, numbers(rank, unsigned, count), out=result)
+    result.flags.writeable = False
+    return result
+
+
+def is_unsigned(dtype: str) -> bool:
+    """Whether a type has no negative numbers."""
+    return np.dtype(dtype).kind == "u"
+
+
 def values(rank: int, dtype: str, count: int) -> Array:
-    """Small whole numbers whose sum over five ranks is exact in every type."""
-    lowest, highest = (0, 20) if np.dtype(dtype).kind == "u" else (-20, 20)
-    return np.random.default_rng((rank, count)).integers(lowest, highest, count, endpoint=True).astype(dtype)
+    """The numbers of a rank in a type, to be written to."""
+    return numbers(rank, is_unsigned(dtype), count).astype(dtype)
 
 
 def message(source: int, destination: int, number: int) -> Array:
