@@ -3,7 +3,7 @@ PYTHON ?= python3
 SIZE ?= smoke
 SUITE ?= das2016
 # Tests that need the machine for themselves run alone, after the others (tests/phases.py).
-PARALLEL := --numprocesses=logical
+PARALLEL := --numprocesses=logical --maxprocesses=4
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 # Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.

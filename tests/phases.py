@@ -1,10 +1,8 @@
-"""A parallel run (`pytest -n logical`) in two phases: first the tests of each file on one worker, so that fixtures of a
-module are set up once; then, on one worker and one after the other, those that need the machine for themselves. Tests
-that wait most of the time run on one more worker than there are processors, beside the others."""
+"""A parallel run (`pytest -n 2`) in two phases: first the tests of each file on one worker, so that fixtures of a
+module are set up once; then, on one worker and one after the other, those that need the machine for themselves."""
 
 from __future__ import annotations
 
-import os
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 SMALL = ("tests/unit/", "tests/property/")
-WAITING = "tests/cluster/"
-"""A real Slurm cluster: its tests wait for its timers."""
 ALONE = (
     "tests/cluster/test_slurm_slow_node.py",
     "tests/integration/test_bounds_suites.py",
@@ -54,22 +50,13 @@ LONGEST = (
 class Phase(IntEnum):
     """When a test runs, and beside which others."""
 
-    WAITING = 0
-    BY_FILE = 1
-    ALONE = 2
+    BY_FILE = 0
+    ALONE = 1
 
 
 def phase_of(node_id: str) -> Phase:
     """The phase of a test."""
-    file = file_of(node_id)
-    if file in ALONE:
-        return Phase.ALONE
-    return Phase.WAITING if file.startswith(WAITING) else Phase.BY_FILE
-
-
-def most_workers() -> int:
-    """Workers for tests that compute."""
-    return min(os.cpu_count() or 1, 4)
+    return Phase.ALONE if file_of(node_id) in ALONE else Phase.BY_FILE
 
 
 def file_of(node_id: str) -> str:
@@ -91,12 +78,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for each processor; in a run of all tests one more, for those that wait."""
-    return most_workers() + (not config.option.file_or_dir)
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling:
     from xdist.scheduler import LoadScheduling
 
@@ -105,56 +86,45 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
         workers but one are told to end, and the last one gets the rest when they have."""
 
         collection: Any
-        files: list[str]
-        phases: list[Phase]
-        for_waiting: Any = None
-        """The worker that runs only tests that wait."""
+        maxschedchunk: Any
 
         def schedule(self) -> None:
             if self.collection is None:
                 if not self._check_nodes_have_same_collection():
                     return
                 self.collection = next(iter(self.node2collection.values()))
-                self.files = [file_of(name) for name in self.collection]
-                self.phases = [phase_of(name) for name in self.collection]
                 self.pending[:] = range(len(self.collection))
-                if len(self.nodes) > most_workers():
-                    self.for_waiting = self.nodes[0]
+                self.maxschedchunk = self.maxschedchunk or len(self.collection)
             for node in self.nodes:
                 self.check_schedule(node)
 
         def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
-            self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
-            while not node.shutting_down and len(self.node2pending[node]) < 2:
-                if tests := self._next_file(node):
-                    self._send(node, tests)
-                elif node is self.for_waiting:
-                    node.shutdown()
-                else:
-                    break
-            if all(self.phases[index] is Phase.ALONE for index in self.pending):
+            if self._left_of_file():
+                if not node.shutting_down and len(self.node2pending[node]) < 2:
+                    self._send_tests(node, len(self.pending))
+            else:
                 self._schedule_last_phase()
 
-        def _send(self, node: WorkerController, tests: list[int]) -> None:
-            self.pending[:] = [index for index in self.pending if index not in tests]
-            self.node2pending[node].extend(tests)
-            node.send_runtest_some(tests)
-
-        def _next_file(self, node: WorkerController) -> list[int]:
-            """The tests of the next file for this worker, outside the last phase."""
-            phases = {Phase.WAITING, Phase.BY_FILE}
-            if self.for_waiting in self.node2pending:
-                phases = {Phase.WAITING if node is self.for_waiting else Phase.BY_FILE}
-            first = next((index for index in self.pending if self.phases[index] in phases), None)
-            return [] if first is None else [index for index in self.pending if self.files[index] == self.files[first]]
-
         def _schedule_last_phase(self) -> None:
-            working = [node for node in self.nodes if node is not self.for_waiting and not node.shutting_down]
+            working = [node for node in self.nodes if not node.shutting_down]
             last = working.pop(0) if working and self.pending else None
             for other in working:
                 other.shutdown()
             if last and not any(self.node2pending[other] for other in self.nodes if other is not last):
-                self._send(last, list(self.pending))
+                self._send_tests(last, len(self.pending))
                 last.shutdown()
+
+        def _send_tests(self, node: WorkerController, num: int) -> None:
+            """In the first phase those of one file."""
+            self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
+            super()._send_tests(node, min(num, self._left_of_file() or num))
+
+        def _left_of_file(self) -> int:
+            """How many tests of the next file of the first phase no worker has got yet."""
+            assert self.collection is not None
+            names = [self.collection[index] for index in self.pending]
+            if not names or phase_of(names[0]) is not Phase.BY_FILE:
+                return 0
+            return sum(file_of(name) == file_of(names[0]) for name in names)
 
     return Phases(config, log)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.phases import ALONE, LONGEST, most_workers
+from tests.phases import ALONE, LONGEST
 
 ROOT = Path(__file__).parents[2]
 TEST = """
 import json, os, time, pytest
-@pytest.mark.parametrize("number", range({tests}))
+@pytest.mark.parametrize("number", range(4))
 def test_it(number):
     begun = time.monotonic()
     time.sleep(0.05)  # long enough to be seen beside another
@@ -29,25 +29,9 @@ UNIT, LAUNCHES, BROWSER, CLOCK = (
     "browser/test_report.py",
     "integration/test_clock.py",
 )
-SLURM, SLURM2 = "cluster/test_a.py", "cluster/test_b.py"
 
 
-def number_of_tests(file: str) -> int:
-    return 1 if file == SLURM else 4
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        [LAUNCHES],
-        [CLOCK],
-        [UNIT, CLOCK],
-        [UNIT, LAUNCHES, BROWSER, CLOCK],
-        [SLURM],
-        [SLURM, SLURM2, UNIT, LAUNCHES, BROWSER, CLOCK],
-    ],
-    ids=len,
-)
+@pytest.mark.parametrize("files", [[LAUNCHES], [CLOCK], [UNIT, CLOCK], [UNIT, LAUNCHES, BROWSER, CLOCK]], ids=len)
 def test_whole_files_run_beside_each_other_then_some_run_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str]
 ) -> None:
@@ -55,25 +39,20 @@ def test_whole_files_run_beside_each_other_then_some_run_alone(
     for file in files:
         path = tmp_path / "tests" / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(TEST.replace("{file!r}", repr(file)).replace("{tests}", str(number_of_tests(file))))
+        path.write_text(TEST.replace("{file!r}", repr(file)))
     monkeypatch.setenv("RAN", str(tmp_path / "ran"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    argv = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", "logical", "-p", "tests.phases"]
+    argv = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", "2", "-p", "tests.phases", "tests"]
     argv += ["--import-mode=importlib", f"--rootdir={tmp_path}"]
     ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     ran = sorted((json.loads(line) for line in (tmp_path / "ran").read_text().splitlines()), key=lambda test: test[2])
-    assert len(ran) == sum(map(number_of_tests, files))
+    assert len(ran) == 4 * len(files)
     workers = {file: {worker for name, worker, _, _ in ran if name == file} for file in files}
     assert all(len(of_file) == 1 for of_file in workers.values())
-    if BROWSER in files and most_workers() > 1:
+    if BROWSER in files:
         assert workers[BROWSER] != workers[LAUNCHES]
-    if SLURM in files and UNIT in files:  # these wait, on one worker more than there are processors
-        waiting = workers[SLURM]
-        assert workers[SLURM2] == waiting and all(
-            of_file != waiting for name, of_file in workers.items() if name not in (SLURM, SLURM2)
-        )
     for alone in (test for test in ran if test[0] == CLOCK):
         assert [other for other in ran if other is not alone and other[2] < alone[3] and alone[2] < other[3]] == []
         assert not [other for other in ran if other[0] != CLOCK and other[2] > alone[2]]
