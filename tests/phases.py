@@ -17,7 +17,6 @@ ALONE = (
     "tests/cluster/test_slurm_slow_node.py",
     "tests/integration/test_bounds_suites.py",
     "tests/integration/test_calibration_launches.py",
-    "tests/integration/test_ci_workflow.py",
     "tests/integration/test_clock.py",
     "tests/integration/test_communication.py",
     "tests/integration/test_compare_runs.py",
@@ -41,6 +40,7 @@ LONGEST = (
     "tests/cluster/test_slurm_das2016.py",
     "tests/integration/test_rdma_training.py",
     "tests/integration/test_rdma.py",
+    "tests/integration/test_ci_workflow.py",
     "tests/property/test_stats_comparisons.py",
     "tests/property/test_cost_fits.py",
 )
