@@ -1,4 +1,4 @@
-"""A parallel run (`pytest -n 2`) in two phases: first the tests of each file on one worker, so that fixtures of a
+"""A parallel run (`pytest -n logical`) in two phases: first the tests of each file on one worker, so that fixtures of a
 module are set up once; then, on one worker and one after the other, those that need the machine for themselves."""
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
                 self.check_schedule(node)
 
         def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
+            self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
             if self._left_of_file():
                 if not node.shutting_down and len(self.node2pending[node]) < 2:
                     self._send_tests(node, len(self.pending))
@@ -116,7 +117,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
 
         def _send_tests(self, node: WorkerController, num: int) -> None:
             """In the first phase those of one file."""
-            self.pending.sort()  # what a worker that crashed had not begun comes last otherwise
             super()._send_tests(node, min(num, self._left_of_file() or num))
 
         def _left_of_file(self) -> int:

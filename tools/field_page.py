@@ -12,11 +12,13 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "fields.md"
 HEAD = """# Fields of a suite's files
 
 This page lists what a suite's files may say. `python -m tools.field_page` generates it from the harness;
-`scaleproof fields` prints the same. [add_a_suite.md](add_a_suite.md) shows how the files are put together,
+`scaleproof fields` prints the fields of a case, and `scaleproof fields --file suite.yaml` those of a file.
+[add_a_suite.md](add_a_suite.md) shows how the files are put together,
 [verdicts.md](verdicts.md) what each rule accepts.
 
 A key after a dot is inside the mapping of the key before it: `experiments.sizes.launches` is the key `launches` of each
-size of each experiment. A field without a default must be given.
+size of each experiment. A field without a default must be given wherever the mapping around it is given. In the table
+of a case's fields the column "of" names programs, in that of options it names plugins; `null` is YAML's.
 """
 
 

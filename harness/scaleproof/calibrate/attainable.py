@@ -82,7 +82,9 @@ def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | N
     operations (docs/workloads.md). None for a network that is not computed, for other metrics, and where the record
     does not say how many cores there were."""
     cores = record.environment.get("cores")
-    if metric not in ("throughput", "forward_throughput") or case.compute == "none" or not cores:
+    if metric not in ("throughput", "forward_throughput") or not cores:
+        return None
+    if case.compute == "none" or case.replayed:  # no core here did the arithmetic
         return None
     network = network_of(case)
     flop = network.train_flop if metric == "throughput" else network.forward_flop

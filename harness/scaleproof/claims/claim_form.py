@@ -52,7 +52,7 @@ class PublishedRow(Form):
     where: str | None = Field(description="Figure, table or section of the paper.")
     source: str = Field(description="Where the value was read.")
     provenance: Provenance = Field(description="How the value was obtained.")
-    gate: bool = Field(description="Whether it may decide a verdict.")
+    gate: bool = Field(description="true: claims may be judged against this value.")
 
     @model_validator(mode="after")
     def _recalled_rows_decide_nothing(self) -> PublishedRow:
@@ -66,18 +66,32 @@ class Rule(Form):
 
     name: RuleName = Field(description="The rule.")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
-        None, description="`within`: a share of the published value; `equal_to_tolerance`: distance from the value."
+        None,
+        description="`within`: a share of the published value; `equal_to_tolerance`: distance from the value. "
+        "Both need it.",
     )
     relative: bool = Field(False, description="`tolerance` of `equal_to_tolerance` is a share of the value.")
-    value: float | None = Field(None, description="A bound or target of our own; none: the published value.")
-    low: float | None = Field(None, description="`ratio`: lower bound.")
-    high: float | None = Field(None, description="`ratio`: upper bound.")
+    value: float | None = Field(
+        None,
+        description="`at_least`, `at_most`: the bound, which must be given. `within`, `equal_to_tolerance`: the "
+        "target; null: the published value.",
+    )
+    low: float | None = Field(
+        None, description="`ratio`: lower bound; needed, unless `one_sided` and `high` are given."
+    )
+    high: float | None = Field(
+        None, description="`ratio`: upper bound; needed, unless `one_sided` and `low` are given."
+    )
     one_sided: bool = Field(False, description="Any better value is accepted too.")
     neutral: float | None = Field(
-        None, description="Value without an effect, 1 for a speed-up: beyond it a miss is `direction only`."
+        None,
+        description="`within`: the value that means no effect, 1 for a speed-up. A miss on the published side of it is "
+        "`direction only`.",
     )
-    along: str | None = Field(None, description="`monotone`: the field of the case that x is.")
-    trend: Literal["rising", "falling"] | None = Field(None, description="`monotone`: how the values go along it.")
+    along: str | None = Field(None, description="`monotone`, which needs it: the field of the case that x is.")
+    trend: Literal["rising", "falling"] | None = Field(
+        None, description="`monotone`, which needs it: how the values go along it."
+    )
     strict: bool = Field(True, description="false: `monotone` accepts steps without a difference.")
 
     @model_validator(mode="after")
@@ -123,8 +137,12 @@ class Validates(Form):
     where: dict[str, Any] = Field({}, description="Fields of the cases that it is about.")
     unless: dict[str, Any] = Field({}, description="Fields of cases that it is not about.")
     alike: tuple[str, ...] = Field((), description="Fields in which a case must equal a case that was judged.")
-    up_to: tuple[str, ...] = Field((), description="Fields in which a case must not be larger than that.")
-    down_to: tuple[str, ...] = Field((), description="Fields in which a case must not be smaller than that.")
+    up_to: tuple[str, ...] = Field(
+        (), description="Fields in which a case must not be larger than in any case that was judged."
+    )
+    down_to: tuple[str, ...] = Field(
+        (), description="Fields in which a case must not be smaller than in any case that was judged."
+    )
 
 
 class ClaimForm(Form):
@@ -142,7 +160,7 @@ class ClaimForm(Form):
     against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
     base_evidence: Evidence | None = Field(
         None,
-        description="Level of evidence at which `against` is taken, where that is another one: how far two levels are "
+        description="Level of evidence of `against`, if it differs from that of `select`: how far two levels are "
         "apart.",
     )
     arms: tuple[dict[str, Any], ...] = Field(
@@ -160,7 +178,9 @@ class ClaimForm(Form):
     needs: str | None = Field(None, description="What a claim needs that cannot be run here.")
     deviations: tuple[Deviation, ...] = Field((), description="How our experiment differs from the published one.")
     control: Control | None = Field(None, description="A run that must not show the effect.")
-    statement: str | None = Field(None, description="Our own claim, in a sentence.")
+    statement: str | None = Field(
+        None, description="A claim of our own in a sentence. Such claims need it, and unit, metric and rule."
+    )
     unit: str | None = Field(None, description="Unit of our own claim's value.")
     direction: Direction | None = Field(None, description="Which direction is better, for a claim of our own.")
     validates: Validates | None = Field(

@@ -44,6 +44,8 @@ def main(options: argparse.Namespace) -> int:
 
     if options.file not in (CASE, *FILES):
         raise SpecError(f"--file: unknown file {options.file!r}; {nearest(options.file, [CASE, *FILES])}")
+    if options.schema and options.key:
+        raise SpecError("--schema prints the schema of a whole file; leave out KEY")
     if options.schema:
         print(json.dumps(schema("suite.yaml" if options.file == CASE else options.file), indent=1))
         return 0
@@ -51,13 +53,24 @@ def main(options: argparse.Namespace) -> int:
     if options.key:
         groups = {title: [row for row in rows if _matches(row, options.key)] for title, rows in groups.items()}
         if not any(groups.values()):
-            keys = [row.key for rows in tables(options.file).values() for row in rows]
-            raise SpecError(f"unknown field {options.key!r}; {nearest(options.key, keys)}")
+            raise SpecError(f"unknown field {options.key!r}; {_advice(options.key, options.file)}")
     for title, rows in groups.items():
         if rows:
             print(f"{title}\n")
             print("\n".join(map(_described, rows)) + "\n")
     return 0
+
+
+def _advice(key: str, file: str) -> str:
+    """Another file that has this field, or the nearest name in this one."""
+    from scaleproof.spec.registry import nearest
+
+    having = [
+        other for other in (CASE, *FILES) for rows in tables(other).values() if any(_matches(row, key) for row in rows)
+    ]
+    if having:
+        return f"--file {having[0]} has it"
+    return nearest(key, [row.key for rows in tables(file).values() for row in rows])
 
 
 def tables(file: str) -> dict[str, list[FieldRow]]:
@@ -90,12 +103,16 @@ def _form(file: str) -> Any:
     from scaleproof.report.headlines.form import FigureForm
     from scaleproof.spec.suite_form import SuiteForm
 
-    forms = dict(zip(FILES, (SuiteForm, ClaimForm, FigureForm, PublishedRow), strict=True))
-    return forms[file]
+    return {
+        "suite.yaml": SuiteForm,
+        "claims.yaml": ClaimForm,
+        "figures.yaml": FigureForm,
+        "published.yaml": PublishedRow,
+    }[file]
 
 
 def _matches(row: FieldRow, key: str) -> bool:
-    return row.key == key or row.key.startswith(f"{key}.") or row.key.endswith(f".{key}")
+    return f".{key}." in f".{row.key}."
 
 
 def _described(row: FieldRow) -> str:

@@ -81,7 +81,8 @@ def _print(record: Record, folder: Path, store: Store) -> None:
         except UNREADABLE as error:
             print(f"samples not readable: {printable(str(error))}")
         else:
-            print("\n".join(rate_lines(record, samples, read_profile(results, record.machine))))
+            for line in rate_lines(record, samples, read_profile(results, record.machine)):
+                print(line)
     if record.failure:
         _print_failure(record.failure)
     for line in [*stall_lines(record), *node_lines(record)]:

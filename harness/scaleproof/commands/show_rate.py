@@ -1,4 +1,4 @@
-"""The rate of a finished launch beside what this machine was measured to reach, for `scaleproof show`."""
+"""The rate of a finished launch beside what its machine was measured to reach, for `scaleproof show`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     if not values:
         return []
     nbytes, value = max(values.items(), key=lambda item: item[1])
-    size = "" if nbytes is None else f" at {format_bytes(nbytes)}, the highest of {len(values)} sizes"
+    size = "" if nbytes is None else f" at {format_bytes(nbytes)}"
+    size += f", the highest of {len(values)} sizes" if len(values) > 1 else ""
     line = f"{name}: {value:.4g} {metric.unit}{size}"
     attained = attainable(record, name, value, profile, nbytes)
     if attained is None:
-        return [f"{line}; this machine has no measured bound for it (docs/calibration.md)"]
+        return [f"{line}; no bound for it was measured on machine {record.machine} (docs/calibration.md)"]
     ends = "" if attained.low is None or attained.high is None else f" [{attained.low:.4g}, {attained.high:.4g}]"
     above = ", above its interval" if attained.above else ""
     limit = f"{attained.limit:.4g}{ends} {metric.unit} ({attained.bound.name})"
-    return [f"{line}; {100 * attained.share:.3g} % of the bound measured on this machine{above}: {limit}"]
+    return [f"{line}; {100 * attained.share:.3g} % of the bound measured on machine {record.machine}{above}: {limit}"]

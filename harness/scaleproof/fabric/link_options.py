@@ -12,7 +12,7 @@ class LinkOptions(Options):
     """One switch with equal links."""
 
     link_mbit: float | None = Field(
-        None, gt=0, description="Rate set on every link of the fabric, Mbit/s; none: no limit."
+        None, gt=0, description="Rate set on every link of the fabric, Mbit/s; null: no limit."
     )
     link_delay_ms: float = Field(
         0.0,
@@ -26,7 +26,7 @@ class ClusterOptions(LinkOptions):
 
     cluster: str | None = Field(
         None,
-        description="Nodes and links: a name in clusters/, or a file's path; none: one switch, with links according "
+        description="Nodes and links: a name in clusters/, or a file's path; null: one switch, with links according "
         "to link_mbit and link_delay_ms.",
     )
 

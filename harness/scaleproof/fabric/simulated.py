@@ -35,7 +35,7 @@ class SimulatedOptions(ClusterOptions):
     costs: Literal["fitted", "stated"] | None = Field(
         None,
         description="alpha, beta and gamma as fitted on this machine by `scaleproof fit`, or as stated in ranges for "
-        "other hardware; none: stated for the compute of a node type or if nothing was fitted, else fitted.",
+        "other hardware; null: stated for the compute of a node type or if nothing was fitted, else fitted.",
     )
 
 

@@ -25,7 +25,7 @@ class _SweepCase(CommonCase):
     budget_mib: PositiveFloat | None = Field(
         None,
         description="MiB that the timed iterations of one message size move at most: larger sizes get fewer of the "
-        "case's iterations, at least 5, so that a launch over many sizes stays short; none: the same number "
+        "case's iterations, at least 5, so that a launch over many sizes stays short; null: the same number "
         "at every size.",
     )
 
@@ -75,7 +75,7 @@ class TrainCase(CommonCase):
     compute_options: Annotated[ComputeOptions, BeforeValidator(compute_of), SHORT] = Field(
         ComputeOptions(),
         alias="compute",
-        description="How the forward and backward pass of a step are run: computed, left out, or replayed.",
+        description="How the forward and backward pass of a step are run: `compute.name` below.",
     )
     evaluate_every: NonNegativeInt = Field(0, description="Steps between evaluations on the test set; 0: none.")
 

@@ -75,8 +75,8 @@ class CommonCase(BaseModel):
     ranks: PositiveInt = Field(description="Processes of a launch.")
     nodes: PositiveInt = Field(
         1,
-        description="Nodes of the fabric; rank r runs on node r * nodes // ranks. Fabrics netns and simulated: by "
-        "default one for each rank.",
+        description="Nodes of the fabric; rank r runs on node r * nodes // ranks. Fabrics netns and simulated have one "
+        "for each rank unless the case says otherwise.",
     )
     transport_options: Transport | None = Field(
         None, alias="transport", description="How bytes move; null for strategy local_only, which exchanges nothing."
@@ -93,7 +93,8 @@ class CommonCase(BaseModel):
     )
     launcher_options: Launcher = Field(Options(name="local"), alias="launcher", description="What starts the ranks.")
     interface: str = Field(
-        "lo", description="The network interface that ranks bind; by default eth0 on fabrics that make nodes."
+        "lo",
+        description="The network interface that ranks bind; eth0 by default on fabrics guests, netns and simulated.",
     )
     dilation: float = Field(
         1.0,

@@ -21,7 +21,7 @@ class ComputeOptions(Options):
     profile: str | None = Field(
         None,
         description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; "
-        "none: this machine's, as measured by `scaleproof profile`.",
+        "null: this machine's, as measured by `scaleproof profile`.",
     )
     efficiency: float | None = Field(None, gt=0, le=1, description="Share of the peak rate that compute reaches.")
 

@@ -4,7 +4,8 @@ docs/fields.md has them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -62,8 +63,8 @@ def plugin_options() -> list[FieldRow]:
                 if name in plugin.options.model_fields
             }
             rows.append(_row(f"{kind}.{name}", fields, len(plugins)))
-    compute = {name: field for name, field in ComputeOptions.model_fields.items() if name != "name"}
-    return rows + [_row(f"compute.{name}", {"": field}, 1) for name, field in compute.items()]
+    compute = ComputeOptions.model_fields.items()
+    return rows + [_row_of(f"compute.{name}", field)._replace(owners=("train",)) for name, field in compute]
 
 
 def form_fields(form: type[BaseModel]) -> list[FieldRow]:
@@ -75,7 +76,7 @@ def _form_fields(form: type[BaseModel], prefix: str, shown: set[type[BaseModel]]
     shown.add(form)
     rows = []
     for name, field in form.model_fields.items():
-        rows.append(_row(f"{prefix}{name}", {"": field}, 1))
+        rows.append(_row_of(f"{prefix}{name}", field))
         inner = _inner_form(field.annotation)
         if inner is not None and inner not in shown:
             rows += _form_fields(inner, f"{prefix}{name}.", shown)
@@ -87,6 +88,10 @@ def _inner_form(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_inner_form, get_args(annotation))), None)
+
+
+def _row_of(key: str, field: FieldInfo) -> FieldRow:
+    return FieldRow(key, (), _default(field), _choices(field.annotation), field.description or "")
 
 
 def _row(key: str, fields: Mapping[str, FieldInfo], everyone: int) -> FieldRow:
@@ -118,14 +123,13 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, BaseModel) or value in ((), {}, ""):
         return "empty"
     if value is None or isinstance(value, bool):
-        return {None: "none", True: "true", False: "false"}[value]
+        return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:
+    """The names that a field takes; none where it takes anything else than names of a list and null."""
     if get_origin(annotation) is Literal:
         return tuple(str(choice) for choice in get_args(annotation))
-    if isinstance(annotation, type) and issubclass(annotation, ComputeOptions):
-        return _choices(ComputeOptions.model_fields["name"].annotation)
-    inner = [_choices(part) for part in get_args(annotation) if get_origin(part) is Literal]
-    return inner[0] if inner else ()
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    return _choices(parts[0]) if len(parts) == 1 and get_origin(annotation) in (Union, UnionType) else ()

@@ -33,7 +33,7 @@ class FusionOptions(Options):
     fusion_mib: float | None = Field(
         None,
         ge=0,
-        description="Size of the buffer in which tensors are fused into one call, MiB; 0: off; none: the strategy "
+        description="Size of the buffer in which tensors are fused into one call, MiB; 0: off; null: the strategy "
         "packs buckets and the transport fuses nothing.",
     )
 
@@ -210,7 +210,7 @@ class LauncherPlugin(Plugin):
 class WorkloadOptions(Options):
     """A network with what reduces it. Layer-exact: no `image_side`, width 1."""
 
-    image_side: int | None = Field(None, gt=0, description="Side of the input images in pixels; none: the paper's.")
+    image_side: int | None = Field(None, gt=0, description="Side of the input images in pixels; null: the paper's.")
     width: float = Field(1.0, gt=0, le=1, description="Share of every layer's width that is kept.")
     data: Literal["synthetic", "digits", "reversal", "topics"] = Field(
         "synthetic",

@@ -24,21 +24,21 @@ class RequestForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     nodes: PositiveInt | None = Field(
-        None, description="Nodes (Slurm's --nodes); none: one for each rank of the largest case of fabric host."
+        None, description="Nodes (Slurm's --nodes); null: one for each rank of the largest case of fabric host."
     )
     tasks_per_node: PositiveInt | None = Field(
-        None, description="Ranks of a node; none: the ranks of the largest case over the nodes."
+        None, description="Ranks of a node; null: the ranks of the largest case over the nodes."
     )
     gpus: NonNegativeInt | None = Field(None, description="GPUs of each node (--gres=gpu:N).")
     constraint: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="Kind of node (--constraint); none: any."
+        None, description="Kind of node (--constraint); null: any."
     )
     exclusive: bool | None = Field(
-        None, description="Whether nodes are not shared with other jobs (--exclusive); none: true."
+        None, description="Whether nodes are not shared with other jobs (--exclusive); null: true."
     )
     time_limit_min: PositiveInt | None = Field(
         None,
-        description="Time limit in minutes (--time); none: three times the estimated time of all launches, and a few "
+        description="Time limit in minutes (--time); null: three times the estimated time of all launches, and a few "
         "minutes; at most a day.",
     )
 

@@ -44,8 +44,8 @@ class StopForm(_Form):
 class SizeForm(_Form):
     """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
-    launches: PositiveInt = Field(description="Repetitions of every case, in fresh processes; with `stop` the fewest.")
-    stop: StopForm | None = Field(None, description="When launches beyond `launches` end.")
+    launches: PositiveInt = Field(description="Repetitions of every case, in fresh processes; with `stop` the minimum.")
+    stop: StopForm | None = Field(None, description="Adds launches until the intervals are narrow enough.")
     allocation: RequestForm = Field(RequestForm(), description="What this size requests from a cluster.")
     deadline_s: PositiveFloat | None = Field(None, description="The experiment's `deadline_s`, for this size.")
     stall_s: PositiveFloat | None = Field(None, description="The experiment's `stall_s`, for this size.")
@@ -65,9 +65,11 @@ class ExperimentForm(_Form):
     stall_s: PositiveFloat | None = Field(
         None,
         description="A launch in which no rank makes progress for so many seconds has failed (docs/watchdog.md); "
-        "none: 30.",
+        "null: 30.",
     )
-    allocation: RequestForm = Field(RequestForm(), description="What it requests from a cluster (docs/clusters.md).")
+    allocation: RequestForm = Field(
+        RequestForm(), description="What the experiment requests from a cluster (docs/clusters.md)."
+    )
     on_node_loss: OnNodeLoss = Field(
         "continue",
         description="When a node of an allocation is lost: go on with the launches that the other nodes can hold, or "

@@ -70,11 +70,15 @@ def test_a_field_is_shown_with_its_options_and_the_plugins_that_have_them(capsys
     assert "strategy (must be given)" in shown and "How replicas stay in step" in shown
     assert "strategy.servers (default: 0)  of parameter_server, tensorflow_parameter_server" in shown
     assert "transport" not in shown
+    assert main(["fields", "stop", "--file", "suite.yaml"]) == 0
+    assert "experiments.sizes.stop.target (default: 0.05)" in capsys.readouterr().out
 
 
 def test_an_unknown_field_or_file_gets_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fields", "minibacth"]) == 2
     assert capsys.readouterr().err == "unknown field 'minibacth'; did you mean 'minibatch'?\n"
+    assert main(["fields", "launches"]) == 2
+    assert capsys.readouterr().err == "unknown field 'launches'; --file suite.yaml has it\n"
     assert main(["fields", "--file", "claim.yaml"]) == 2
     assert "did you mean 'claims.yaml'?" in capsys.readouterr().err
 

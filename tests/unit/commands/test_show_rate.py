@@ -1,4 +1,4 @@
-"""`scaleproof show` has a launch's rate beside what this machine was measured to reach."""
+"""`scaleproof show` has a launch's rate beside what its machine was measured to reach."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ROUNDS = samples((0, "transfer", 0, 0, 0.002, 1000), (0, "transfer", 0, 1, 1.01,
 @pytest.mark.parametrize(
     ("path", "profile", "expected"),
     [
-        ("shared memory", PROFILE, "5 % of the bound measured on this machine: 20 [18, 22] GB/s (memory_copy)"),
-        ("shared memory", None, "this machine has no measured bound for it (docs/calibration.md)"),
-        (None, PROFILE, "this machine has no measured bound for it (docs/calibration.md)"),
+        ("shared memory", PROFILE, "5 % of the bound measured on machine m: 20 [18, 22] GB/s (memory_copy)"),
+        ("shared memory", None, "no bound for it was measured on machine m (docs/calibration.md)"),
+        (None, PROFILE, "no bound for it was measured on machine m (docs/calibration.md)"),
     ],
 )
 def test_the_highest_rate_of_a_sweep_stands_beside_the_bound_of_its_path(
@@ -31,7 +31,7 @@ def test_the_highest_rate_of_a_sweep_stands_beside_the_bound_of_its_path(
 def test_a_training_has_its_throughput() -> None:
     events = [(rank, name, -1, at, at) for rank in (0, 1) for name, at in (("start", 0), ("end", 200))]
     rows = samples(*events, *step(0, 0, 0), *step(0, 1, 100), *step(1, 0, 0), *step(1, 1, 100))
-    assert rate_lines(record(TRAIN), rows, None)[0].startswith("throughput: 80 samples/s; this machine has no")
+    assert rate_lines(record(TRAIN), rows, None)[0].startswith("throughput: 80 samples/s; no bound")
 
 
 def test_a_launch_that_timed_nothing_has_no_rate() -> None:

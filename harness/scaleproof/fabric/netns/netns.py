@@ -96,7 +96,7 @@ class NetnsOptions(ClusterOptions):
     """Options of nodes made of namespaces."""
 
     node_cores: float | None = Field(
-        None, gt=0, description="Processor time that each node gets, in cores; none: as much as there is."
+        None, gt=0, description="Processor time that each node gets, in cores; null: as much as there is."
     )
 
 

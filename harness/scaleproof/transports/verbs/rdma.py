@@ -268,7 +268,7 @@ class RdmaOptions(Options):
     region_mib: float | None = Field(
         None,
         gt=0,
-        description="Memory that each rank registers with its device, MiB; none: a quarter of the node's, shared by "
+        description="Memory that each rank registers with its device, MiB; null: a quarter of the node's, shared by "
         "its ranks, at most 1 GiB each.",
     )
 
