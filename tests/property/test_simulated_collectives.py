@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scaleproof.simulate.alpha_beta_fit import Segment
-from scaleproof.simulate.closed_form import EVERY_P, EXACT, parameter_servers
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import hierarchical, pattern_of
@@ -20,7 +19,7 @@ from scaleproof.simulate.fluid_calls import FluidCalls
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.parameter_servers import Tensor, serve
 from scaleproof.spec.cluster import Cluster, Link, star
-from tests.unit.simulate.hierarchical_time import hierarchical_all_reduce
+from tests.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
 
 ALGORITHMS = ("ring", "halving_doubling", "tree")
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")

@@ -29,8 +29,8 @@ from scaleproof.strategies.step_program import Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume
+from tests.closed_form import hierarchical_all_reduce
 from tests.short_form import case_from
-from tests.unit.simulate.hierarchical_time import hierarchical_all_reduce
 
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 

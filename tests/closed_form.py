@@ -1,5 +1,5 @@
-"""Closed-form times of collectives, to cross-check the engine. p: ranks; n: bytes; a: s per message; b: s per byte
-sent; g: s per byte reduced.
+"""Closed-form times of collectives, against which tests check the simulator. p: ranks; n: bytes; a: s per message;
+b: s per byte sent; g: s per byte reduced.
 
 Sources: comments in MPICH's source (src/mpi/coll), for one message at a time in each direction of every rank's link;
 Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH (2005). The formulas are
@@ -63,6 +63,17 @@ def tree_broadcast(p: int, n: float, a: float, b: float) -> float:
 def tree_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
     """Binomial reduction to one rank and broadcast from it."""
     return ceil(log2(p)) * (a + n * b + n * g) + tree_broadcast(p, n, a, b)
+
+
+def hierarchical_all_reduce(
+    nodes: int, per_node: int, n: float, inside: tuple[float, float], between: tuple[float, float], g: float
+) -> float:
+    """Ring reduce-scatter inside nodes, ring all-reduce of that share between ranks with the same local rank, ring
+    all-gather inside nodes. `inside`, `between`: (a, b). The `per_node` rings between nodes share every node's
+    link."""
+    share = n / per_node
+    first = ring_reduce_scatter(per_node, n, *inside, g) + ring_all_gather(per_node, n, *inside)
+    return first + ring_all_reduce(nodes, share, between[0], between[1] * per_node, g)
 
 
 def parameter_servers(p: int, k: int, n: float, a: float, b: float, g: float) -> float:
