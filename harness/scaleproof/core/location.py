@@ -41,12 +41,17 @@ def threads(own: Sequence[int]) -> list[int]:
     """Ids of threads of this process in the supervisor's PID namespace."""
     if PROC not in os.environ:
         return list(own)
-    tasks = {int(task.name): task for task in Path(os.environ[PROC], str(pid()), "task").iterdir()}
-    inner = {
-        outer: int((task / "status").read_text().partition("\nNSpid:")[2].split("\n")[0].split()[-1])
-        for outer, task in tasks.items()
-    }
+    inner = {int(task.name): _inner_id(task) for task in Path(os.environ[PROC], str(pid()), "task").iterdir()}
     return [outer for outer, number in inner.items() if number in own]
+
+
+def _inner_id(task: Path) -> int | None:
+    """The thread's id in its innermost PID namespace; None if it has ended since the folder was listed."""
+    try:
+        status = (task / "status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(status.partition("\nNSpid:")[2].split("\n")[0].split()[-1])
 
 
 def address(of_launch: str) -> str:
