@@ -91,6 +91,12 @@ def test_a_count_of_zero_has_its_mark() -> None:
     assert marks == [1, 2]
 
 
+def test_values_of_one_decade_still_have_labels_on_their_axis() -> None:
+    points = {"tcp": [SizePoint(8, 1.4, None, None, False), SizePoint(64, 2.9, None, None, False)]}
+    labels = re.findall(r">([0-9.]+)</text>", sizes("l", points, ARMS, "speedup"))
+    assert sum(1.3 < float(label) < 3.0 for label in labels) >= 2
+
+
 def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
     looks_by_arm = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
     assert len({look.colour for look in looks_by_arm.values()}) == 5

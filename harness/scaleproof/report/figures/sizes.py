@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
@@ -72,7 +72,9 @@ def _axes(axes: Axes, sizes: list[int], counts: bool) -> None:
     if counts:
         axes.set_ylim(bottom=0)
     else:
-        axes.yaxis.set_major_locator(LogLocator(10))
+        low, high = axes.get_ylim()
+        few = high < 10 * low  # powers of ten would label one tick or none
+        axes.yaxis.set_major_locator(MaxNLocator(4) if few else LogLocator(10))
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
 
