@@ -20,6 +20,7 @@ from tools.small_cluster.cluster import environment, slurm_output
 
 ROOT = Path(__file__).parents[2]
 SUITE = Path(__file__).parent / "disturbed"
+WATCHING = Path(__file__).with_name("watching_snakemake.py")
 WITHIN_S = 540.0
 
 
@@ -45,19 +46,11 @@ class Project:
             file.write_text(file.read_text().replace(old, new, 1))
 
     def submit(self, target: str) -> None:
-        """`snakemake TARGET --profile profiles/slurm` at size ci, which looks after its jobs more often than a person
-        would want it to."""
-        arguments = [
-            "--profile",
-            "profiles/slurm",
-            "--slurm-init-seconds-before-status-checks",
-            "1",
-            "--config",
-            "size=ci",
-        ]
+        """`snakemake TARGET --profile profiles/slurm` at size ci, which looks after its jobs every second."""
+        arguments = ["--profile", "profiles/slurm", "--config", "size=ci"]
         with (self.folder / "snakemake.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("snakemake"), target, *arguments],
+                [sys.executable, str(WATCHING), target, *arguments],
                 cwd=self.folder,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,

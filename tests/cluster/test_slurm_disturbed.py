@@ -24,7 +24,7 @@ EDITS = {
 
 
 def measuring(results: Path) -> bool:
-    """Whether ranks of a launch are past their first iteration: a launch takes 8 s."""
+    """Whether ranks of a launch are past their first iteration: a launch takes 5 s or more."""
     for file in (results / "staging").glob("*/launch.json"):
         with contextlib.suppress(OSError):  # a launch that ends takes its folder away
             board = Board(file.parent / "board", RANKS)

@@ -19,7 +19,7 @@ from tests.cluster.on_slurm import ROOT, WITHIN_S
 from tests.waiting import wait_until
 from tools.small_cluster.cluster import slurm_output
 
-NODE, CORES = "node3", 0.15
+NODE, CORES = "node3", 0.3
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
