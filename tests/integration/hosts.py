@@ -6,13 +6,17 @@ RESULTS CASES FAULT`.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,7 @@ from scaleproof.fabric.guests.guest_plan import LINKS
 from scaleproof.launch.nodes.allocated_nodes import discover_nodes
 from scaleproof.launch.nodes.requested_nodes import NodeOptions, requested_allocation
 from scaleproof.launch.plan_outcome import PlanOutcome
+from scaleproof.launch.preflight.sniff_test import FOLDER as SNIFFS
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
@@ -40,7 +45,8 @@ def on_hosts(
     folder: Path, cases: Sequence[dict[str, Any]], nodes: int, fault: str = "", slots: int = 2, **variables: str
 ) -> dict[str, Any]:
     """What the supervisor told: `launches` of its runs, one list each, and `left`: what was left on nodes when it had
-    ended."""
+    ended. Nodes that an earlier run sniffed are not sniffed again."""
+    shutil.copytree(_sniffed(), folder / "results" / SNIFFS, dirs_exist_ok=True)
     names = ",".join(f"{node_name(node)}:{slots}" for node in range(nodes))
     own = {
         "SCALEPROOF_HOSTS": names,
@@ -59,10 +65,19 @@ def on_hosts(
     ran = run_in_namespaces(
         [first, *[[] for _ in range(nodes - 1)]], star("hosts", nodes, 1000.0, 0.0), timeout_s=150.0
     )
+    shutil.copytree(folder / "results" / SNIFFS, _sniffed(), dirs_exist_ok=True)
     lines = [line for line in ran.output[0].splitlines() if line.startswith("{")]
     assert lines, f"{ran.code}: {ran.output[0]}\n{ran.log}"
     summary: dict[str, Any] = json.loads(lines[-1])
     return summary | {"said": ran.output[0]}
+
+
+@cache
+def _sniffed() -> Path:
+    """A folder of this process with the figures of all sniff tests so far."""
+    folder = Path(tempfile.mkdtemp(prefix="scaleproof-sniffed-"))
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def records(folder: Path, summary: dict[str, Any]) -> list[Record]:
