@@ -97,6 +97,12 @@ def test_values_of_one_decade_still_have_labels_on_their_axis() -> None:
     assert sum(1.3 < float(label) < 3.0 for label in labels) >= 2
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_figure_of_one_message_size_has_an_axis_around_it() -> None:
+    points = {"tcp": [SizePoint(1 << 16, 1.4, 1.3, 1.5, False)]}
+    assert ">64\u202fKiB</text>" in sizes("l", points, ARMS, "speedup")
+
+
 def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
     looks_by_arm = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
     assert len({look.colour for look in looks_by_arm.values()}) == 5

@@ -68,6 +68,8 @@ def _axes(axes: Axes, sizes: list[int], counts: bool) -> None:
     """Ticks at message sizes, at most six of them, and on the y axis."""
     axes.xaxis.set_major_locator(FixedLocator(sizes[:: max(1, -(-len(sizes) // 6))]))
     axes.xaxis.set_minor_locator(NullLocator())
+    if len(sizes) == 1:  # Matplotlib would make the axis as wide as the point
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: nbytes(value)))
     if counts:
         axes.set_ylim(bottom=0)
