@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -136,6 +136,12 @@ def load_cluster(name: str, nodes: int) -> Cluster:
     file = Path(name) if name.endswith((".yaml", ".yml")) else ROOT / f"{name}.yaml"
     if not name.endswith((".yaml", ".yml")) and not file.exists():
         raise SpecError(f"unknown cluster {name!r}; {nearest(name, ready_clusters())}")
+    return _read_cluster(file.absolute(), nodes, file.stat().st_mtime_ns if file.exists() else 0)
+
+
+@lru_cache
+def _read_cluster(file: Path, nodes: int, modified_ns: int) -> Cluster:
+    """Read again when the file was modified: a suite has hundreds of cases on the same few clusters."""
     document = read_document(file)
     form = _parsed(document, (), document.data, ClusterForm)
     if form.star is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 def network_of(case: TrainCase) -> Network:
     """The case's network, resolved."""
-    options = case.workload_options
-    network: Network = registry.load("workload", case.workload)(options.image_side, options.width)
+    return _resolved(case.workload, case.workload_options.image_side, case.workload_options.width)
+
+
+@lru_cache
+def _resolved(workload: str, image_side: int | None, width: float) -> Network:
+    """A suite has hundreds of cases of the same few networks."""
+    network: Network = registry.load("workload", workload)(image_side, width)
     return network
 
 

@@ -3,6 +3,7 @@ its links."""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import threading
@@ -207,6 +208,14 @@ def test_a_bad_description_is_a_one_line_error_with_file_and_line(tmp_path, text
     with pytest.raises(SpecError) as raised:
         load_cluster(str(file), 2)
     assert message in str(raised.value) and "bad.yaml" in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_description_that_was_edited_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    for second, gbit in enumerate((1, 10)):
+        file.write_text(f"summary: own\nsource: a test\nstar: {{gbit: {gbit}, delay_us: 5}}\n")
+        os.utime(file, (second, second))
+        assert load_cluster(str(file), 2).links[0].mbit == gbit * 1000
 
 
 def test_more_nodes_than_addresses_are_refused():

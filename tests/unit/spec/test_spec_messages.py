@@ -396,13 +396,14 @@ def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wr
         (b"\xff\xfe\xfa", "suites/x/suite.yaml: cannot be read: it is no UTF-8 text"),
         (b"suite: &a [*a]\n", "suites/x/suite.yaml: not usable: nested too deeply"),
         (b"suite: " + b"[" * 5000, "suites/x/suite.yaml: not usable: nested too deeply"),
+        (b"- " * 100_000, "suites/x/suite.yaml: not usable: nested too deeply"),
         (
             b"a: &a [1,1,1,1,1,1,1,1,1,1]\n"
             + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b",".join([b"*%c" % (97 + i)] * 10)) for i in range(8)),
             "suites/x/suite.yaml:5: e: more than 100000 entries, aliases written out",
         ),
     ],
-    ids=["empty", "list", "binary", "cycle", "deep", "bomb"],
+    ids=["empty", "list", "binary", "cycle", "deep", "deep list", "bomb"],
 )
 def test_a_file_that_is_no_suite_is_one_line(folder: Path, content: bytes, message: str) -> None:
     (folder / "suite.yaml").write_bytes(content)
