@@ -32,17 +32,22 @@ DIGITS: dict[str, Any] = {
 }
 CASES: dict[str, dict[str, Any]] = {
     "overfeat_fast": {"workload": "overfeat_fast", "workload.image_side": 71, "workload.width": 0.0625},
-    "cd_dnn on four nodes": {"workload": "cd_dnn", "workload.width": 0.0625, "ranks": 4, "nodes": 4},
     "vgg_a at 1000 Mbit/s": {
         "workload": "vgg_a",
         "workload.image_side": 32,
         "workload.width": 0.0625,
         "fabric.link_mbit": 1000,
     },
-    "cd_dnn at 100 Mbit/s": {"workload": "cd_dnn", "workload.width": 0.0625, "fabric.link_mbit": 100},
+    "cd_dnn on four nodes at 100 Mbit/s": {
+        "workload": "cd_dnn",
+        "workload.width": 0.0625,
+        "ranks": 4,
+        "nodes": 4,
+        "fabric.link_mbit": 100,
+    },
     "digits": DIGITS,
 }
-"""Each network once or twice; free links between two nodes and between four, shaped links at two rates."""
+"""Each network once; free links between two nodes, shaped links between two and between four."""
 TOLERANCE = 1e-5
 MBIT, SHARE = 100, 0.8
 
@@ -108,7 +113,7 @@ def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Pa
 def test_a_shaped_link_binds(recorded: dict[str, tuple[Record, Path]]) -> None:
     """All steps together take at least as long as the link needs for their bytes; the token bucket and the first
     parameters leave a little."""
-    record, folder = recorded["cd_dnn at 100 Mbit/s"]
+    record, folder = recorded["cd_dnn on four nodes at 100 Mbit/s"]
     samples = pd.read_parquet(folder / "samples.parquet")
     steps = samples[(samples["event"] == "step") & (samples["rank"] == 0)]
     seconds = float(steps["end_ns"].max() - steps["start_ns"].min()) / 1e9
