@@ -26,8 +26,9 @@ from tests.integration.launches import (
 )
 
 TIMES = 20
-SOON_S = 0.3
-"""How long a rank may be stopped where many launches wait for that; one test waits as long as a user does."""
+SOON_S, QUIET_S = 0.3, 4.0
+"""How long a rank may be stopped, and be silent, where tests wait for that; one test of stops waits as long as a user
+does."""
 
 
 def run(
@@ -103,7 +104,10 @@ def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:
         ("lock", "rank_silent"),
     ],
 )
-def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: str, code: str) -> None:
+def test_every_other_way_to_fail_has_its_code_and_rank(
+    tmp_path: Path, fault: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failure_signs, "SILENT_S", QUIET_S)
     _, records, took = run(
         tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0
     )
