@@ -29,7 +29,6 @@ NOT_IMPORTED = {
     "scikit-learn": "its file of digits is read, not its code",
     "setuptools": "builds this package and Horovod",
     "snakefmt": "make check runs it",
-    "snakemake": "runs the workflow",
     "snakemake-executor-plugin-kubernetes": "a plugin of Snakemake",
     "snakemake-executor-plugin-slurm": "a plugin of Snakemake",
     "snakemake-executor-plugin-slurm-jobstep": "a plugin of Snakemake",
