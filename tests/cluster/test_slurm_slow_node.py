@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from scaleproof.fabric.netns.core_quota import Quota
@@ -16,6 +15,7 @@ from scaleproof.launch.preflight.slow_nodes import CODE
 from scaleproof.record.store import Store
 from scaleproof.report.nodes import lines
 from tests.cluster.on_slurm import ROOT, WITHIN_S
+from tests.family import family
 from tests.waiting import wait_until
 from tools.small_cluster.cluster import slurm_output
 
@@ -26,11 +26,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 @pytest.fixture
 def slowed(cluster: SmallCluster) -> Iterator[str]:
     """Slurm's daemon of a node, and all that it starts, get a small part of a core."""
-    [daemon] = [
-        each
-        for each in psutil.Process(cluster.pid).children(recursive=True)
-        if each.cmdline()[:4] == ["slurmd", "-D", "-N", NODE]
-    ]
+    [daemon] = family(cluster.pid, "slurmd", "-D", "-N", NODE)
     quota = Quota(f"scaleproof-{cluster.name}", 1, CORES)
     if quota.why:
         pytest.skip(f"not runnable here: control groups cannot be made: {quota.why}")

@@ -24,6 +24,7 @@ from scaleproof.launch.teardown import shared_memory
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.programs import programs_folder
+from tests.family import remaining
 from tests.short_form import case_from
 
 SUITE = Path(__file__).parents[2] / "suites" / "crosscheck"
@@ -148,11 +149,10 @@ def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, t
     killer.join()
     assert len(tools) >= AT_WORK[name][0]
     assert record.failure is not None and record.failure.code == "rank_killed"
-    _, remaining = psutil.wait_procs(tools, timeout=5)
-    assert not [process for process in remaining if process.status() != psutil.STATUS_ZOMBIE]
+    assert not remaining(tools)
     assert listening <= {"127.0.0.1"}
     assert record.launch in ids and (len(ids) == 2) == (name == "gnu_time"), "the launch inside it has an id of its own"
-    assert not [remaining for launch in ids for remaining in shared_memory(launch)]
+    assert not [name for launch in ids for name in shared_memory(launch)]
 
 
 def _kill_rank_0_at_work(

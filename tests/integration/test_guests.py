@@ -21,6 +21,7 @@ from scaleproof.launch.start.on_guests import run_in_guests
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean, processes, shared_memory
 from scaleproof.record.store import Store
+from tests.family import family, remaining
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.guests import guest_case, kernel_of, need_guests
 from tests.integration.launches import assert_nothing_left, launches, living, use_faulty_program
@@ -236,28 +237,19 @@ def test_what_a_call_says_is_not_the_error_of_a_packet_sent_meanwhile() -> None:
 def test_a_killed_coordinator_takes_its_nodes_with_it() -> None:
     code = "from scaleproof.launch.start.on_guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
-        wait_until(lambda: len(_kernels(creator)) == 2, "two kernels run")
-        kernels = _kernels(creator)
-        family = psutil.Process(creator.pid).children(recursive=True)
-        launch = next(process.environ()["SCALEPROOF_LAUNCH"] for process in kernels)
+        kernels = wait_until(lambda: _two_kernels(creator.pid), "two kernels run")
+        members = family(creator.pid)
+        launch = kernels[0].environ()["SCALEPROOF_LAUNCH"]
         creator.send_signal(signal.SIGKILL)
         creator.wait()
-    _, alive = psutil.wait_procs(family, timeout=5)
-    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+    assert not remaining(members)
     clean(launch)
     assert not [*processes(launch), *shared_memory(launch)]
 
 
-def _kernels(creator: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    pids = []
-    for process in psutil.Process(creator.pid).children(recursive=True):
-        try:
-            pids += (
-                [process] if any(word.startswith("umid=") for word in process.cmdline()) and process.environ() else []
-            )
-        except psutil.Error:
-            continue
-    return pids
+def _two_kernels(pid: int) -> list[psutil.Process]:
+    kernels = [*family(pid, "umid=node0"), *family(pid, "umid=node1")]
+    return kernels if len(kernels) == 2 else []
 
 
 def test_qemu_is_the_same_fabric_with_another_kernel() -> None:

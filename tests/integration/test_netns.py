@@ -26,6 +26,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean, processes, shared_memory
 from scaleproof.record.store import Store
 from scaleproof.spec.cluster import Cluster, Link, star
+from tests.family import family, remaining
 from tests.integration.guests import need_guests
 from tests.integration.launches import assert_nothing_left, launches, living
 from tests.integration.netns import need_netns, netns_case
@@ -266,13 +267,12 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
         "run_in_namespaces(['sleep', '60'], star('s', 3, 100.0, 1.0), cores=0.5)"
     )
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
-        wait_until(lambda: sum(process.name() == "sleep" for process in family(creator.pid)) == 3, "three nodes run")
+        wait_until(lambda: len(family(creator.pid, "sleep")) == 3, "three nodes run")
         alive = family(creator.pid)
         launch = alive[0].environ()["SCALEPROOF_LAUNCH"]
         creator.send_signal(signal.SIGKILL)
         creator.wait()
-    _, alive = psutil.wait_procs(alive, timeout=5)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert not remaining(alive)
     assert not processes(launch)
     kinds = [item["kind"] for item in leftovers(tmp_path) if item["launch"] == launch]
     assert set(kinds) <= {"control group", "shared memory"} and "shared memory" in kinds
@@ -280,17 +280,6 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     assert any(launch in line for line in removed)
     assert not core_quota.leftovers(f"scaleproof-{launch}") and not shared_memory(launch)
     clean(launch)
-
-
-def family(pid: int) -> list[psutil.Process]:
-    """Living descendants."""
-    members = []
-    for process in psutil.Process(pid).children(recursive=True):
-        try:
-            members += [process] if process.environ() else []
-        except psutil.Error:
-            continue
-    return members
 
 
 def test_cables_are_pulled_and_put_back(tmp_path: Path) -> None:
