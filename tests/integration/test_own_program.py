@@ -67,6 +67,17 @@ def test_every_rank_runs_the_suites_program(suite_folder: Path, tmp_path: Path) 
     assert samples.groupby("rank")["value"].sum().to_dict() == {0: 15.0, 1: 15.0}
 
 
+@pytest.mark.parametrize(("slept", "evidence"), [(0, "measured"), (1, "emulated")])
+def test_a_launch_that_sleeps_in_place_of_computing_is_recorded_as_emulated(
+    slept: int, evidence: str, suite_folder: Path, tmp_path: Path
+) -> None:
+    text = SUITE.format(entry="counting").replace("step: 5", f"step: 5, slept: {slept}")
+    (suite_folder / "suite.yaml").write_text(text)
+    planned = plan(load_suite(suite_folder), "count", "smoke")
+    outcome = run_plan(planned, tmp_path / "results", size="smoke", deadline_s=30)
+    assert Store(tmp_path / "results").load(outcome.launches[0])[0].evidence == evidence
+
+
 def test_another_program_is_another_case(suite_folder: Path) -> None:
     before = load_suite(suite_folder).experiment("count").size("smoke").cases[0].case_id
     (suite_folder / "programs" / "steps.py").write_text(NEIGHBOUR + "\n\nUNITS = 1\n")

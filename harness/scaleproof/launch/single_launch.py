@@ -29,7 +29,14 @@ from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.replay_profile import described, profile_for, same_profile, stall_limit_s, write_profile
+from scaleproof.launch.start.replay_profile import (
+    described,
+    profile_for,
+    same_profile,
+    sleeps,
+    stall_limit_s,
+    write_profile,
+)
 from scaleproof.launch.start.simulated_launch import Simulator, finished, not_predictable, predicted_record
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
@@ -122,7 +129,7 @@ class SingleLaunch:
             checks,
             profile,
             placement,
-            evidence="emulated" if profile else (placement or fabric).evidence,
+            evidence="emulated" if sleeps(planned.case) else (placement or fabric).evidence,
         )
         folder = self.store.staging / prepared.launch_spec.launch
         try:

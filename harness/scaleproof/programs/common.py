@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -59,6 +60,15 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
         yield iteration
         _record_trace(context, iteration)
     context.recorder.warmup = False
+
+
+def sleep_for_compute(context: RankContext, seconds: float) -> None:
+    """Sleeps in place of computing. Only a case that says so in its option `slept` may, since the harness records its
+    launches as `emulated` then."""
+    case = context.case
+    if not isinstance(case, OwnCase) or not case.slept:
+        raise ValueError("a program that sleeps in place of computing needs the option `slept: 1`")
+    time.sleep(seconds)
 
 
 def repetitions(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> int:

@@ -127,6 +127,12 @@ class OwnCase(_SweepCase):
         (), description="Sizes of a message, of an array or of a program's own data, in bytes."
     )
 
+    @property
+    def slept(self) -> bool:
+        """Whether its ranks sleep in place of computing, or mostly wait: option `slept`. Without it a program cannot
+        sleep (programs/common.py)."""
+        return bool(self.options.get("slept"))
+
 
 AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase
 

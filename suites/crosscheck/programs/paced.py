@@ -1,16 +1,15 @@
 """Ranks that "train" at a fixed pace, so that the true rate is known: no compute, each step ends at a scheduled time.
 
-Options: `steps`; `samples_R` and `pace_ms_R`: samples and duration per step of rank R (0 and 1). Equal paces stand for
-synchronous training, whatever the samples; unequal paces stand for ranks that do not wait for each other.
+Options: `slept: 1`; `steps`; `samples_R` and `pace_ms_R`: samples and duration per step of rank R (0 and 1). Equal
+paces stand for synchronous training, whatever the samples; unequal paces stand for ranks that do not wait for each
+other.
 """
 
 from __future__ import annotations
 
-import time
-
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import mark
+from scaleproof.programs.common import mark, sleep_for_compute
 
 LEAD_NS = 20_000_000
 """Time between the agreement on a start and the start."""
@@ -29,13 +28,13 @@ def run(context: RankContext) -> None:
     started = origin
     for step in range(int(options["steps"])):
         context.at(step, "step")
-        _until(origin + round((step + 1) * pace))
+        _until(context, origin + round((step + 1) * pace))
         ended = now()
         context.recorder.add("step", step, started, ended, value=samples)
         started = ended
     mark(context, "end", int(options["steps"]) - 1)
 
 
-def _until(moment_ns: int) -> None:
+def _until(context: RankContext, moment_ns: int) -> None:
     while (remaining := moment_ns - now()) > 0:
-        time.sleep(remaining / 1e9)
+        sleep_for_compute(context, remaining / 1e9)

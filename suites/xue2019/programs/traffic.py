@@ -7,7 +7,6 @@ Tensors and compute times are smaller by the same factor, option `shrink`, which
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -16,7 +15,7 @@ from suite_programs import tuning
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.programs.common import sleep_for_compute, timed_iterations, timed_region
 from scaleproof.remote.tensor_channel import Edge, Mechanism, TensorChannel, shared_channel
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
@@ -26,7 +25,7 @@ WORKER, SERVER = 0, 1
 
 
 def run(context: RankContext) -> None:
-    """See the module. Options: workload, shrink, compute_ms (of the whole model, before it is shrunk)."""
+    """See the module. Options: `slept: 1`; workload, shrink, compute_ms (of the whole model, before it is shrunk)."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     tuning.apply(context, case)
@@ -44,7 +43,7 @@ def run(context: RankContext) -> None:
             for mechanism in order.permutation(list(MECHANISMS)).tolist():
                 context.at(step, f"mini-batch by {mechanism}", 1 - context.rank)
                 start = now()
-                _minibatch(context.rank, channels[mechanism], step, pause_s)
+                _minibatch(context, channels[mechanism], step, pause_s)
                 if context.rank == WORKER:
                     context.recorder.add(f"minibatch_{mechanism}", step, start, now(), sent)
         for mechanism, channel in channels.items():
@@ -59,12 +58,12 @@ def edges(workload: str, shrink: int) -> list[Edge]:
     return gradients + [Edge(name, SERVER, WORKER, shape) for name, shape in sizes]
 
 
-def _minibatch(rank: int, channel: TensorChannel, step: int, pause_s: float) -> None:
+def _minibatch(context: RankContext, channel: TensorChannel, step: int, pause_s: float) -> None:
     """One step on either side. The server computes nothing."""
-    out = [edge for edge in channel.edges if edge.source == rank]
-    back = [edge for edge in channel.edges if edge.destination == rank]
-    if rank == WORKER:
-        time.sleep(pause_s)
+    out = [edge for edge in channel.edges if edge.source == context.rank]
+    back = [edge for edge in channel.edges if edge.destination == context.rank]
+    if context.rank == WORKER:
+        sleep_for_compute(context, pause_s)
         _send(channel, out, step)
         _receive(channel, back)
     else:

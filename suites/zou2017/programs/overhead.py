@@ -1,13 +1,13 @@
 """Lemma 1 in practice: the computation of a step is divided over the ranks, an overhead is not, and all ranks
 synchronise at the end of the step.
 
-Options: `slept`: 1 sleeps for the computation, `compute_ms` per whole step; 0 multiplies `products` matrices per step.
-`overhead_ms`: sleep injected into every step of every rank. `overlapped`: 1 runs the overhead during the computation.
+Options: `slept`: 1 sleeps, `compute_ms` for the computation of a whole step and `overhead_ms` for the overhead of every
+rank; 0 multiplies `products` matrices for the computation of a whole step and `overhead_products` for the overhead of
+every rank. `overlapped`: 1 runs the overhead during the computation.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.programs.common import sleep_for_compute, timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
@@ -29,8 +29,7 @@ def run(context: RankContext) -> None:
     """See the module. Records each step as a whole, and its computation and overhead separately."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
-    overhead_s = float(case.options["overhead_ms"]) * MILLI
-    compute = _computation(context, case)
+    compute, overhead = _work(context, case)
     transport = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport), ThreadPoolExecutor(1) as beside:
         for step in timed_iterations(context, case.warmup, case.iterations):
@@ -39,34 +38,39 @@ def run(context: RankContext) -> None:
             context.at(step, "computation and overhead")
             start = now()
             going: Future[tuple[int, int]] | None = (
-                beside.submit(_sleep, overhead_s) if case.options["overlapped"] else None
+                beside.submit(_timed, overhead) if case.options["overlapped"] else None
             )
             with context.recorder.span("compute", step):
                 compute()
-            context.recorder.add("overhead", step, *(going.result() if going else _sleep(overhead_s)))
+            context.recorder.add("overhead", step, *(going.result() if going else _timed(overhead)))
             context.at(step, "barrier")
             transport.barrier()
             context.recorder.add("step", step, start, now())
 
 
-def _sleep(seconds: float) -> tuple[int, int]:
+def _timed(work: Callable[[], None]) -> tuple[int, int]:
     start = now()
-    time.sleep(seconds)
+    work()
     return start, now()
 
 
-def _computation(context: RankContext, case: OwnCase) -> Callable[[], None]:
-    """This rank's share of a step's work."""
-    if case.options["slept"]:
-        share_s = float(case.options["compute_ms"]) * MILLI / case.ranks
-        return lambda: time.sleep(share_s)
-    products = int(case.options["products"])
+def _work(context: RankContext, case: OwnCase) -> tuple[Callable[[], None], Callable[[], None]]:
+    """This rank's share of a step's computation, and its overhead."""
+    options = case.options
+    if case.slept:
+        share_s, overhead_s = float(options["compute_ms"]) * MILLI / case.ranks, float(options["overhead_ms"]) * MILLI
+        return lambda: sleep_for_compute(context, share_s), lambda: sleep_for_compute(context, overhead_s)
+    products, overhead = int(options["products"]), int(options["overhead_products"])
     share = products // case.ranks + (context.rank < products % case.ranks)
+    return _multiply(share), _multiply(overhead)
+
+
+def _multiply(products: int) -> Callable[[], None]:
     matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)
     out = np.empty_like(matrix)
 
     def compute() -> None:
-        for _ in range(share):
+        for _ in range(products):
             np.matmul(matrix, matrix, out=out)
 
     return compute

@@ -8,7 +8,6 @@ rate of a server); `first_share`: share of the parameters on the first server (0
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.programs.common import sleep_for_compute, timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.transports.contract import Array, PointToPoint
@@ -78,7 +77,7 @@ class _Worker:
         for gradient in self.gradients:
             gradient.fill(self.context.rank + number)
         traffic = self.beside.submit(self._exchange)
-        time.sleep(self.pause_s)
+        sleep_for_compute(self.context, self.pause_s)
         traffic.result()
 
     def verify(self, last: int) -> None:

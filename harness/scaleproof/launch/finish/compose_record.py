@@ -29,7 +29,7 @@ from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.record.host import usable_cores
 from scaleproof.record.machine_load import mean_power_w
 from scaleproof.record.used_code import code_of
-from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case import AnyCase, OwnCase
 
 SHARED_FACTS = ("libraries", "host")
 """Facts that are kept once per launch where all ranks agree; a rank's own facts hold the rest."""
@@ -70,7 +70,7 @@ def compose(
             *_leftovers(launch_end),
             *link_warnings(transport.get("fabric")),
             *disturbances(of_ranks, address, watch, events, surroundings, network),
-            *(saturation(crowded) if sleeps(case) else []),
+            *(saturation(crowded) if _may_crowd(case, surroundings) else []),
             *unequal_hosts(facts),
         ],
         code=code_of(case, launch_spec.programs),
@@ -144,8 +144,16 @@ def _crowding(case: AnyCase, watch: Watch, surroundings: Surroundings) -> Crowdi
 
 
 def _oversubscribed(case: AnyCase, surroundings: Surroundings) -> bool:
-    if sleeps(case):
-        return False
+    return not sleeps(case) and _more_threads_than_cores(case, surroundings)
+
+
+def _may_crowd(case: AnyCase, surroundings: Surroundings) -> bool:
+    """Whether ranks that sleep may have to wait for a core. Ranks of a suite's own program, each with a core, do not:
+    between sleeps they may fill their cores with exchanges."""
+    return sleeps(case) and (not isinstance(case, OwnCase) or _more_threads_than_cores(case, surroundings))
+
+
+def _more_threads_than_cores(case: AnyCase, surroundings: Surroundings) -> bool:
     if surroundings.placement is not None:
         return surroundings.placement.oversubscribed(case.threads_per_rank)
     return case.ranks * case.threads_per_rank > usable_cores()

@@ -21,9 +21,9 @@ def replays(case: AnyCase) -> bool:
 
 
 def sleeps(case: AnyCase) -> bool:
-    """Whether its ranks mostly wait, so that there may be more ranks than cores: compute is replayed, or the option
-    `slept` of a suite's own program says so."""
-    return replays(case) or (isinstance(case, OwnCase) and bool(case.options.get("slept")))
+    """Whether its ranks sleep in place of computing, whoever asks for it: compute is replayed, or the option `slept` of
+    a suite's own program says so. There may be more ranks than cores, and the launch is `emulated`."""
+    return replays(case) or (isinstance(case, OwnCase) and case.slept)
 
 
 def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
