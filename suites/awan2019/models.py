@@ -3,11 +3,13 @@ the pointer cache saves, and how many bytes a server moves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
+from statistics import fmean
 
 import pandas as pd
 
+from scaleproof.claims.beyond_floor import Share, sign
 from scaleproof.claims.finished_launch import SECOND, Launch, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import by_size
@@ -39,71 +41,87 @@ def _throughputs(block: Sequence[Launch]) -> dict[tuple[str, str], float]:
     return throughputs
 
 
-def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
-    """Whether the No-gRPC arm was faster, for each network and each pair of a No-gRPC and a gRPC-based arm that both
-    trained it."""
+def _configurations(block: Sequence[Launch], floor: float | None) -> dict[str, list[int]]:
+    """By network, for each pair of a No-gRPC and a gRPC-based arm that both trained it: 1 where No-gRPC was faster by
+    more than the floor, -1 where it was slower by more, else 0."""
     throughputs = _throughputs(block)
+    signs: dict[str, list[int]] = {}
     for network, ours, theirs in product(sorted({network for network, _ in throughputs}), NO_GRPC, GRPC_BASED):
         if (network, ours) in throughputs and (network, theirs) in throughputs:
-            yield throughputs[network, ours] > throughputs[network, theirs]
+            signs.setdefault(network, []).append(sign(throughputs[network, ours], throughputs[network, theirs], floor))
+    return signs
 
 
-def no_grpc_wins(block: Sequence[Launch]) -> float | None:
-    """Share of configurations in which No-gRPC is faster.
+def no_grpc_wins(block: Sequence[Launch], floor: float | None = None) -> Share | None:
+    """Share of configurations in which No-gRPC is faster by more than the noise floor.
 
-    no_grpc_wins = configurations won by No-gRPC / configurations, in one repetition
+    no_grpc_wins = mean over networks of (configurations won by No-gRPC / configurations), in one repetition
 
     A configuration is a network with a No-gRPC arm (Baidu's ring, Horovod over MPI or Gloo, NCCL) and a gRPC-based arm
     (gRPC or gRPC+X) that both trained it in that repetition. No-gRPC wins it when the [throughput](throughput.md) of
-    its arm is higher, however small the difference. Each repetition gives one value, so the interval shows how steady
-    the share is. [no_grpc_configurations](no_grpc_configurations.md) is the number of configurations. Arms that cannot
-    run here are in no configuration.
+    its arm is higher by more than the machine's noise floor of throughput. Within the floor nobody wins: such a
+    configuration does not count as won, but could be, so a claim that only such configurations keep from holding is
+    inconclusive. Every network counts equally, however many arms trained it. Each repetition gives one value, so the
+    interval shows how steady the share is. [no_grpc_configurations](no_grpc_configurations.md) is the number of
+    configurations. Arms that cannot run here are in no configuration.
     """
-    won = list(_configurations(block))
-    return sum(won) / len(won) if won else None
+    signs = _configurations(block, floor)
+    return Share.of(list(signs.values())) if signs else None
 
 
-def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
+def no_grpc_configurations(block: Sequence[Launch], _floor: float | None = None) -> float | None:
     """Number of configurations.
 
     no_grpc_configurations = pairs (network, No-gRPC arm, gRPC-based arm) that both finished, in one repetition
 
-    This is the denominator of [no_grpc_wins](no_grpc_wins.md). If it is below the planned number, some launches did not
-    run.
+    This is the number of comparisons behind [no_grpc_wins](no_grpc_wins.md). If it is below the planned number, some
+    launches did not run.
     """
-    return float(len(list(_configurations(block)))) or None
+    return float(sum(map(len, _configurations(block, None).values()))) or None
 
 
-def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
-    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC arms
-    that trained a network. None below three arms.
+def allreduce_rank_correlation(block: Sequence[Launch], floor: float | None = None) -> float | None:
+    """Rank correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC arms that
+    trained a network. None below three arms.
 
-    allreduce_rank_correlation = mean over networks of Spearman's rho between throughput and -latency of the all-reduce,
-    over the No-gRPC arms that trained the network, in one repetition
+    allreduce_rank_correlation = mean over networks of the correlation between the ranks of throughput and those of
+    1 / latency of the all-reduce, over the No-gRPC arms that trained the network, in one repetition
 
     The latency is that of the same transport alone, at the largest size of the `*_allreduce` arms (program
-    `collective`). The throughput is that of the arm which trains over this transport. Arms are ranked within a network,
-    never across networks. A network that fewer than three arms trained does not count. A value of 1 means that an arm
-    with a faster all-reduce always trains faster. With one network and five arms only few values are possible: two arms
-    that swap places change the value by 0.1 or more.
+    `collective`). The throughput is that of the arm which trains over this transport. An arm's rank is the number of
+    arms that it exceeds by more than the noise floor of throughput, less the number of arms that exceed it so: arms
+    within the floor are not ranked by noise. Without a floor this is Spearman's rho. Arms are ranked within a network,
+    never across networks, and every network counts equally. A network that fewer than three arms trained, or whose
+    arms all lie within the floor, does not count. A value of 1 means that an arm with a faster all-reduce always trains
+    faster. With one network and five arms only few values are possible: two arms that swap places change the value by
+    0.1 or more.
     """
     speeds = _all_reduce_speeds(block)
     by_network: dict[str, list[tuple[float, float]]] = {}
     for (network, arm), trained in _throughputs(block).items():
         if (alone := MEMBERS.get(arm)) in speeds:
             by_network.setdefault(network, []).append((trained, speeds[alone]))
-    ranks = [pd.DataFrame(pairs).rank() for pairs in by_network.values() if len(pairs) >= 3]
-    correlations = [rho for table in ranks if not pd.isna(rho := table[0].corr(table[1]))]
-    return float(sum(correlations) / len(correlations)) if correlations else None
+    tables = [
+        pd.DataFrame(zip(*(_ranks(column, floor) for column in zip(*pairs, strict=True)), strict=True))
+        for pairs in by_network.values()
+        if len(pairs) >= 3
+    ]
+    correlations = [rho for table in tables if not pd.isna(rho := table[0].corr(table[1]))]
+    return fmean(correlations) if correlations else None
+
+
+def _ranks(values: Sequence[float], floor: float | None) -> list[int]:
+    """Of each value: how many of the others it exceeds by more than the floor, less how many exceed it so."""
+    return [sum(sign(value, other, floor) for other in values) for value in values]
 
 
 def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:
-    """The negative latency (s) of the all-reduce at its largest size, by arm of program `collective`."""
+    """All-reduces per second at the largest size, by arm of program `collective`."""
     speeds = {}
     for launch in block:
         case = launch.record.case
         if isinstance(case, CollectiveCase) and len(table := by_size(launch.record, launch.samples)):
-            speeds[case.arm] = -float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0])
+            speeds[case.arm] = 1 / float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0])
     return speeds
 
 
@@ -181,9 +199,16 @@ def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 METRICS = [
-    Metric("no_grpc_wins", "fraction", "higher", block=no_grpc_wins, clocked=True),
+    Metric("no_grpc_wins", "fraction", "higher", block=no_grpc_wins, clocked=True, noise_of="throughput"),
     Metric("no_grpc_configurations", "1", None, block=no_grpc_configurations),
-    Metric("allreduce_rank_correlation", "1", "higher", block=allreduce_rank_correlation, clocked=True),
+    Metric(
+        "allreduce_rank_correlation",
+        "1",
+        "higher",
+        block=allreduce_rank_correlation,
+        clocked=True,
+        noise_of="throughput",
+    ),
     Metric("queries_per_message", "1", "lower", launch=queries_per_message),
     Metric("reduce_latency", "s", "lower", size=reduce_latency),
     Metric("server_bytes_per_s", "B/s", "higher", launch=server_bytes_per_s),

@@ -232,7 +232,7 @@ def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     return sent / predicted if predicted else None
 
 
-def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
+def fewest_bytes_ratio(block: Sequence[Launch], _floor: float | None = None) -> float | None:
     """Bytes of the busiest rank under the chosen number of groups, over the fewest bytes under any fixed number of
     groups.
 

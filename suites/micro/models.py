@@ -200,7 +200,7 @@ def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...],
     return fit_segments(*times, choose_cuts(*times)[0]), times
 
 
-def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:
+def all_reduce_prediction_error(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """Largest relative error of an all-reduce predicted from the ping-pong of the same block, over sizes from 64 KiB
     on.
 

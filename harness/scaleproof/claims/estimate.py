@@ -20,6 +20,7 @@ from scaleproof.claims.arm_values import (
     rank_count,
     repetitions,
 )
+from scaleproof.claims.beyond_floor import Share
 from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
@@ -51,12 +52,20 @@ SAME_TRAINING = (
 
 
 def answer(question: Question, pool: Pool, evidence: Evidence) -> Measurement | None:
-    """The estimate at one level of evidence; None when no launch has the metric."""
+    """The estimate at one level of evidence, with the noise floor; None when no launch has the metric."""
+    measurement = _measurement(question, pool, evidence)
+    if measurement is None:
+        return None
+    estimate = replace(measurement.estimate, floor=question.floor, timing=question.metric.timing)
+    return replace(measurement, estimate=estimate)
+
+
+def _measurement(question: Question, pool: Pool, evidence: Evidence) -> Measurement | None:
     if question.arms or question.along is not None:
         return estimate_steps(question, pool, evidence, _per_launch(question))
     launches = usable_launches(question, pool, question.select, evidence)
     if question.metric.block is not None:
-        return _blocks(question.metric.block, launches)
+        return _blocks(question, question.metric.block, launches)
     if question.against is None:
         return _alone(question, launches)
     base = usable_launches(question, pool, question.against, question.base_evidence or evidence)
@@ -83,8 +92,7 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None
         return None
     launches = [launch for launch, _ in values]
     measurement = _predicted(values) if is_predicted(values) else _median(numbers(values), launches)
-    estimate = replace(measurement.estimate, floor=question.floor, timing=question.metric.timing)
-    return replace(measurement, estimate=estimate, sides=((None, values),))
+    return replace(measurement, sides=((None, values),))
 
 
 def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
@@ -99,19 +107,27 @@ def _predicted(values: Values) -> Measurement:
     return Measurement(estimate, launch_ids(values))
 
 
-def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
-    """One value per repetition, from all its launches together."""
+def _blocks(question: Question, value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
+    """One value per repetition, from all its launches together. Of shares the one that was won counts; the largest
+    share that lies within the floor stays undecided."""
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.record.plan_index, []).append(launch)
-    values = {index: value for index, block in sorted(blocks.items()) if (value := value_of(block)) is not None}
+    found = {index: value_of(block, question.floor) for index, block in sorted(blocks.items())}
+    values = {index: _won(value) for index, value in found.items() if value is not None}
     if not values:
         return None
+    undecided = max((value.undecided for value in found.values() if isinstance(value, Share)), default=0.0)
     used = [launch for index in values for launch in blocks[index]]
     firsts = [(blocks[index][0], value) for index, value in values.items()]
     if is_predicted(firsts):
         return replace(_predicted(firsts), runs=tuple(launch.record.launch for launch in used))
-    return _median(list(values.values()), used)
+    measurement = _median(list(values.values()), used)
+    return replace(measurement, estimate=replace(measurement.estimate, undecided=undecided))
+
+
+def _won(value: float | Share) -> float:
+    return value.won if isinstance(value, Share) else value
 
 
 def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Measurement | None:
@@ -132,8 +148,6 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
         interval,
         min(len(above), len(below)),
         difference=arm_difference([(launch, value / scale) for launch, value in above], below, question.floor),
-        floor=question.floor,
-        timing=question.metric.timing,
     )
     named = BaseOut(
         select=dict(question.against or {}),
@@ -164,7 +178,7 @@ def _apart(
     if not cases:
         return None
     ours, interval = level_difference.summary(cases, pick)
-    estimate = Estimate(ours, interval, len(cases), tuple(abs(case.share) for case in cases), timing=True)
+    estimate = Estimate(ours, interval, len(cases), tuple(abs(case.share) for case in cases))
     return Measurement(estimate, launch_ids([*above, *below]), notes=(level_difference.largest(cases),))
 
 
@@ -176,7 +190,7 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     values, used = [], []
     for launch in launches:
         other = bases.get(_training(launch))
-        value = difference(launch, other) if other is not None else None
+        value = difference(launch, other, question.floor) if other is not None else None
         if value is not None and other is not None:
             values.append(value)
             used += [launch, other]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scaleproof.claims import claim_notes, range_of_conditions
@@ -191,7 +191,8 @@ def _control(served: ServedClaim, floor: float | None) -> _Control:
     if measurement is None:
         nothing = ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None)
         return _Control(nothing, None)
-    outcome, estimate = _outcome(served.claim, measurement.estimate), measurement.estimate
+    estimate = replace(measurement.estimate, undecided=0.0)  # what lies within the floor shows no effect
+    outcome = _outcome(served.claim, estimate)
     decided = outcome is not None and outcome.verdict in ("reproduced", "not reproduced", "direction only")
     result = ControlOut(
         statement=form.control.statement,

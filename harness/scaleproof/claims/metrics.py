@@ -19,6 +19,7 @@ from scaleproof.claims import (
     metrics_train,
     stragglers,
 )
+from scaleproof.claims.beyond_floor import Share
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
@@ -30,9 +31,10 @@ __all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size"]
 Direction = Literal["higher", "lower"] | None
 PerLaunch = Callable[[Record, pd.DataFrame], float | None]
 PerSize = Callable[[Record, pd.DataFrame, int], float | None]
-PerPair = Callable[[Launch, Launch], float | None]
-PerBlock = Callable[[Sequence[Launch]], float | None]
-"""From the selected launches of one repetition: several arms together give one value."""
+PerPair = Callable[[Launch, Launch, float | None], float | None]
+"""From a launch and its base, with the machine's noise floor as a share: a difference within it is none."""
+PerBlock = Callable[[Sequence[Launch], float | None], float | Share | None]
+"""From the selected launches of one repetition, and the noise floor: several arms together give one value."""
 Model = Callable[[Mapping[str, Any], Mapping[str, PublishedRow]], float]
 """Arithmetic on the claim's `x` and the paper's rows by id; no launches."""
 
@@ -43,8 +45,9 @@ class Metric:
 
     `apart` combines the relative differences of `ratio_of` between two levels of evidence, one per case, into one value
     (claims/level_difference.py). `scaled_by_ranks` divides a ratio by the ratio of ranks. `clocked` marks shares and
-    ratios within a launch that come from clocks; for times and rates the unit shows it. `doc` is the text of the
-    metric's page; without it, the page has the function's docstring.
+    ratios within a launch that come from clocks; for times and rates the unit shows it. `noise_of`: of a block or a
+    pair of launches, the metric of single launches whose noise floor counts. `doc` is the text of the metric's page;
+    without it, the page has the function's docstring.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Metric:
     apart: Callable[[Sequence[float]], float] | None = None
     scaled_by_ranks: bool = False
     clocked: bool = False
+    noise_of: str | None = None
     doc: str = ""
 
     @property

@@ -1,4 +1,5 @@
-"""Metrics that compare a launch with its base: same seed, same data, another number of workers."""
+"""Metrics that compare a launch with its base: same seed, same data, another number of workers. No clock has a part in
+them, so they get the noise floor and do not use it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ EQUIVALENT = 1e-4
 and grow with every step."""
 
 
-def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
+def max_parameter_difference(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """Largest |difference| of a parameter after the last step, relative to the base's largest |parameter|. None if one
     of the launches has no stored parameters.
 
@@ -29,7 +30,7 @@ def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
     return relative_difference(ours, theirs)
 
 
-def max_loss_difference(launch: Launch, base: Launch) -> float | None:
+def max_loss_difference(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """Largest |difference| of the loss of a step, relative to the base's largest loss. None if the two curves have
     different steps.
 
@@ -44,7 +45,7 @@ def max_loss_difference(launch: Launch, base: Launch) -> float | None:
     return relative_difference(ours.to_numpy(), theirs.to_numpy())
 
 
-def training_difference(launch: Launch, base: Launch) -> float | None:
+def training_difference(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """The larger of the differences in parameters and loss. None if one of them has no value.
 
     training_difference = max(max_parameter_difference, max_loss_difference)
@@ -57,7 +58,7 @@ def training_difference(launch: Launch, base: Launch) -> float | None:
     return None if parameters is None or losses is None else max(parameters, losses)
 
 
-def same_convergence(launch: Launch, base: Launch) -> float | None:
+def same_convergence(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """1 when the trainings differ by at most 1e-4, else 0.
 
     same_convergence = 1 if training_difference <= 1e-4 else 0

@@ -36,7 +36,7 @@ def floor_of(
     profile = _profile(results, pool)
     if not metric.timing or profile is None or not launches or evidence == "simulated":
         return None
-    name, program = base_metric(metric).name, launches[0].record.case.program
+    name, program = metric.noise_of or base_metric(metric).name, launches[0].record.case.program
     floor = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
     return floor.share if floor else None
 
@@ -48,7 +48,7 @@ def not_covered(results: Path, metric: Metric, pool: Pool) -> list[Note]:
         return []
     if _profile(results, pool) is None:
         return [note(NoteCode.NO_PROFILE)]
-    return [note(NoteCode.NO_FLOOR, metric=base_metric(metric).name)]
+    return [note(NoteCode.NO_FLOOR, metric=metric.noise_of or base_metric(metric).name)]
 
 
 def _profile(results: Path, pool: Pool) -> MachineProfile | None:

@@ -43,8 +43,6 @@ def estimate_steps(
         difference.interval,
         min(len(arm.values) for arm in arms),
         difference=difference,
-        floor=question.floor,
-        timing=question.metric.timing,
         steps=_steps(arms, question.floor),
         trend=_trend(arms),
     )

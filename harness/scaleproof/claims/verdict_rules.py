@@ -39,7 +39,8 @@ class Estimate:
     """A number from launches. `values`: one per launch where the metric is per launch; n is None for arithmetic, which
     needs no interval.
 
-    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio:
+    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured), `undecided` the
+    share of comparisons within it, by which a share of wins may be larger. Of a ratio:
     `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
     of them; `ours` is then the last arm over the first.
     """
@@ -51,6 +52,7 @@ class Estimate:
     difference: Difference | None = None
     floor: float | None = None
     timing: bool = False
+    undecided: float = 0.0
     steps: tuple[StepFacts, ...] = ()
     trend: Trend | None = None
 
@@ -181,8 +183,10 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
 
 
 def _undecided_reason(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
-    """Why a ratio is inconclusive although its interval lies on one side; None where it decides."""
+    """Why a value is inconclusive although its interval lies on one side; None where it decides."""
     difference, floor = estimate.difference, estimate.floor
+    if estimate.undecided and region.position(estimate.ours, estimate.ours + estimate.undecided) != position:
+        return Reason.WITHIN_FLOOR
     if difference is None:
         return None
     if floor and region.position(estimate.ours / (1 + floor), estimate.ours * (1 + floor)) != position:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaleproof.claims.beyond_floor import ratio
 from scaleproof.claims.finished_launch import Launch, median_duration_s, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
@@ -52,14 +53,15 @@ def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, counter: str)
     return sum(cost[counter] for cost in costs) / tensors if tensors else None
 
 
-def extreme_speedup(launch: Launch, base: Launch, extreme: Any) -> float | None:
-    """The smallest or largest ratio, over message sizes, of the base's time to the launch's."""
+def extreme_speedup(launch: Launch, base: Launch, floor: float | None = None, *, extreme: Any) -> float | None:
+    """The smallest or largest ratio, over message sizes, of the base's time to the launch's. Ratios within the noise
+    floor are 1."""
     ratios = []
     for nbytes in getattr(launch.record.case, "sizes", ()):
         launch_s = send_reduce_s(launch.record, launch.samples, nbytes)
         base_s = send_reduce_s(base.record, base.samples, nbytes)
         if launch_s and base_s:
-            ratios.append(base_s / launch_s)
+            ratios.append(ratio(base_s, launch_s, floor))
     return extreme(ratios) if ratios else None
 
 
@@ -124,12 +126,14 @@ METRICS = [
         "higher",
         pair=partial(extreme_speedup, extreme=min),
         clocked=True,
+        noise_of="send_reduce_s",
         doc="""
         least_speedup = smallest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's
 
         Launches are paired by repetition. Each pair gives one number, at the size where the gain is smallest. Noise
-        makes a minimum over sizes too small and a maximum too large, and the bias grows with the number of sizes.
+        makes a minimum over sizes too small and a maximum too large, and the bias grows with the number of sizes. A
+        ratio within the machine's noise floor of that time counts as 1.
         """,
     ),
     Metric(
@@ -138,6 +142,7 @@ METRICS = [
         "higher",
         pair=partial(extreme_speedup, extreme=max),
         clocked=True,
+        noise_of="send_reduce_s",
         doc="""
         largest_speedup = largest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's

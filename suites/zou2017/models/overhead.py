@@ -25,7 +25,7 @@ def _median_s(record: Record, samples: pd.DataFrame, event: str) -> float | None
     return median_duration_s(timed(samples, event)) if times_count(record) else None
 
 
-def over_lemma1(launch: Launch, base: Launch) -> float | None:
+def over_lemma1(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """over_lemma1 = (t_1 / t_G / G) / ((1 + R_O) / (1 + G R_O))
 
     Measured efficiency with G workers over the efficiency that Lemma 1 (suite zou2017) predicts from the overhead ratio
@@ -42,5 +42,5 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
 
 METRICS = [
     Metric("overhead_ratio", "1", "lower", launch=overhead_ratio, clocked=True),
-    Metric("over_lemma1", "1", None, pair=over_lemma1, clocked=True),
+    Metric("over_lemma1", "1", None, pair=over_lemma1, clocked=True, noise_of="step_s"),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from scaleproof.claims.beyond_floor import sign
 from scaleproof.claims.finished_launch import Launch, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
@@ -31,12 +32,13 @@ def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
     return 2 * float(_options(record)["nbytes"]) * float(_options(record)["workers"]) / took / _servers(record)
 
 
-def beyond_bound(launches: Sequence[Launch]) -> float | None:
+def beyond_bound(launches: Sequence[Launch], floor: float | None = None) -> float | None:
     """beyond_bound = knee - ceil(2 S_p N_w / (server_rate T_C))
 
     The difference, in servers, between the knee of a measured sweep and the number by Lemma 2 (suite zou2017). It is
     computed for one repetition of a sweep over numbers of servers. The knee is the fewest servers whose throughput is
-    at least 95 % of the sweep's best. A value of 0 means that Lemma 2 predicts the right number.
+    at least 95 % of the sweep's best, or within the machine's noise floor of it. A value of 0 means that Lemma 2
+    predicts the right number.
     """
     rates = [
         rate
@@ -54,13 +56,13 @@ def beyond_bound(launches: Sequence[Launch]) -> float | None:
     bound = fewest_servers(
         float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3
     )
-    return knee({servers: 1 / took for servers, took in swept.items()}) - math.ceil(bound)
+    return knee({servers: 1 / took for servers, took in swept.items()}, floor) - math.ceil(bound)
 
 
-def knee(curve: Mapping[int, float]) -> int:
-    """The first x whose y reaches PEAK_SHARE of the highest."""
+def knee(curve: Mapping[int, float], floor: float | None = None) -> int:
+    """The first x whose y reaches PEAK_SHARE of the highest, or differs from it by no more than the noise floor."""
     highest = max(curve.values())
-    return min(x for x, y in curve.items() if y >= PEAK_SHARE * highest)
+    return min(x for x, y in curve.items() if y >= PEAK_SHARE * highest or not sign(highest, y, floor))
 
 
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
@@ -86,6 +88,6 @@ def _servers(record: Record) -> int:
 
 METRICS = [
     Metric("server_rate", "B/s", "higher", launch=server_rate),
-    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True),
+    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True, noise_of="round_s"),
     Metric("round_s", "s", "lower", launch=round_s),
 ]

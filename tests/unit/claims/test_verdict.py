@@ -1,6 +1,8 @@
 """Each rule with an interval inside, outside and across its bound; noise floor; steps; controls; what cannot be
 judged."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
@@ -123,6 +125,25 @@ def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
     outcome = apply_rule(rule, ratio_of(share, floor), None, direction)
     assert outcome.verdict == verdict
     assert "noise floor" in rule_sentence(outcome)
+
+
+@pytest.mark.parametrize(
+    ("won", "undecided", "verdict"),
+    [
+        (0.7, 0.0, "reproduced"),
+        (0.7, 0.3, "reproduced"),
+        (0.2, 0.0, "not reproduced"),
+        (0.2, 0.1, "not reproduced"),
+        (0.2, 0.6, "inconclusive"),
+    ],
+)
+def test_a_share_of_wins_is_refuted_only_where_what_lies_within_the_floor_could_not_change_it(
+    won: float, undecided: float, verdict: str
+) -> None:
+    estimate = replace(measured(won - 0.05, won + 0.05), undecided=undecided, floor=0.22, timing=True)
+    outcome = apply_rule(Rule(name="at_least", value=0.5), estimate, None, "higher")
+    assert outcome.verdict == verdict
+    assert ("closer to the bound than the noise floor of 22 %" in rule_sentence(outcome)) is (verdict == "inconclusive")
 
 
 def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:

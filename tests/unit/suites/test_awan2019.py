@@ -190,37 +190,59 @@ def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     )
 
 
-def test_configurations_are_counted_by_network_and_pair_of_arms():
-    metrics = suite_metrics(FOLDER)
-    block = [trained("grpc_ps", 10), trained("grpc_mpi_ps", 30), trained("horovod_mpi", 20), trained("mpi", 99)]
-    block += [
-        trained("grpc_ps", 10, "resnet50"),
-        trained("horovod_gloo", 5, "resnet50"),
-        trained("horovod_mpi", 11, "resnet50"),
-    ]
-    wins, count = metrics["no_grpc_wins"].block, metrics["no_grpc_configurations"].block
-    assert wins and count and (wins(block), count(block)) == (0.5, 4)
-    assert (wins([trained("mpi", 1)]), count([trained("mpi", 1)])) == (None, None)
-    beside = [
-        *block,
-        trained("tensorflow_mirrored", 1),
-        trained("tensorflow_mirrored", 99, "resnet50"),
-    ]  # an all-reduce over gRPC belongs to neither class
-    assert (wins(beside), count(beside)) == (0.5, 4)
+def block_metric(name: str) -> Any:
+    metric = suite_metrics(FOLDER)[name].block
+    assert metric is not None
+    return metric
+
+
+def test_every_network_counts_equally_whatever_number_of_arms_trained_it():
+    wins, count = block_metric("no_grpc_wins"), block_metric("no_grpc_configurations")
+    block = [trained("grpc_ps", 10), trained("grpc_mpi_ps", 30), trained("grpc_shm_ps", 40), trained("mpi", 99)]
+    block += [trained("horovod_mpi", 20), trained("horovod_mpi", 11, "resnet50"), trained("grpc_ps", 10, "resnet50")]
+    assert count(block, None) == 4
+    assert wins(block, None).won == pytest.approx((1 / 3 + 1) / 2), "1 of 3 and 1 of 1, not 2 of 4"
+    assert (wins([trained("mpi", 1)], None), count([trained("mpi", 1)], None)) == (None, None)
+    beside = [*block, trained("tensorflow_mirrored", 99)]  # an all-reduce over gRPC belongs to neither class
+    assert (wins(beside, None), count(beside, None)) == (wins(block, None), 4)
+
+
+@pytest.mark.parametrize(
+    ("floor", "won", "undecided"), [(None, 1.0, 0.0), (0.05, 1.0, 0.0), (0.22, 0.5, 0.5), (1.5, 0.0, 1.0)]
+)
+def test_a_configuration_is_won_beyond_the_noise_floor_only(floor: float | None, won: float, undecided: float):
+    block = [trained("grpc_ps", 10), trained("horovod_mpi", 11)]
+    block += [trained("grpc_ps", 10, "resnet50"), trained("horovod_mpi", 20, "resnet50")]
+    share = block_metric("no_grpc_wins")(block, floor)
+    assert (share.won, share.undecided) == (won, undecided)
 
 
 @pytest.mark.parametrize(("speeds", "rho"), [((30, 20, 10), 1.0), ((10, 20, 30), -1.0), ((20, 30, 10), 0.5)])
 def test_throughput_is_ranked_beside_the_all_reduce_at_its_largest_size(speeds: tuple[int, int, int], rho: float):
     block = [trained(arm, speed) for arm, speed in zip(("horovod_mpi", "mpi", "gloo"), speeds, strict=True)]
     block += [reduced("horovod_mpi_allreduce", 0.1), reduced("mpi_allreduce", 0.2), reduced("gloo_allreduce", 0.3)]
-    correlation = suite_metrics(FOLDER)["allreduce_rank_correlation"].block
-    assert correlation is not None and correlation(block) == pytest.approx(rho)
-    assert correlation(block[:-1]) is None
+    correlation = block_metric("allreduce_rank_correlation")
+    assert correlation(block, None) == pytest.approx(rho)
+    assert correlation(block[:-1], None) is None
     # Another network is ranked separately, in any order of launches; two members of it are too few.
     few = [trained("horovod_mpi", 1, "resnet50"), trained("mpi", 99, "resnet50")]
-    assert correlation([*block, *few]) == correlation([*few, *block]) == pytest.approx(rho)
+    assert correlation([*block, *few], None) == correlation([*few, *block], None) == pytest.approx(rho)
     more = [*few, trained("gloo", 100, "resnet50")]
-    assert correlation([*block, *more]) == correlation([*more, *block]) == pytest.approx((rho - 1) / 2)
+    assert correlation([*block, *more], None) == correlation([*more, *block], None) == pytest.approx((rho - 1) / 2)
+
+
+def test_arms_within_the_noise_floor_are_not_ranked_by_noise():
+    block = [trained(arm, speed) for arm, speed in (("horovod_mpi", 30), ("mpi", 11), ("gloo", 10))]
+    block += [reduced("horovod_mpi_allreduce", 0.1), reduced("mpi_allreduce", 0.33), reduced("gloo_allreduce", 0.3)]
+    correlation = block_metric("allreduce_rank_correlation")
+    assert correlation(block, None) == pytest.approx(0.5), "two arms of almost the same speed have swapped places"
+    assert correlation(block, 0.2) == pytest.approx(1), "they have the same rank on both sides"
+    assert correlation(block, 5.0) is None, "nothing is left to rank"
+
+
+def test_the_share_of_wins_has_the_arms_of_one_rank_as_its_control():
+    claim = next(claim for claim in load_claims(load_suite(FOLDER)) if claim.form.id == "awan2019.insight.nogrpc")
+    assert claim.form.control is not None and claim.form.control.select == {"ranks": 1, "program": "train"}
 
 
 def test_every_row_of_the_paper_has_its_claim_and_those_that_gate_are_served_or_say_what_they_need():

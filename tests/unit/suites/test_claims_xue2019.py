@@ -121,7 +121,7 @@ def test_speedups_of_a_pair_are_taken_at_the_size_where_they_are_least_and_large
     base = Launch(record({**OWN, "arm": "rpc_shm"}), samples(*sends(3, 20)))
     least, largest = metrics["least_speedup"].pair, metrics["largest_speedup"].pair
     assert least is not None and largest is not None
-    assert (least(ours, base), largest(ours, base)) == (pytest.approx(2), pytest.approx(3))
+    assert (least(ours, base, None), largest(ours, base, None)) == (pytest.approx(2), pytest.approx(3))
 
 
 def test_the_largest_gain_compares_only_what_both_arms_trained(metrics: dict[str, Metric]) -> None:
@@ -144,8 +144,9 @@ def test_the_largest_gain_compares_only_what_both_arms_trained(metrics: dict[str
     ]
     launches.append(trained("rpc", "vgg16", 900))
     gain = metrics["largest_throughput_gain"].block
-    assert gain is not None and gain(launches) == pytest.approx(169)
-    assert gain(launches[-1:]) is None
+    assert gain is not None and gain(launches, None) == pytest.approx(169)
+    assert gain(launches[-1:], None) is None
+    assert gain(launches[2:4], 0.1) == pytest.approx(20) and gain(launches[2:4], 0.25) == 0, "within the floor is none"
 
 
 def test_the_share_of_copied_sends_is_that_of_the_first_step_and_of_all_later_ones(metrics: dict[str, Metric]) -> None:

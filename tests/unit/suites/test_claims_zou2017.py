@@ -99,8 +99,8 @@ def test_efficiency_is_held_against_the_overhead_ratio_of_one_worker(metrics: di
     assert ratio is not None and pair is not None
     single = steps(1, 100, 10)
     assert ratio(single.record, single.samples) == pytest.approx(0.1)
-    assert pair(steps(4, 25, 10), single) == pytest.approx(1)
-    assert pair(steps(4, 25, 20), single) == pytest.approx(35 / 45)
+    assert pair(steps(4, 25, 10), single, None) == pytest.approx(1)
+    assert pair(steps(4, 25, 20), single, None) == pytest.approx(35 / 45)
     assert ratio(steps(4, 25, 10).record, steps(4, 25, 10).samples) is None
 
 
@@ -126,12 +126,14 @@ def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(me
     assert rate(alone.record, alone.samples) == pytest.approx(8 * (1 << 20) / 0.35)
     assert rate(rounds(5, 350).record, rounds(5, 350).samples) is None
     masked = [rounds(4 + servers, max(140, 350 / servers)) for servers in (1, 2, 3, 4)]
-    assert block([alone, *masked]) == 0
-    assert block([alone, *masked[:2], rounds(7, 200), masked[3]]) == 1
-    assert block(masked) is None
+    assert block([alone, *masked], None) == 0
+    assert block([alone, *masked[:2], rounds(7, 200), masked[3]], None) == 1
+    assert block(masked, None) is None
     two = rounds(6, 200, compute_ms=0)
     assert rate(two.record, two.samples) == pytest.approx(8 * (1 << 20) / 0.2 / 2), "of one server, not of both"
-    assert block([two, alone, *masked]) == 0 and block([two, *masked]) is None, "the bound's rate is that of one server"
+    assert block([two, alone, *masked], None) == 0
+    assert block([two, *masked], None) is None, "the bound's rate is that of one server"
+    assert block([alone, *masked], 0.3) == -1, "175 ms of two servers differ from 140 ms of three by less than 30 %"
 
 
 def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]) -> None:

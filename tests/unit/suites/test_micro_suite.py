@@ -182,10 +182,10 @@ def test_the_fits_of_a_launch_are_those_of_its_times(metrics: dict[str, Metric])
     pair = metrics["all_reduce_prediction_error"].pair
     assert pair is not None
     base = Launch(transfer, sent)
-    assert pair(Launch(call, samples(*reduced)), base) == pytest.approx(0, abs=1e-3)
+    assert pair(Launch(call, samples(*reduced)), base, None) == pytest.approx(0, abs=1e-3)
     slower = samples(*((*row[:4], row[4] * (2 if row[5] == MIB else 1), row[5]) for row in reduced))
-    assert pair(Launch(call, slower), base) == pytest.approx(0.5, abs=0.05)
-    assert pair(base, base) is None
+    assert pair(Launch(call, slower), base, None) == pytest.approx(0.5, abs=0.05)
+    assert pair(base, base, None) is None
 
 
 def test_a_copy_stands_beside_a_message(metrics: dict[str, Metric]) -> None:

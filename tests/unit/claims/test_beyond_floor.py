@@ -1,0 +1,75 @@
+"""The noise floor reaches metrics of blocks and pairs, and what lies within it is no difference."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scaleproof.claims.beyond_floor import Share, ratio, sign
+from scaleproof.claims.estimate import answer
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.question import Question
+from tests.unit.claims.claims_samples import TRAIN, record, samples
+
+FLOOR = 0.22
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "floor", "expected"),
+    [
+        (1.3, 1, FLOOR, 1),
+        (1.2, 1, FLOOR, 0),
+        (1, 1.2, FLOOR, 0),
+        (1, 1.3, FLOOR, -1),
+        (1.01, 1, None, 1),
+        (1, 1, None, 0),
+    ],
+)
+def test_a_difference_within_the_floor_has_no_sign(
+    ours: float, theirs: float, floor: float | None, expected: int
+) -> None:
+    assert sign(ours, theirs, floor) == expected
+    assert ratio(ours, theirs, floor) == (ours / theirs if expected else 1)
+
+
+def test_groups_of_comparisons_count_equally() -> None:
+    assert Share.of([[1, 1, 1, 1], [0, -1]]) == Share(0.5, 0.25)
+
+
+def pool(*arms: str) -> Any:
+    """Two launches of each arm, in two blocks."""
+    launches = [
+        Launch(record({**TRAIN, "arm": arm}, index), samples((0, "end", 0, 0, 1))) for index in (0, 1) for arm in arms
+    ]
+    return SimpleNamespace(
+        launches=lambda select, evidence: [launch for launch in launches if launch.record.case.arm in select["arm"]]
+    )
+
+
+def test_a_metric_of_blocks_gets_the_floor_and_tells_what_it_leaves_undecided() -> None:
+    seen: list[float | None] = []
+
+    def wins(block: Any, floor: float | None) -> Share:
+        seen.append(floor)
+        return Share(0.25, 0.5 if block[0].record.plan_index else 0.1)
+
+    metric = Metric("wins", "1", "higher", block=wins, clocked=True)
+    measurement = answer(Question(metric, {"arm": ["a", "b"]}, floor=FLOOR), pool("a", "b"), "measured")
+    assert measurement is not None and seen == [FLOOR, FLOOR]
+    estimate = measurement.estimate
+    assert (estimate.ours, estimate.undecided, estimate.floor, estimate.timing) == (0.25, 0.5, FLOOR, True)
+
+
+def test_a_metric_of_pairs_gets_the_floor() -> None:
+    seen: list[float | None] = []
+
+    def gain(launch: Any, base: Any, floor: float | None) -> float:
+        seen.append(floor)
+        return 1.0
+
+    question = Question(Metric("gain", "1", "higher", pair=gain), {"arm": ["a"]}, {"arm": ["b"]}, floor=FLOOR)
+    assert answer(question, pool("a", "b"), "measured") is not None
+    assert seen == [FLOOR, FLOOR]
