@@ -199,7 +199,9 @@ def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 METRICS = [
-    Metric("no_grpc_wins", "fraction", "higher", block=no_grpc_wins, clocked=True, noise_of="throughput"),
+    Metric(
+        "no_grpc_wins", "fraction", "higher", block=no_grpc_wins, clocked=True, noise_of=("throughput",), noise="inside"
+    ),
     Metric("no_grpc_configurations", "1", None, block=no_grpc_configurations),
     Metric(
         "allreduce_rank_correlation",
@@ -207,7 +209,8 @@ METRICS = [
         "higher",
         block=allreduce_rank_correlation,
         clocked=True,
-        noise_of="throughput",
+        noise_of=("throughput", "collective_latency"),
+        noise="inside",
     ),
     Metric("queries_per_message", "1", "lower", launch=queries_per_message),
     Metric("reduce_latency", "s", "lower", size=reduce_latency),

@@ -240,5 +240,13 @@ METRICS = [
     Metric("line_r_squared", "1", "higher", launch=line_r_squared, clocked=True),
     Metric("fitted_alpha", "s", "lower", launch=fitted_alpha),
     Metric("fitted_rate", "GB/s", "higher", launch=fitted_rate),
-    Metric("all_reduce_prediction_error", "fraction", "lower", pair=all_reduce_prediction_error, clocked=True),
+    Metric(
+        "all_reduce_prediction_error",
+        "fraction",
+        "lower",
+        pair=all_reduce_prediction_error,
+        clocked=True,
+        noise_of=("collective_latency", "transfer_latency"),
+        noise="added",
+    ),
 ]

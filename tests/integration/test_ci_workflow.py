@@ -19,6 +19,7 @@ from jsonschema import Draft7Validator
 
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from tests.noise_floors import COLLECTIVE
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "ci" / "scaleproof.yml"
@@ -137,7 +138,7 @@ def stated_floor(results: Path) -> None:
     """As if this machine had been calibrated."""
     floor = Floor(
         metric="collective_latency",
-        program="collective",
+        kind=COLLECTIVE,
         nbytes=1 << 16,
         share=FLOOR,
         spread=0.1,

@@ -14,6 +14,7 @@ from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Floor, MachineProfile, write_profile
 from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import Timekeeper, launches, small_case
+from tests.noise_floors import COLLECTIVE
 
 BLOCKS = 10
 FLOOR = 0.05
@@ -30,7 +31,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_plan(planned, folder, size="ci", deadline_s=60.0, progress=Timekeeper())
     floor = Floor(
         metric="collective_latency",
-        program="collective",
+        kind=COLLECTIVE,
         nbytes=1 << 18,
         share=FLOOR,
         spread=FLOOR / 2,

@@ -1,4 +1,4 @@
-"""Noise floors from launches of identical arms."""
+"""Noise floors from launches of identical arms, one per kind of launch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.metrics import METRICS, by_size
-from scaleproof.claims.metrics_sizes import PER_SIZE
+from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.machine import Floor
 from scaleproof.record.store import Store
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.plan import PlannedLaunch
 
 CONFIDENCE = 0.95
@@ -25,17 +25,20 @@ LAUNCHES = 6
 REGROUPINGS = 10_000
 SEED = 20_160_222
 ARMS = ("a", "b")
-_UNITS = ("s", "samples/s")
-"""Units of the metrics of a training that have a floor. Losses have none: they do not depend on the machine's noise."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """What a floor belongs to."""
 
-    program: str
+    kind: LaunchKind
     metric: str
     nbytes: int | None
+
+    @property
+    def order(self) -> tuple[str, str, int]:
+        """For sorting."""
+        return str(self.kind), self.metric, self.nbytes or 0
 
 
 Paired = dict[str, dict[int, float]]
@@ -43,45 +46,51 @@ Paired = dict[str, dict[int, float]]
 
 
 def noise_floors(
-    planned: Sequence[PlannedLaunch], store: Store, allocated: AllocatedNodes | None = None
+    planned: Sequence[PlannedLaunch],
+    store: Store,
+    allocated: AllocatedNodes | None = None,
+    metrics: Mapping[str, Metric] = METRICS,
 ) -> tuple[list[Floor], list[str]]:
-    """A floor per metric, program and message size of this machine, or of the nodes of `allocated`, and the launches
-    behind them. Of several transports the noisier one counts."""
+    """A floor per metric, kind of launch and message size of this machine, or of the nodes of `allocated`, and the
+    launches behind them. Of several transports of one kind the noisier one counts."""
     by_key: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
     counts = Counter(launch.case.case_id for launch in planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
         for record in finished_launches(case.case_id, counts[case.case_id], store, allocated):
             runs.append(record.launch)
-            for key, value in values_of(record, store.samples(record).to_pandas()):
-                arms = by_key.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})
+            for key, value in values_of(record, store.samples(record).to_pandas(), metrics):
+                arms = by_key.setdefault(key, {}).setdefault(_measured(case), {arm: {} for arm in ARMS})
                 arms[case.arm][record.plan_index] = value
     floors = []
-    for key in sorted(by_key, key=lambda key: (key.program, key.metric, key.nbytes or 0)):
-        of_transports = [
-            floor for transport, values in by_key[key].items() if (floor := _floor(key, transport, values)) is not None
-        ]
-        if of_transports:
-            floors.append(max(of_transports, key=lambda floor: floor.share))
+    for key in sorted(by_key, key=lambda key: key.order):
+        of_cases = [floor for what, values in by_key[key].items() if (floor := _floor(key, what, values)) is not None]
+        if of_cases:
+            floors.append(max(of_cases, key=lambda floor: floor.share))
     return floors, runs
 
 
-def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, float]]:
-    """The values of a launch for every metric that has a floor."""
-    program = record.case.program
-    if isinstance(record.case, TrainCase):
-        for name, metric in METRICS.items():
-            if (
-                metric.launch is not None
-                and metric.unit in _UNITS
-                and (value := metric.launch(record, samples)) is not None
-            ):
-                yield Key(program, name, None), value
+def _measured(case: AnyCase) -> str:
+    """What was measured, in words: of a training its network too."""
+    parts = (case.value("workload"), case.value("entry"), f"over {case.transport}" if case.transport else "alone")
+    return " ".join(str(part) for part in parts if part)
+
+
+def values_of(
+    record: Record, samples: pd.DataFrame, metrics: Mapping[str, Metric] = METRICS
+) -> Iterator[tuple[Key, float]]:
+    """The values of a launch for every metric of single launches that comes from clocks."""
+    kind = record.kind
+    if kind is None:
         return
-    for row in by_size(record, samples).to_dict("records"):
-        for name, column in PER_SIZE[program].items():
-            if np.isfinite(row[column]):
-                yield Key(program, name, int(row["nbytes"])), float(row[column])
+    for name, metric in metrics.items():
+        if not metric.timing:
+            continue
+        if metric.launch is not None and (value := metric.launch(record, samples)) is not None:
+            yield Key(kind, name, None), value
+        for nbytes, of_size in metric.by_size(record, samples).items():
+            if of_size is not None and np.isfinite(of_size):
+                yield Key(kind, name, nbytes), of_size
 
 
 def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:
@@ -108,7 +117,7 @@ def spread(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.std(np.log(first / second), ddof=1) / np.sqrt(2))
 
 
-def _floor(key: Key, transport: str, values: Mapping[str, Mapping[int, float]]) -> Floor | None:
+def _floor(key: Key, measured: str, values: Mapping[str, Mapping[int, float]]) -> Floor | None:
     """None where too few blocks gave a value."""
     first, second = (values[arm] for arm in ARMS)
     blocks = sorted(first.keys() & second.keys())
@@ -116,12 +125,12 @@ def _floor(key: Key, transport: str, values: Mapping[str, Mapping[int, float]]) 
     if len(blocks) < LAUNCHES or min(ours.min(), theirs.min()) <= 0:
         return None
     how = (
-        f"{len(blocks)} blocks of two identical launches over {transport}, regrouped into {REGROUPINGS} comparisons "
+        f"{len(blocks)} blocks of two identical launches, {measured}, regrouped into {REGROUPINGS} comparisons "
         f"of {LAUNCHES} launches an arm"
     )
     return Floor(
         metric=key.metric,
-        program=key.program,
+        kind=key.kind,
         nbytes=key.nbytes,
         share=floor_share(ours, theirs),
         spread=spread(ours, theirs),

@@ -9,7 +9,7 @@ from typing import Any
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fences
+from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, outside_fences
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
@@ -40,6 +40,13 @@ class ServedClaim:
         form = self.claim.form
         against = [] if form.against is None else [form.against]
         return [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
+
+    @property
+    def levels(self) -> list[tuple[dict[str, Any], Evidence]]:
+        """Each side with its level of evidence."""
+        form = self.claim.form
+        base = form.base_evidence or self.evidence
+        return [(side, base if side == form.against else self.evidence) for side in self.sides]
 
     @property
     def selected(self) -> list[Record]:
@@ -82,8 +89,8 @@ def without_launches(claim: Claim, pool: Pool, size: str) -> tuple[Note, bool]:
     return note(NoteCode.NOT_PLANNED, size=size), False
 
 
-def left_out(served: ServedClaim) -> list[Note]:
-    """Which planned launches do not count."""
+def left_out(served: ServedClaim, floor: KnownFloor) -> list[Note]:
+    """Which planned launches do not count, and the noise floor that is missing."""
     notes = []
     pool, select = served.pool, served.claim.form.select
     planned, finished = pool.planned_count(select, served.evidence), len(pool.launches(select, served.evidence))
@@ -91,7 +98,7 @@ def left_out(served: ServedClaim) -> list[Note]:
         notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))
     if pool.left_out:
         notes.append(note(NoteCode.LEFT_OUT, launches=pool.left_out))
-    return notes + _excluded(served)
+    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, floor.missing)]
 
 
 def _excluded(served: ServedClaim) -> list[Note]:
@@ -120,8 +127,6 @@ def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
     used = [record for record in served.pool.records if record.launch in measurement.runs]
     estimate, predicted = measurement.estimate, served.evidence == "simulated"
     notes = [] if predicted else [each for side in measurement.sides for each in outside_fences(*side)]
-    if estimate.difference is not None and estimate.floor is None and not predicted:
-        notes += not_covered(served.results, served.metric, served.pool)
     if estimate.n is not None and estimate.n < smallest_count():
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:

@@ -52,11 +52,14 @@ SAME_TRAINING = (
 
 
 def answer(question: Question, pool: Pool, evidence: Evidence) -> Measurement | None:
-    """The estimate at one level of evidence, with the noise floor; None when no launch has the metric."""
+    """The estimate at one level of evidence, with the noise floor that it needs; None when no launch has the metric."""
     measurement = _measurement(question, pool, evidence)
     if measurement is None:
         return None
-    estimate = replace(measurement.estimate, floor=question.floor, timing=question.metric.timing)
+    floor = question.floor
+    estimate = replace(
+        measurement.estimate, floor=floor.share, floor_unknown=floor.unknown, noise=question.metric.noise
+    )
     return replace(measurement, estimate=estimate)
 
 
@@ -113,7 +116,7 @@ def _blocks(question: Question, value_of: PerBlock, launches: Sequence[Launch]) 
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.record.plan_index, []).append(launch)
-    found = {index: value_of(block, question.floor) for index, block in sorted(blocks.items())}
+    found = {index: value_of(block, question.floor.share) for index, block in sorted(blocks.items())}
     values = {index: _won(value) for index, value in found.items() if value is not None}
     if not values:
         return None
@@ -147,7 +150,7 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
         ours / scale,
         interval,
         min(len(above), len(below)),
-        difference=arm_difference([(launch, value / scale) for launch, value in above], below, question.floor),
+        difference=arm_difference([(launch, value / scale) for launch, value in above], below, question.floor.share),
     )
     named = BaseOut(
         select=dict(question.against or {}),
@@ -190,7 +193,7 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     values, used = [], []
     for launch in launches:
         other = bases.get(_training(launch))
-        value = difference(launch, other, question.floor) if other is not None else None
+        value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append(value)
             used += [launch, other]

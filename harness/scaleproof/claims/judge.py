@@ -16,7 +16,7 @@ from scaleproof.claims.estimate import answer
 from scaleproof.claims.evidence_labels import Findings, with_misses_below
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import floor_of
+from scaleproof.claims.noise_floor import KnownFloor, floor_of
 from scaleproof.claims.notes import NoteCode, note
 from scaleproof.claims.outcome import Outcome, Reason, Verdict
 from scaleproof.claims.question import Measurement, Question
@@ -101,7 +101,7 @@ class _Judging:
         if crowded := claim_notes.oversubscribed(served):
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
-        floor = floor_of(self.store.results, served.metric, served.pool, form.select, evidence, form.nbytes)
+        floor = floor_of(self.store.results, served.metric, served.pool, served.levels, form.nbytes)
         measurement, outcome = _measured(served, floor)
         if measurement is None:
             reasons = claim_notes.without_value(served)
@@ -110,7 +110,7 @@ class _Judging:
         control = _control(served, floor) if form.control is not None else None
         if control is not None and outcome is not None:
             outcome = with_control(outcome, control.outcome)
-        uncounted = claim_notes.left_out(served)
+        uncounted = claim_notes.left_out(served, floor)
         further = [
             *measurement.notes,
             *claim_notes.scores(served),
@@ -149,7 +149,7 @@ def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:
     return RECALLED if claim.recalled else Outcome(verdict=verdict, reason=Reason.NOTHING_MEASURED)
 
 
-def _measured(served: ServedClaim, floor: float | None) -> tuple[Measurement | None, Outcome | None]:
+def _measured(served: ServedClaim, floor: KnownFloor) -> tuple[Measurement | None, Outcome | None]:
     """The measurement of a claim and its outcome; of every point together where the claim has a range."""
     form = served.claim.form
 
@@ -167,7 +167,7 @@ def _measured(served: ServedClaim, floor: float | None) -> tuple[Measurement | N
 
 
 def _question(
-    served: ServedClaim, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None
+    served: ServedClaim, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: KnownFloor
 ) -> Question:
     form = served.claim.form
     return Question(
@@ -183,7 +183,7 @@ def _question(
     )
 
 
-def _control(served: ServedClaim, floor: float | None) -> _Control:
+def _control(served: ServedClaim, floor: KnownFloor) -> _Control:
     form = served.claim.form
     assert form.control is not None
     question = _question(served, form.control.select, form.control.against or form.against, floor)

@@ -32,6 +32,7 @@ class Pool:
         self.planned = (
             decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
         )
+        self.suite, self.size = suite.name, size
         self._store = store
         self._launches: dict[str, Launch] = {}
         indices: dict[str, set[int]] = {}

@@ -46,8 +46,9 @@ class Metric:
     `apart` combines the relative differences of `ratio_of` between two levels of evidence, one per case, into one value
     (claims/level_difference.py). `scaled_by_ranks` divides a ratio by the ratio of ranks. `clocked` marks shares and
     ratios within a launch that come from clocks; for times and rates the unit shows it. `noise_of`: of a block or a
-    pair of launches, the metric of single launches whose noise floor counts. `doc` is the text of the metric's page;
-    without it, the page has the function's docstring.
+    pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
+    the floor is a factor of the value, is added to it (a relative difference), or the metric itself counts only what
+    lies beyond it. `doc` is the text of the metric's page; without it, the page has the function's docstring.
     """
 
     name: str
@@ -62,7 +63,8 @@ class Metric:
     apart: Callable[[Sequence[float]], float] | None = None
     scaled_by_ranks: bool = False
     clocked: bool = False
-    noise_of: str | None = None
+    noise_of: tuple[str, ...] = ()
+    noise: Literal["factor", "added", "inside"] = "factor"
     doc: str = ""
 
     @property
@@ -255,6 +257,7 @@ _ALL = (
         "lower",
         ratio_of="throughput",
         apart=median,
+        noise="added",
         doc="""
         level_error = median over cases of | throughput at one level of evidence / throughput at another - 1 |
 
@@ -270,6 +273,7 @@ _ALL = (
         "lower",
         ratio_of="throughput",
         apart=max,
+        noise="added",
         doc="""
         largest_level_error = largest over cases of | throughput at one level of evidence / throughput at another - 1 |
 

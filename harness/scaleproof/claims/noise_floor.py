@@ -4,6 +4,7 @@ cores."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,9 @@ from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.notes import Note, NoteCode, SideName, note
 from scaleproof.core.record_schema import Evidence, Record
-from scaleproof.record.machine import MachineProfile, read_profile
+from scaleproof.record.machine import Floor, MachineProfile, read_profile
+from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.stats.summary import outliers
-
-_SAME_TIME = {"algbw": "collective_latency", "busbw": "collective_latency", "transfer_bandwidth": "transfer_latency"}
-"""Bandwidths are a constant divided by a time, so that both have the same floor."""
 
 
 def base_metric(metric: Metric) -> Metric:
@@ -24,31 +23,61 @@ def base_metric(metric: Metric) -> Metric:
     return METRICS[metric.ratio_of] if metric.ratio_of else metric
 
 
+def floor_metrics(metric: Metric) -> tuple[str, ...]:
+    """Names of the metrics of single launches whose noise floor counts, the first that a program has."""
+    return metric.noise_of or (base_metric(metric).name,)
+
+
+def machine_floor(profile: MachineProfile | None, metric: Metric, kind: LaunchKind, nbytes: int | None) -> Floor | None:
+    """The floor of a metric for one kind of launch; None where the machine has none."""
+    if profile is None:
+        return None
+    floors = (profile.floor(name, kind, nbytes) for name in floor_metrics(metric))
+    return next((floor for floor in floors if floor is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFloor:
+    """The noise floor of a claim: the largest of those of its launches' kinds, as a share. `share` is None where one of
+    these kinds has none, which `missing` names; both are empty where no noise of a machine matters."""
+
+    share: float | None = None
+    missing: tuple[LaunchKind, ...] = ()
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the machine's noise matters and is not known."""
+        return bool(self.missing)
+
+
 def floor_of(
-    results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any], evidence: Evidence, nbytes: int | None
-) -> float | None:
-    """The noise floor as a share; None where the metric is no timing, the machine's profile has none for it, or the
-    launches are simulated: a prediction has no noise of a machine.
+    results: Path, metric: Metric, pool: Pool, sides: Sequence[tuple[Mapping[str, Any], Evidence]], nbytes: int | None
+) -> KnownFloor:
+    """The noise floor for the launches of these selections. None for a metric that is no timing, or for launches that
+    are simulated: a prediction has no noise of a machine.
 
     SpecError: the profile cannot be read.
     """
-    launches = pool.launches(select, evidence)
+    if not metric.timing:
+        return KnownFloor()
+    launches = [launch.record for side in sides for launch in pool.launches(*side)]
+    kinds = {kind for record in launches if (kind := record.kind) is not None}
     profile = _profile(results, pool)
-    if not metric.timing or profile is None or not launches or evidence == "simulated":
-        return None
-    name, program = metric.noise_of or base_metric(metric).name, launches[0].record.case.program
-    floor = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
-    return floor.share if floor else None
+    floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in kinds}
+    missing = tuple(sorted((kind for kind, floor in floors.items() if floor is None), key=str))
+    if missing or not floors:
+        return KnownFloor(missing=missing)
+    return KnownFloor(max(floor.share for floor in floors.values() if floor is not None))
 
 
-def not_covered(results: Path, metric: Metric, pool: Pool) -> list[Note]:
-    """A note for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not
-    help."""
-    if not metric.timing or pool.machine is None:
+def not_covered(results: Path, metric: Metric, pool: Pool, missing: Sequence[LaunchKind]) -> list[Note]:
+    """A note for a timing without a floor: the machine was never calibrated, or not for these kinds of launches."""
+    if not missing or pool.machine is None:
         return []
     if _profile(results, pool) is None:
         return [note(NoteCode.NO_PROFILE)]
-    return [note(NoteCode.NO_FLOOR, metric=metric.noise_of or base_metric(metric).name)]
+    kinds = [str(kind) for kind in missing]
+    return [note(NoteCode.NO_FLOOR, metric=floor_metrics(metric)[0], kinds=kinds, suite=pool.suite, size=pool.size)]
 
 
 def _profile(results: Path, pool: Pool) -> MachineProfile | None:

@@ -21,9 +21,8 @@ TEMPLATES: dict[NoteCode, str] = {
     NoteCode.FURTHEST_APART: "furthest apart: {share:+.1%} ({case})",
     NoteCode.STOPPED: "{words}",
     NoteCode.NO_PROFILE: (
-        "this machine has no noise floors yet, so significance alone decided: type scaleproof calibrate"
+        "this machine has no noise floors yet, so its timings decide nothing: type scaleproof calibrate"
     ),
-    NoteCode.NO_FLOOR: "this machine's profile has no noise floor of {metric}: significance alone decided",
     NoteCode.FEW_LAUNCHES: "only {launches} launches a side: no 95 % interval",
     NoteCode.WITHOUT_VALUE: (
         "{without} of {launches} launches are not in the number: no {metric}, or no counterpart in their block"
@@ -49,6 +48,11 @@ def note_sentence(note: Note) -> str:
 def _all_oversubscribed(values: Values) -> str:
     crowded = f"all {values['launches']} launches are oversubscribed ({_crowd(values)})"
     return f"{crowded}: their times say nothing about {values['metric']}; needs a core for every thread"
+
+
+def _no_floor(values: Values) -> str:
+    kinds, command = "; ".join(values["kinds"]), f"scaleproof calibrate {values['suite']} --size {values['size']}"
+    return f"no noise floor of {values['metric']} for launches of kind {kinds}: type {command}"
 
 
 def _no_value(values: Values) -> str:
@@ -101,6 +105,7 @@ def _not_covered(values: Values) -> str:
 
 _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
     NoteCode.ALL_OVERSUBSCRIBED: _all_oversubscribed,
+    NoteCode.NO_FLOOR: _no_floor,
     NoteCode.NO_VALUE: _no_value,
     NoteCode.SCORE: _score,
     NoteCode.OUTLIERS: _outliers,

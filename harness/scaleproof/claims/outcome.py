@@ -32,7 +32,8 @@ class Reason(StrEnum):
     OUTSIDE = "outside"  # none of it is; of an identity: one launch or more is not
     STRADDLES = "straddles"  # part of the interval is accepted, part not
     SAME_DIRECTION = "same direction"  # not accepted, but on the published side of the neutral value
-    WITHIN_FLOOR = "within floor"  # the ratio is closer to the bound than the noise floor
+    NO_FLOOR = "no floor"  # a timing, and no noise floor of the machine fits its launches
+    WITHIN_FLOOR = "within floor"  # the value is closer to the bound than the noise floor
     NOT_SIGNIFICANT = "not significant"  # the interval decides, the test does not
     TOO_FEW_LAUNCHES = "too few launches"
     NO_INTERVAL = "no interval"

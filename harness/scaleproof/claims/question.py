@@ -11,7 +11,7 @@ from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import fits
+from scaleproof.claims.noise_floor import KnownFloor, fits
 from scaleproof.claims.notes import Note, SideName
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
@@ -22,7 +22,7 @@ class Question:
     """A metric over selected cases: at a message size or against other cases where the metric needs that.
 
     `arms`: cases of which each is compared with the next; `along`: the field in which they differ. `floor`: the
-    machine's noise floor, a share. `crowded`: whether oversubscribed launches count. `base_evidence`: the level of
+    machine's noise floor. `crowded`: whether oversubscribed launches count. `base_evidence`: the level of
     evidence of `against`; None: that of `select`.
     """
 
@@ -32,7 +32,7 @@ class Question:
     nbytes: int | None = None
     arms: Sequence[Mapping[str, Any]] = ()
     along: str | None = None
-    floor: float | None = None
+    floor: KnownFloor = KnownFloor()
     crowded: bool = True
     base_evidence: Evidence | None = None
 

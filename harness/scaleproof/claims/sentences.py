@@ -129,7 +129,7 @@ def _every_launch(reason: Reason, facts: LaunchesFacts) -> str:
         return f"{values}: {facts.outside} of them not {accepted}"
     if reason is Reason.TOO_FEW_LAUNCHES:
         return f"{values}: every one {accepted}, but {_too_few(facts.launches)}"
-    return f"{values}: every one {accepted}"
+    return f"{values}: every one {accepted}{f', but {NO_FLOOR}' if reason is Reason.NO_FLOOR else ''}"
 
 
 def _by_interval(reason: Reason, facts: IntervalFacts) -> str:
@@ -143,6 +143,8 @@ def _by_interval(reason: Reason, facts: IntervalFacts) -> str:
     position = f"{value}: {'all' if facts.position == 'inside' else 'none'} of it {accepted}"
     if reason is Reason.WITHIN_FLOOR:
         return f"{position}, but it is closer to the bound than the noise floor of {100 * (facts.floor or 0.0):.3g} %"
+    if reason is Reason.NO_FLOOR:
+        return f"{position}, but {NO_FLOOR}"
     if reason is Reason.NOT_SIGNIFICANT and facts.test is not None:
         return (
             f"{position}, but the {test_description(facts.test, facts.test_counts or ())} gives p = {facts.p_value:.2g}"

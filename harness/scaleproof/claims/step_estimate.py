@@ -35,7 +35,7 @@ def estimate_steps(
     if len(arms) < 2 or len(arms) < len(question.arms):
         return None
     first, last = arms[0], arms[-1]
-    difference = arm_difference(last.values, first.values, question.floor)
+    difference = arm_difference(last.values, first.values, question.floor.share)
     if difference.ratio is None:
         return None
     estimate = Estimate(
@@ -43,7 +43,7 @@ def estimate_steps(
         difference.interval,
         min(len(arm.values) for arm in arms),
         difference=difference,
-        steps=_steps(arms, question.floor),
+        steps=_steps(arms, question.floor.share),
         trend=_trend(arms),
     )
     runs = tuple(launch for arm in arms for launch in launch_ids(arm.values))

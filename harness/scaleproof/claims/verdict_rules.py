@@ -39,8 +39,9 @@ class Estimate:
     """A number from launches. `values`: one per launch where the metric is per launch; n is None for arithmetic, which
     needs no interval.
 
-    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured), `undecided` the
-    share of comparisons within it, by which a share of wins may be larger. Of a ratio:
+    `floor`: the machine's noise floor (None: it does not matter, or is not known, which `floor_unknown` says); `noise`:
+    how it enters the value (claims/metrics.py); `undecided`: the share of comparisons within the floor, by which a
+    share of wins may be larger. Of a ratio:
     `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
     of them; `ours` is then the last arm over the first.
     """
@@ -51,15 +52,40 @@ class Estimate:
     values: tuple[float, ...] = ()
     difference: Difference | None = None
     floor: float | None = None
-    timing: bool = False
+    floor_unknown: bool = False
     undecided: float = 0.0
+    noise: Literal["factor", "added", "inside"] = "factor"
     steps: tuple[StepFacts, ...] = ()
     trend: Trend | None = None
+
+    @property
+    def within_noise(self) -> tuple[float, float]:
+        """What the value could be on this machine if noise alone had moved it by as much as the floor."""
+        floor = self.floor or 0.0
+        if self.noise == "inside":
+            return self.ours, self.ours + self.undecided
+        if self.noise == "added":
+            return self.ours - floor, self.ours + floor
+        low, high = sorted((self.ours / (1 + floor), self.ours * (1 + floor)))
+        return low, high
 
 
 def apply_rule(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
     """The outcome of a rule for an estimate. Raises SpecError when the rule needs a published value or a direction that
     is not there."""
+    outcome = _outcome(rule, estimate, published, direction)
+    return without_floor(outcome) if estimate.floor_unknown else outcome
+
+
+def without_floor(outcome: Outcome) -> Outcome:
+    """The outcome of a timing where no noise floor of the machine fits its launches: noise may be the whole effect, or
+    hide it, so nothing is decided either way."""
+    if outcome.verdict == "inconclusive":
+        return outcome
+    return outcome.model_copy(update={"verdict": "inconclusive", "reason": Reason.NO_FLOOR})
+
+
+def _outcome(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
     if estimate.steps:
         return outcome_of_steps(rule, estimate, direction)
     region = accepted_region(rule, published, direction)
@@ -164,7 +190,6 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
     above = None
     if rule.neutral is not None and published is not None and published != rule.neutral:
         above = published > rule.neutral
-    measured = difference is not None and difference.test is not DifferenceTest.DRAWS
     return IntervalFacts(
         ours=estimate.ours,
         region=region,
@@ -176,7 +201,7 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
         test_counts=difference.n if difference else None,
         p_value=difference.p_value if difference else None,
         floor=estimate.floor,
-        floor_matters=measured and estimate.timing,
+        floor_matters=estimate.floor is not None or estimate.floor_unknown,
         neutral=rule.neutral,
         published_above_neutral=above,
     )
@@ -184,13 +209,11 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
 
 def _undecided_reason(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
     """Why a value is inconclusive although its interval lies on one side; None where it decides."""
-    difference, floor = estimate.difference, estimate.floor
-    if estimate.undecided and region.position(estimate.ours, estimate.ours + estimate.undecided) != position:
+    difference = estimate.difference
+    if region.position(*estimate.within_noise) != position:
         return Reason.WITHIN_FLOOR
     if difference is None:
         return None
-    if floor and region.position(estimate.ours / (1 + floor), estimate.ours * (1 + floor)) != position:
-        return Reason.WITHIN_FLOOR
     if rule.name == "ordering" and difference.p_value is not None and difference.p_value > 1 - CONFIDENCE:
         return Reason.NOT_SIGNIFICANT
     return None

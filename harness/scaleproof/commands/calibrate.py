@@ -1,5 +1,6 @@
 """Measures noise floors and bounds of this machine, or noise floors of several nodes together, by interleaved launches
-of identical arms. Leave the machines alone meanwhile."""
+of identical arms. With SUITE: only the floors that the claims of the suite need and this machine does not have yet.
+Leave the machines alone meanwhile."""
 
 from __future__ import annotations
 
@@ -7,17 +8,31 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import allocation_arguments, nodes_of_run, print_table, results_argument
+from scaleproof.commands.common import (
+    allocation_arguments,
+    nodes_of_run,
+    print_table,
+    results_argument,
+    size_argument,
+    size_of,
+    suites_argument,
+)
 
 if TYPE_CHECKING:
+    from scaleproof.calibrate.missing_calibration import MissingCalibration
     from scaleproof.record.machine import Bound, Floor, MachineProfile
 
 HELP = "this machine's noise floors and bounds; about 3 minutes"
-EXAMPLE = "scaleproof calibrate --minutes 3"
+EXAMPLE = """scaleproof calibrate --minutes 3
+  scaleproof calibrate das2016 --size smoke --dry-run     which floors its claims lack, and how long they take"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
+    parser.add_argument(
+        "suite", metavar="SUITE", nargs="?", help="measure the missing floors that this suite's claims need"
+    )
+    size_argument(parser)
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument(
         "--minutes", type=float, metavar="M", help="duration of the calibration, about (default: about 3)"
@@ -28,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="list the launches and an estimate; write nothing")
     parser.add_argument("--show", action="store_true", help="print the results for this machine; measure nothing")
     results_argument(parser)
+    suites_argument(parser)
     allocation_arguments(parser)
 
 
@@ -44,6 +60,8 @@ def main(options: argparse.Namespace) -> int:
         raise SpecError("scaleproof calibrate: a calibration takes at least one comparison")
     if options.show:
         return _show(options)
+    if options.suite:
+        return _missing(options)
     return _dry_run(options, comparisons) if options.dry_run else _measure(options, comparisons)
 
 
@@ -61,6 +79,54 @@ def _measure(options: argparse.Namespace, comparisons: int) -> int:
     print_profile(profile)
     print(options.results / "machines" / profile.machine / "profile.json")
     return 0 if outcome.complete else 1
+
+
+def _missing(options: argparse.Namespace) -> int:
+    """Measure what the claims of a suite lack, or list it; 0 if every launch has a good record, else 1."""
+    from scaleproof.calibrate.missing_calibration import calibrate_missing
+    from scaleproof.launch.progress import progress_on_terminal
+    from scaleproof.spec.units import format_seconds
+
+    allocated = nodes_of_run(options)
+    calibration, seconds = missing_of_suite(options, None if allocated is None else allocated.machine)
+    if not calibration.missing:
+        print(f"every noise floor that the claims of {options.suite} need at this size was measured")
+        return 0
+    print_missing(calibration)
+    print(f"{len(calibration.launches())} launches, about {format_seconds(seconds)}", flush=True)
+    if options.dry_run:
+        return 0
+    title = f"{options.suite} floors"
+    profile, outcome = calibrate_missing(calibration, options.results, progress_on_terminal(title), allocated)
+    print_profile(profile)
+    return 0 if outcome.complete else 1
+
+
+def missing_of_suite(options: argparse.Namespace, machine: str | None = None) -> tuple[MissingCalibration, float]:
+    """The floors that a suite's claims lack on a machine (None: this one), and how long they take, s."""
+    from scaleproof.calibrate.missing_calibration import missing_calibration
+    from scaleproof.calibrate.needed_floors import missing_floors
+    from scaleproof.commands.dry_run import earlier_seconds
+    from scaleproof.record.digest import machine_id
+    from scaleproof.record.machine import read_profile
+    from scaleproof.spec.suite import load_suite
+
+    suite, size, earlier = load_suite(options.suite, options.suites), size_of(options), earlier_seconds(options.results)
+    profile = read_profile(options.results, machine or machine_id())
+    calibration = missing_calibration(suite, size, missing_floors(suite, size, profile), earlier)
+    return calibration, calibration.seconds(earlier)
+
+
+def print_missing(calibration: MissingCalibration) -> None:
+    """A row per kind of launch that has no floor, with the metrics and the claims that need one."""
+    rows = []
+    for kind in calibration.kinds:
+        of_kind = [needed for needed in calibration.missing if needed.kind == kind]
+        claims = sorted({needed.claim for needed in of_kind})
+        metrics = ", ".join(sorted({needed.metric.name for needed in of_kind}))
+        rows.append([str(kind), metrics, str(len(claims)), claims[0]])
+    title = f"{calibration.suite.name} {calibration.size}: kinds of launches without a noise floor"
+    print_table(["kind of launch", "metrics", "claims", "such as"], rows, title)
 
 
 def _dry_run(options: argparse.Namespace, comparisons: int) -> int:
@@ -92,7 +158,7 @@ def print_profile(profile: MachineProfile) -> None:
     title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
     columns = [
         "metric",
-        "program",
+        "kind of launch",
         "message",
         "noise floor",
         "spread of a launch",
@@ -115,7 +181,7 @@ def _floor_row(floor: Floor) -> list[str]:
     differences = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
     return [
         floor.metric,
-        floor.program,
+        str(floor.kind),
         "" if floor.nbytes is None else format_bytes(floor.nbytes),
         f"{floor.share:.1%}",
         f"{floor.spread:.1%}",

@@ -23,7 +23,7 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
     from scaleproof.spec.estimate import ASSUMPTIONS, estimate
     from scaleproof.spec.units import format_bytes, format_seconds
 
-    earlier = _earlier_seconds(results)
+    earlier = earlier_seconds(results)
     total, peak = 0.0, 0
     for name, launches in plans.items():
         planned = {launch.case.case_id for launch in launches}
@@ -97,7 +97,7 @@ def _cell(case: AnyCase, field: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _earlier_seconds(results: Path) -> dict[str, list[float]]:
+def earlier_seconds(results: Path) -> dict[str, list[float]]:
     """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
     if not (results / "runs").is_dir():
         return {}

@@ -13,6 +13,7 @@ from scaleproof.compare.side_selection import Side, fields, spelled
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.launch_kind import LaunchKind
 
 ARM = (
     "arm",
@@ -55,6 +56,11 @@ class Group:
     def machines(self) -> set[str]:
         """The machines of its launches; of the failed ones where no launch finished."""
         return {record.machine for record in self.launches or self.failed}
+
+    @property
+    def kinds(self) -> set[LaunchKind]:
+        """The kinds of its launches; none for predictions."""
+        return {kind for record in self.launches or self.failed if (kind := record.kind) is not None}
 
 
 @dataclass(frozen=True, slots=True)

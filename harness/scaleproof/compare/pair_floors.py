@@ -6,6 +6,7 @@ from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.compare.case_pairs import Pair
 from scaleproof.compare.side_selection import Side
 from scaleproof.record.machine import MachineProfile, read_profile
+from scaleproof.spec.launch_kind import LaunchKind
 
 SEEDED = ("final_loss", "test_accuracy")
 """Metrics that do not depend on the machine's noise: they vary with the seed, and only the test over launches
@@ -24,18 +25,19 @@ class Floors:
         }
 
     def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
-        """The largest floor of the machines of a pair, as a share; 0 for metrics without a machine's noise, None when a
-        machine has no floor."""
+        """The largest floor of the machines and kinds of launches of a pair, as a share; 0 for metrics without a
+        machine's noise, None when one of them has no floor."""
         if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
             return 0.0
-        shares = []
-        for machine in pair.a.machines | pair.b.machines:
-            machine_floors = [
-                floor.share
-                for profile in self._profiles[machine]
-                if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None
-            ]
-            if not machine_floors:
-                return None
-            shares.append(max(machine_floors))
-        return max(shares, default=None)
+        shares = [
+            self._share(machine, metric.name, kind, nbytes)
+            for machine in sorted(pair.a.machines | pair.b.machines)
+            for kind in sorted(pair.a.kinds | pair.b.kinds, key=str)
+        ]
+        known = [share for share in shares if share is not None]
+        return max(known, default=None) if len(known) == len(shares) else None
+
+    def _share(self, machine: str, metric: str, kind: LaunchKind, nbytes: int | None) -> float | None:
+        """The largest floor of a kind of launches in the profiles of a machine; None where none has it."""
+        floors = [profile.floor(metric, kind, nbytes) for profile in self._profiles[machine]]
+        return max((floor.share for floor in floors if floor is not None), default=None)

@@ -13,6 +13,7 @@ from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.spec import registry
 from scaleproof.spec.emulated import emulated, true_times
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.launch_kind import LaunchKind, kind_of
 from scaleproof.spec.recorded_case import Case
 
 SCHEMA_VERSION = 3
@@ -249,6 +250,10 @@ class Record(RecordPart):
     seed: int
     evidence: Evidence
     oversubscribed: bool
+    shared_cores: bool = Field(
+        False,
+        description="there is a core for every compute thread, but communication threads or servers share them",
+    )
     status: Status
     failure: Failure | None
     ranks: list[RankStatus]
@@ -273,6 +278,11 @@ class Record(RecordPart):
     wall_s: float
     command: list[str] = Field(description="what a person types to run this launch again")
     artifacts: dict[str, str] = Field(default_factory=dict, description="file name to SHA-256")
+
+    @property
+    def kind(self) -> LaunchKind | None:
+        """The kind of launch, which noise floors belong to; None for a prediction."""
+        return kind_of(self.case, self.shared_cores)
 
     @property
     def evidence_text(self) -> str:

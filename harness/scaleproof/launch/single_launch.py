@@ -33,7 +33,6 @@ from scaleproof.launch.start.replay_profile import (
     described,
     profile_for,
     same_profile,
-    sleeps,
     stall_limit_s,
     write_profile,
 )
@@ -46,6 +45,7 @@ from scaleproof.record.store import Store
 from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
+from scaleproof.spec.launch_kind import sleeps
 from scaleproof.workloads.profile import Profile
 
 if TYPE_CHECKING:

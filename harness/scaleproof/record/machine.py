@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from scaleproof.core.atomic_write import read_form, write_form
+from scaleproof.spec.launch_kind import LaunchKind
 
 FILE = "profile.json"
 
@@ -17,11 +19,11 @@ class _Part(BaseModel):
 
 
 class Floor(_Part):
-    """Noise floor of one metric: comparisons of identical arms differ by at most the factor 1 + `share` in 95 % of
-    cases."""
+    """Noise floor of one metric of one kind of launch: comparisons of identical arms differ by at most the factor
+    1 + `share` in 95 % of cases."""
 
     metric: str = Field(description="Name of the metric.")
-    program: str = Field(description="Program of the launches: `collective`, `transfer` or `train`.")
+    kind: LaunchKind = Field(description="The kind of launches that it holds for.")
     nbytes: int | None = Field(description="Message size, for metrics per size.")
     share: float = Field(description="Identical arms differ by at most the factor 1 + share in 95 % of comparisons.")
     spread: float = Field(description="Standard deviation of the logarithm of one launch's value.")
@@ -46,7 +48,7 @@ class Bound(_Part):
 class MachineProfile(_Part):
     """Result of one calibration of a machine. The next calibration replaces it; the records stay."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     machine: str = Field(description="Id of the machine.")
     code: str = Field(description="Digest of the code that measured.")
     measured_at: str = Field(description="Date and time of the calibration, UTC.")
@@ -54,13 +56,20 @@ class MachineProfile(_Part):
     bounds: tuple[Bound, ...] = Field(default=(), description="Upper bounds.")
     runs: tuple[str, ...] = Field(default=(), description="Ids of the launches of the calibration.")
 
-    def floor(self, metric: str, program: str, nbytes: int | None = None) -> Floor | None:
-        """The floor of a program's metric; for metrics per message size that of the nearest size, by ratio."""
-        fitting = [floor for floor in self.floors if (floor.metric, floor.program) == (metric, program)]
+    def floor(self, metric: str, kind: LaunchKind, nbytes: int | None = None) -> Floor | None:
+        """The floor of a metric of one kind of launch; for metrics per message size that of the nearest size, by
+        ratio, or the largest where no size is asked for."""
+        fitting = [floor for floor in self.floors if (floor.metric, floor.kind) == (metric, kind)]
         if nbytes is None:
-            return next((floor for floor in fitting if floor.nbytes is None), None)
+            return max(fitting, key=lambda floor: (floor.nbytes is None, floor.share), default=None)
         sized = [floor for floor in fitting if floor.nbytes is not None]
         return min(sized, key=lambda floor: _ratio(floor.nbytes or 0, nbytes), default=None)
+
+    def with_floors(self, floors: Iterable[Floor], runs: Iterable[str]) -> MachineProfile:
+        """The profile with these floors too, in place of earlier ones of the same metric, kind and message size."""
+        merged = {(floor.metric, floor.kind, floor.nbytes): floor for floor in (*self.floors, *floors)}
+        all_runs = tuple(dict.fromkeys((*self.runs, *runs)))
+        return self.model_copy(update={"floors": tuple(merged.values()), "runs": all_runs})
 
     def bound(self, name: str, nbytes: int | None = None) -> Bound | None:
         """A bound by name: of several sizes the nearest to `nbytes` by ratio, or the highest bound without `nbytes`."""

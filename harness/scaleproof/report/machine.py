@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes, significant
 from scaleproof.report.pages import Fact, Pages
 from scaleproof.report.sections import Section
+from scaleproof.spec.launch_kind import LaunchKind
 
 NOT_MEASURED = "not measured here; type scaleproof calibrate"
 NONE_FOR_THESE = "none is measured for these metrics"
@@ -28,19 +29,19 @@ def write(pages: Pages, profiles: dict[str, MachineProfile | None]) -> None:
 
 
 def with_floors(section: Section, profiles: dict[str, MachineProfile | None]) -> Section:
-    """The section with a line on the noise floor of each metric; over message sizes, the smallest and the largest."""
+    """The section with a line on the noise floor of each metric; over kinds of launches and message sizes, the
+    smallest and the largest."""
     records = [run.record for run in section.runs if run.record]
     if not records:
         return section
-    profile, program = profiles.get(records[0].machine), records[0].case.program
-    lines = [line for name in section.metrics if (line := _line(profile, name, program))]
+    profile = profiles.get(records[0].machine)
+    kinds = {kind for record in records if (kind := record.kind) is not None}
+    lines = [line for name in section.metrics if (line := _line(profile, name, kinds))]
     return replace(section, floors=tuple(lines) or (NONE_FOR_THESE if profile else NOT_MEASURED,))
 
 
-def _line(profile: MachineProfile | None, metric: str, program: str) -> str:
-    floors = (
-        [floor for floor in profile.floors if (floor.metric, floor.program) == (metric, program)] if profile else []
-    )
+def _line(profile: MachineProfile | None, metric: str, kinds: Set[LaunchKind]) -> str:
+    floors = [floor for floor in profile.floors if floor.metric == metric and floor.kind in kinds] if profile else []
     if not floors:
         return ""
     ordered = sorted(floors, key=lambda floor: floor.share)

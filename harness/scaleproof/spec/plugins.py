@@ -96,6 +96,8 @@ class TransportPlugin(Plugin):
     """Moves bytes through memory that ends at the node."""
     needs_framework: str | None = None
     """The framework that its library is built on, imported where the case names none."""
+    within_node: Literal["memory", "loopback"] = "loopback"
+    """How bytes move between ranks of one machine; a noise floor belongs to one of them."""
     pins_memory: bool = False
     """Locks its buffers in memory: the limit `memlock` must allow it."""
     progress: Progress = "background"

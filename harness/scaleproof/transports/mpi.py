@@ -218,6 +218,7 @@ PLUGIN = TransportPlugin(
     launcher="mpirun",
     progress="caller",
     moves_in_wait=True,
+    within_node="memory",
     stated_costs="libraries",
     colour="gold",
     marker="v",

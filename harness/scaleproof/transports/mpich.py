@@ -108,5 +108,6 @@ PLUGIN = TransportPlugin(
     launcher="mpich",
     progress="caller",
     moves_in_wait=True,
+    within_node="memory",
     stated_costs="libraries",
 )

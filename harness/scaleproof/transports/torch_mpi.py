@@ -52,5 +52,6 @@ PLUGIN = TransportPlugin(
     advice="build torch from source with USE_MPI=1 beside an Open MPI; without that use transport 'mpi'",
     axis="MPI",
     launcher="mpirun",
+    within_node="memory",
     stated_costs="libraries",
 )

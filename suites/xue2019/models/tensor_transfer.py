@@ -126,7 +126,7 @@ METRICS = [
         "higher",
         pair=partial(extreme_speedup, extreme=min),
         clocked=True,
-        noise_of="send_reduce_s",
+        noise_of=("send_reduce_s",),
         doc="""
         least_speedup = smallest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's
@@ -142,7 +142,7 @@ METRICS = [
         "higher",
         pair=partial(extreme_speedup, extreme=max),
         clocked=True,
-        noise_of="send_reduce_s",
+        noise_of=("send_reduce_s",),
         doc="""
         largest_speedup = largest ratio over message sizes of the base's [send_reduce_s](send_reduce_s.md) to the
         launch's

@@ -55,14 +55,14 @@ def minibatch_gain(record: Record, samples: pd.DataFrame, over: str) -> float | 
 
 
 METRICS = [
-    Metric("throughput_gain", "%", "higher", pair=throughput_gain, clocked=True, noise_of="throughput"),
+    Metric("throughput_gain", "%", "higher", pair=throughput_gain, clocked=True, noise_of=("throughput",)),
     Metric(
         "largest_training_speedup",
         "x",
         "higher",
         block=partial(largest_gain, base="tensorflow_grpc", percent=False),
         clocked=True,
-        noise_of="throughput",
+        noise_of=("throughput",),
         doc="""
         largest_training_speedup = max over models and batch sizes of (throughput by zero copy / throughput by
         TensorFlow's own runtime)
@@ -80,7 +80,7 @@ METRICS = [
         "higher",
         block=partial(largest_gain, base="rpc", percent=True),
         clocked=True,
-        noise_of="throughput",
+        noise_of=("throughput",),
         doc="""
         largest_throughput_gain = 100 * (max over models and batch sizes of (throughput by zero copy / throughput by RPC
         over the same device) - 1)

@@ -42,5 +42,5 @@ def over_lemma1(launch: Launch, base: Launch, _floor: float | None = None) -> fl
 
 METRICS = [
     Metric("overhead_ratio", "1", "lower", launch=overhead_ratio, clocked=True),
-    Metric("over_lemma1", "1", None, pair=over_lemma1, clocked=True, noise_of="step_s"),
+    Metric("over_lemma1", "1", None, pair=over_lemma1, clocked=True, noise_of=("step_s",)),
 ]

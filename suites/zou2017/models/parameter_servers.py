@@ -88,6 +88,6 @@ def _servers(record: Record) -> int:
 
 METRICS = [
     Metric("server_rate", "B/s", "higher", launch=server_rate),
-    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True, noise_of="round_s"),
+    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True, noise_of=("round_s",)),
     Metric("round_s", "s", "lower", launch=round_s),
 ]

@@ -19,6 +19,7 @@ from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
 from scaleproof.record.store import Store
+from tests.noise_floors import COLLECTIVE
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,7 +109,7 @@ def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments:
 def profile() -> MachineProfile:
     floor = Floor(
         metric="algbw",
-        program="collective",
+        kind=COLLECTIVE,
         nbytes=1024,
         share=0.031,
         spread=0.02,

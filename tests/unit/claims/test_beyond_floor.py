@@ -11,6 +11,7 @@ from scaleproof.claims.beyond_floor import Share, ratio, sign
 from scaleproof.claims.estimate import answer
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import KnownFloor
 from scaleproof.claims.question import Question
 from tests.unit.claims.claims_samples import TRAIN, record, samples
 
@@ -57,10 +58,10 @@ def test_a_metric_of_blocks_gets_the_floor_and_tells_what_it_leaves_undecided() 
         return Share(0.25, 0.5 if block[0].record.plan_index else 0.1)
 
     metric = Metric("wins", "1", "higher", block=wins, clocked=True)
-    measurement = answer(Question(metric, {"arm": ["a", "b"]}, floor=FLOOR), pool("a", "b"), "measured")
+    measurement = answer(Question(metric, {"arm": ["a", "b"]}, floor=KnownFloor(FLOOR)), pool("a", "b"), "measured")
     assert measurement is not None and seen == [FLOOR, FLOOR]
     estimate = measurement.estimate
-    assert (estimate.ours, estimate.undecided, estimate.floor, estimate.timing) == (0.25, 0.5, FLOOR, True)
+    assert (estimate.ours, estimate.undecided, estimate.floor) == (0.25, 0.5, FLOOR)
 
 
 def test_a_metric_of_pairs_gets_the_floor() -> None:
@@ -70,6 +71,8 @@ def test_a_metric_of_pairs_gets_the_floor() -> None:
         seen.append(floor)
         return 1.0
 
-    question = Question(Metric("gain", "1", "higher", pair=gain), {"arm": ["a"]}, {"arm": ["b"]}, floor=FLOOR)
+    question = Question(
+        Metric("gain", "1", "higher", pair=gain), {"arm": ["a"]}, {"arm": ["b"]}, floor=KnownFloor(FLOOR)
+    )
     assert answer(question, pool("a", "b"), "measured") is not None
     assert seen == [FLOOR, FLOOR]

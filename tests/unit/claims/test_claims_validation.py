@@ -17,6 +17,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
+from tests.noise_floors import calibrate_for_suite
 from tests.unit.claims.claims_samples import TRAIN, record
 from tests.unit.claims.test_judge import SPEEDUP, SUITE, commit, judged, one_rank_takes_twice_as_long
 
@@ -252,6 +253,7 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
     }
     (tmp_path / "validation" / "claims.yaml").write_text(yaml.safe_dump([claim]))
     suite, store = load_suite("validation", tmp_path), Store(tmp_path / "results")
+    calibrate_for_suite(store.results, suite, "smoke")
     for launch in plan(suite, "speed", "smoke"):
         gloo = launch.case.transport == "gloo"
         commit(store, launch, lengths["replayed"](launch) if gloo else 100, {"evidence": "emulated"} if gloo else {})

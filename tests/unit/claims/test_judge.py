@@ -12,11 +12,12 @@ import yaml
 from scaleproof.claims.claims_file import ClaimResult, read_claims, write_claims
 from scaleproof.claims.judge import judge_suite
 from scaleproof.core.record_schema import SAMPLES, Failure, Warning
-from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.machine import write_profile
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
+from tests.noise_floors import TRAINING, calibrate_for_suite, floor, profile_of
 from tests.unit.claims.claims_samples import record, samples, step
 
 SUITE = """
@@ -57,8 +58,10 @@ def judged(
     tmp_path: Path, claim: dict[str, Any], length: Length, change: Change = lambda launch: {}, matrix: str = ""
 ) -> ClaimResult:
     """The claim after launches whose steps take `length` ms; `change` gives fields of a record, None for a launch that
-    is missing."""
+    is missing. A machine without a profile gets one without noise."""
     suite = a_suite(tmp_path, claim, matrix)
+    if not (tmp_path / "results" / "machines").exists():
+        calibrate_for_suite(tmp_path / "results", suite, "smoke")
     store = Store(tmp_path / "results")
     for launch in plan(suite, "speed", "smoke"):
         fields = change(launch)
@@ -320,54 +323,48 @@ def gloo_is_faster(share: float) -> Length:
 
 
 def calibrated(tmp_path: Path, share: float, machine: str = "m") -> None:
-    floor = Floor(
-        metric="step_s",
-        program="train",
-        nbytes=None,
-        share=share,
-        spread=share / 2,
-        launches_per_arm=6,
-        comparisons=50,
-        taken="made up",
-    )
-    write_profile(
-        tmp_path / "results",
-        MachineProfile(machine=machine, code="d", measured_at="2026-01-01T00:00:00Z", floors=(floor,)),
-    )
+    write_profile(tmp_path / "results", profile_of(floor("step_s", TRAINING, share=share), machine=machine))
 
 
-@pytest.mark.parametrize(("floor", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
+@pytest.mark.parametrize(("share", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
 def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(
-    tmp_path: Path, floor: float, verdict: str
+    tmp_path: Path, share: float, verdict: str
 ) -> None:
-    calibrated(tmp_path, floor)
+    calibrated(tmp_path, share)
     result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
-    assert (result.verdict, result.noise_floor) == (verdict, floor)
-    assert f"noise floor {100 * floor:g} %" in result.rule
+    assert (result.verdict, result.noise_floor) == (verdict, share)
+    assert f"noise floor {100 * share:g} %" in result.rule
 
 
-def test_a_time_alone_is_shown_beside_the_floor(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bound", "verdict"), [(0.2, "reproduced"), (0.101, "inconclusive")])
+def test_a_time_alone_must_be_further_from_its_bound_than_the_floor(tmp_path: Path, bound: float, verdict: str) -> None:
     calibrated(tmp_path, 0.02)
-    claim = {**ORDER, "rule": {"name": "at_most", "value": 0.2}}
+    claim = {**ORDER, "rule": {"name": "at_most", "value": bound}}
     del claim["against"]
     result = judged(tmp_path, claim, lambda launch: 100, only_gloo)
-    assert (result.verdict, result.noise_floor) == ("reproduced", 0.02)
+    assert (result.verdict, result.noise_floor) == (verdict, 0.02)
 
 
-def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
-    calibrated(tmp_path, 0.08, machine="another")
+def test_a_timing_without_a_floor_decides_nothing_and_says_how_to_get_one(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.0, machine="another")
     result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
-    assert (result.verdict, result.noise_floor) == ("reproduced", None)
-    assert "no noise floor known" in result.rule
+    assert (result.verdict, result.noise_floor) == ("inconclusive", None)
+    assert "no noise floor known" in result.rule and "type scaleproof calibrate" in result.reason
 
 
-def test_a_profile_without_the_metric_is_a_warning(tmp_path: Path) -> None:
-    calibrated(tmp_path, 0.02)
+@pytest.mark.parametrize("change", [{"shared_cores": True}, {"case": {"compute": "none"}}])
+def test_a_floor_of_another_kind_of_launch_does_not_count(tmp_path: Path, change: dict[str, Any]) -> None:
+    calibrated(tmp_path, 0.0)
+    claim = {**ORDER, "rule": {"name": "at_most", "value": 0.2}}
+    del claim["against"]
+    fields = {name: value for name, value in change.items() if name != "case"}
+    matrix = "{arms: [gloo], set: {compute: none}}, " if "case" in change else ""
+    select = {"compute": "none"} if matrix else {"compute": "real"}
     result = judged(
-        tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone
+        tmp_path, {**claim, "select": {**claim["select"], **select}}, lambda launch: 100, lambda launch: fields, matrix
     )
-    assert (result.verdict, result.noise_floor) == ("reproduced", None)
-    assert "this machine's profile has no noise floor of throughput: significance alone decided" in result.warnings
+    assert result.verdict == "inconclusive"
+    assert "scaleproof calibrate mine --size smoke" in result.reason and result.reason in "; ".join(result.warnings)
 
 
 def test_a_profile_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
@@ -455,7 +452,6 @@ def test_few_launches_are_warned_of(tmp_path: Path) -> None:
         tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {}
     )
     assert {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"} <= set(result.warnings)
-    assert any(warning.endswith("type scaleproof calibrate") for warning in result.warnings)
 
 
 RANKS = "{arms: [tcp], set: {ranks: 1}}, {arms: [tcp], set: {ranks: 4}}, "

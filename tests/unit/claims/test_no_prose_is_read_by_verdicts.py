@@ -23,6 +23,7 @@ from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import Suite, load_suite
+from tests.noise_floors import calibrate_for_suite
 from tests.unit.claims.test_judge import SPEEDUP, SUITE, commit, one_rank_takes_twice_as_long
 from tests.unit.compare.compare_records import FAST, NEW, OLD, SLOW, two_commits
 
@@ -93,6 +94,7 @@ def measured(tmp_path: Path) -> Suite:
     (folder / "suite.yaml").write_text(SUITE.replace("matrix: [", f"matrix: [{RANGE}"))
     (folder / "claims.yaml").write_text(yaml.safe_dump(CLAIMS))
     suite, store = load_suite("mine", tmp_path), Store(tmp_path / "results")
+    calibrate_for_suite(tmp_path / "results", suite, "smoke")
     for launch in plan(suite, "speed", "smoke"):
         commit(store, launch, one_rank_takes_twice_as_long(launch), {})
     return suite

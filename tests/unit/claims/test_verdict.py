@@ -1,13 +1,14 @@
 """Each rule with an interval inside, outside and across its bound; noise floor; steps; controls; what cannot be
 judged."""
 
-from dataclasses import replace
+import dataclasses
+from typing import Literal
 
 import pytest
 from pydantic import ValidationError
 
 from scaleproof.claims.claim_form import Direction, PublishedRow, Rule
-from scaleproof.claims.outcome import StepFacts
+from scaleproof.claims.outcome import Reason, StepFacts
 from scaleproof.claims.sentences import rule_sentence
 from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
 from scaleproof.spec.errors import SpecError
@@ -97,11 +98,13 @@ def test_arithmetic_needs_no_interval() -> None:
 FAST = (1.00, 1.01, 0.99, 1.005, 0.995, 1.002)
 
 
-def ratio_of(share: float, floor: float | None, timing: bool = True, noise: tuple[float, ...] = FAST) -> Estimate:
+def ratio_of(share: float, floor: float | None, noise: tuple[float, ...] = FAST) -> Estimate:
     """1 + `share` times the base, six launches a side."""
     difference = compare([value * (1 + share) for value in noise], FAST, paired=False, floor=floor)
     assert difference.ratio is not None
-    return Estimate(difference.ratio, difference.interval, 6, difference=difference, floor=floor, timing=timing)
+    return Estimate(
+        difference.ratio, difference.interval, 6, difference=difference, floor=floor, floor_unknown=floor is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,19 +143,34 @@ def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
 def test_a_share_of_wins_is_refuted_only_where_what_lies_within_the_floor_could_not_change_it(
     won: float, undecided: float, verdict: str
 ) -> None:
-    estimate = replace(measured(won - 0.05, won + 0.05), undecided=undecided, floor=0.22, timing=True)
+    estimate = dataclasses.replace(measured(won - 0.05, won + 0.05), undecided=undecided, floor=0.22, noise="inside")
     outcome = apply_rule(Rule(name="at_least", value=0.5), estimate, None, "higher")
     assert outcome.verdict == verdict
     assert ("closer to the bound than the noise floor of 22 %" in rule_sentence(outcome)) is (verdict == "inconclusive")
 
 
-def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
-    outcome = apply_rule(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
-    assert outcome.verdict == "reproduced"
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+def test_a_timing_without_a_floor_is_neither_reproduced_nor_refuted(direction: Direction) -> None:
+    outcome = apply_rule(Rule(name="ordering"), ratio_of(0.5, None), None, direction)
+    assert (outcome.verdict, outcome.reason) == ("inconclusive", Reason.NO_FLOOR)
     assert rule_sentence(outcome).endswith("no noise floor known")
-    assert "noise floor" not in rule_sentence(
-        apply_rule(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher")
-    )
+    counted = dataclasses.replace(ratio_of(0.5, None), floor_unknown=False)
+    assert apply_rule(Rule(name="ordering"), counted, None, direction).verdict != "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("noise", "verdict"), [("factor", "inconclusive"), ("added", "inconclusive"), ("inside", "reproduced")]
+)
+def test_a_value_without_a_base_must_lie_beyond_the_floor_too(
+    noise: Literal["factor", "added", "inside"], verdict: str
+) -> None:
+    """0.048 is less than 5 % from the bound, as a factor and as a difference."""
+    rule = Rule(name="at_most", value=0.05)
+    interval = Interval(0.047, 0.049, 0.97, Method.ORDER_STATISTICS)
+    estimate = Estimate(0.048, interval, 6, floor=0.05, noise=noise)
+    assert apply_rule(rule, estimate, None, None).verdict == verdict
+    far = dataclasses.replace(estimate, floor=0.001)
+    assert apply_rule(rule, far, None, None).verdict == "reproduced"
 
 
 def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:

@@ -14,9 +14,10 @@ from scaleproof.compare.comparison_schema import Comparison
 from scaleproof.compare.side_selection import select
 from scaleproof.core.record_schema import Code, RankStatus, Record
 from scaleproof.core.recorder import EVENT_DTYPE
-from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.machine import write_profile
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table
+from tests.noise_floors import COLLECTIVE, floor, profile_of
 from tests.unit.records import case, failure, record
 
 FAST = (1.00, 1.01, 0.99, 1.02, 1.00, 1.01, 0.98, 1.00)
@@ -79,20 +80,10 @@ def code(commit: str = "c0ffee", dirty: bool = False, digest: str = "d") -> Code
 
 def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
     """A noise floor for every metric of a collective."""
-    floors = [
-        Floor(
-            metric=name,
-            program="collective",
-            nbytes=1024,
-            share=share,
-            spread=0.02,
-            launches_per_arm=8,
-            comparisons=100,
-            taken="made up",
-        )
-        for name in ("collective_latency", "algbw", "busbw")
-    ]
-    write_profile(results, MachineProfile(machine=machine, code="d", measured_at="2026-01-01", floors=tuple(floors)))
+    names = ("collective_latency", "algbw", "busbw")
+    kinds = (COLLECTIVE, COLLECTIVE.model_copy(update={"way": "memory"}))
+    floors = [floor(name, kind, 1024, share, 0.02) for name in names for kind in kinds]
+    write_profile(results, profile_of(*floors, machine=machine))
 
 
 def two_commits(folder: Path, second: tuple[float, ...], **fields: Any) -> Path:

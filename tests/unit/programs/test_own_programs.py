@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.paths import PROJECT
 from scaleproof.programs import common
 from scaleproof.programs.own import load_entry
 from scaleproof.record import used_code
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.launch_kind import sleeps
 from scaleproof.spec.suite import load_suite
 from tests.short_form import case_from, train_case
 

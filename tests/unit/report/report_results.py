@@ -31,7 +31,7 @@ from scaleproof.core.record_schema import (
     Warning,
 )
 from scaleproof.core.recorder import EVENT_DTYPE
-from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
+from scaleproof.record.machine import Bound, MachineProfile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect, write_table
 from scaleproof.record.write import samples_table
@@ -39,6 +39,8 @@ from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, Tr
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.stats.intervals import Interval, Method
+from tests.noise_floors import TRAINING
+from tests.noise_floors import floor as made_up
 
 HOSTILE = '<script>document.title = "owned"</script> & "quoted" \x1b[31mred\x1b[0m'
 MS = 1_000_000
@@ -91,36 +93,9 @@ PROFILE = MachineProfile(
     code="d" * 16,
     measured_at="2026-01-01T00:00:00Z",
     floors=(
-        Floor(
-            metric="throughput",
-            program="train",
-            nbytes=None,
-            share=0.034,
-            spread=0.02,
-            launches_per_arm=6,
-            comparisons=20,
-            taken="made up",
-        ),
-        Floor(
-            metric="algbw",
-            program="collective",
-            nbytes=1024,
-            share=0.021,
-            spread=0.01,
-            launches_per_arm=6,
-            comparisons=20,
-            taken="made up",
-        ),
-        Floor(
-            metric="algbw",
-            program="collective",
-            nbytes=1 << 20,
-            share=0.013,
-            spread=0.01,
-            launches_per_arm=6,
-            comparisons=20,
-            taken="made up",
-        ),
+        made_up("throughput", TRAINING, share=0.034, spread=0.02),
+        made_up("algbw", nbytes=1024, share=0.021, spread=0.01),
+        made_up("algbw", nbytes=1 << 20, share=0.013, spread=0.01),
     ),
     bounds=(Bound(name="memory_copy", value=12.3, low=12.0, high=12.5, n=6, unit="GB/s", taken="made up"),),
 )

@@ -23,13 +23,13 @@ from scaleproof.launch.finish.surroundings import Surroundings, launch_fields
 from scaleproof.launch.finish.validity import disturbances, network_of, per_rank, silent_failure
 from scaleproof.launch.preflight.experiment_preflight import warnings
 from scaleproof.launch.start.execute import LaunchEnd
-from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.launch.watch.failure_signs import Sign, Watch
 from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.record.host import usable_cores
 from scaleproof.record.machine_load import mean_power_w
 from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.launch_kind import communication_threads, computes, shares_cores, sleeps
 
 SHARED_FACTS = ("libraries", "host")
 """Facts that are kept once per launch where all ranks agree; a rank's own facts hold the rest."""
@@ -61,6 +61,7 @@ def compose(
         **_fields_of_ranks(watch, shared),
         evidence=evidence,
         oversubscribed=_oversubscribed(case, surroundings),
+        shared_cores=_shared_cores(case, surroundings),
         status=status_of(failure),
         failure=failure,
         preflight=preflight,
@@ -157,6 +158,14 @@ def _more_threads_than_cores(case: AnyCase, surroundings: Surroundings) -> bool:
     if surroundings.placement is not None:
         return surroundings.placement.oversubscribed(case.threads_per_rank)
     return case.ranks * case.threads_per_rank > usable_cores()
+
+
+def _shared_cores(case: AnyCase, surroundings: Surroundings) -> bool:
+    placement = surroundings.placement
+    if placement is None:
+        return shares_cores(case, usable_cores())
+    all_threads = case.threads_per_rank + communication_threads(case)
+    return computes(case) and not _oversubscribed(case, surroundings) and placement.oversubscribed(all_threads)
 
 
 def _load(surroundings: Surroundings, launch_end: LaunchEnd, crowded: Crowding) -> dict[str, Any]:

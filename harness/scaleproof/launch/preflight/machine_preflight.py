@@ -12,11 +12,11 @@ from scaleproof.core.counters import read_counters, sent
 from scaleproof.core.record_schema import PreflightCheck
 from scaleproof.core.recorder import EVENT_DTYPE, GROW
 from scaleproof.launch.nodes.allocated_nodes import NodePlacement
-from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import available_mib, memory_mib, usable_cores
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.estimate import estimate
+from scaleproof.spec.launch_kind import sleeps
 from scaleproof.spec.units import format_bytes
 
 RECORD_BYTES = 2 << 20

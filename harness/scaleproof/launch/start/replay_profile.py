@@ -10,7 +10,7 @@ from typing import Any
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
-from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
+from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.profile import FILE, Profile, profile_of
 
@@ -18,12 +18,6 @@ from scaleproof.workloads.profile import FILE, Profile, profile_of
 def replays(case: AnyCase) -> bool:
     """Whether its ranks sleep instead of computing. The simulator uses profiles too, but has no ranks."""
     return isinstance(case, TrainCase) and case.compute == "replay" and not case.plugin("fabric").predicted
-
-
-def sleeps(case: AnyCase) -> bool:
-    """Whether its ranks sleep in place of computing, whoever asks for it: compute is replayed, or the option `slept` of
-    a suite's own program says so. There may be more ranks than cores, and the launch is `emulated`."""
-    return replays(case) or (isinstance(case, OwnCase) and case.slept)
 
 
 def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:

@@ -20,5 +20,6 @@ PLUGIN = TransportPlugin(
     requires=("grpc", "mpi4py"),
     axis="gRPC+MPI",
     launcher="mpirun",
+    within_node="memory",
     stated_costs="libraries",
 )

@@ -20,5 +20,6 @@ PLUGIN = TransportPlugin(
     requires=("grpc",),
     axis="gRPC+shared-memory",
     one_node=True,
+    within_node="memory",
     stated_costs="memory",
 )

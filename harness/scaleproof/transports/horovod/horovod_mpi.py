@@ -59,5 +59,6 @@ PLUGIN = TransportPlugin(
     axis="No-gRPC:Horovod-MPI",
     sends=False,
     launcher="mpirun",
+    within_node="memory",
     stated_costs="libraries",
 )

@@ -250,6 +250,7 @@ PLUGIN = TransportPlugin(
     one_sided=True,
     one_node=True,
     progress="caller",
+    within_node="memory",
     stated_costs="memory",
     check_installation=why_not,
     colour="blue",

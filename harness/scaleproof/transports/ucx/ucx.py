@@ -254,5 +254,6 @@ PLUGIN = TransportPlugin(
     one_sided=True,
     progress="caller",
     moves_in_wait=True,
+    within_node="memory",
     stated_costs="libraries",
 )

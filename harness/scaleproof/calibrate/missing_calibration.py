@@ -1,0 +1,115 @@
+"""Measures the noise floors that a suite's claims need and this machine's profile lacks: the suite's own cases, each as
+two identical arms."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scaleproof.calibrate.measured_noise_floors import ARMS, LAUNCHES, noise_floors
+from scaleproof.calibrate.needed_floors import NeededFloor
+from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
+from scaleproof.launch.plan_outcome import PlanOutcome
+from scaleproof.launch.progress import Progress
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.machine import MachineProfile, read_profile, write_profile
+from scaleproof.record.store import Store
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.estimate import estimate
+from scaleproof.spec.launch_kind import LaunchKind
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.programs import programs_folder
+from scaleproof.spec.suite import Suite
+
+BLOCKS = LAUNCHES
+"""Blocks of two identical launches per case: the fewest that give a floor for comparisons of 6 launches."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCalibration:
+    """Which floors are measured, by launches of which cases."""
+
+    suite: Suite
+    size: str
+    missing: tuple[NeededFloor, ...]
+    cases: tuple[AnyCase, ...]
+
+    @property
+    def kinds(self) -> list[LaunchKind]:
+        """Kinds of launches that lack a floor."""
+        return sorted({needed.kind for needed in self.missing}, key=str)
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest deadline of the experiments that the cases are from."""
+        return max(self.suite.experiment(case.experiment).size(self.size).deadline_s for case in self.cases)
+
+    def launches(self) -> list[PlannedLaunch]:
+        """Block k holds both arms of every case, shuffled."""
+        programs, shuffler = str(programs_folder(self.suite.folder).absolute()), random.Random(LAUNCHES)
+        arms = [case.changed({"arm": arm, "experiment": "floors"}) for case in self.cases for arm in ARMS]
+        launches = list[PlannedLaunch]()
+        for index in range(BLOCKS):
+            shuffler.shuffle(arms)
+            launches += [
+                PlannedLaunch(case, index, _seed(self.suite.name, index), index * len(arms) + position, programs)
+                for position, case in enumerate(arms)
+            ]
+        return launches
+
+    def seconds(self, earlier: Mapping[str, Sequence[float]]) -> float:
+        """How long the launches take, about."""
+        return sum(2 * BLOCKS * estimate(case, earlier).seconds for case in self.cases)
+
+
+def missing_calibration(
+    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Mapping[str, Sequence[float]]
+) -> MissingCalibration:
+    """For each kind the fewest seconds of launches that give every metric that is needed: of each metric the cheapest
+    case that some claim with it has. `earlier`: wall seconds of finished launches by case id."""
+    chosen: dict[str, AnyCase] = {}
+    seconds = {needed.case.case_id: estimate(needed.case, earlier).seconds for needed in missing}
+    groups: dict[tuple[LaunchKind, str], list[NeededFloor]] = {}
+    for needed in missing:
+        groups.setdefault((needed.kind, needed.metric.name), []).append(needed)
+    for group in sorted(groups.values(), key=len):
+        already = [needed for needed in group if needed.case.case_id in chosen]
+        cheapest = min(already or group, key=lambda needed: seconds[needed.case.case_id])
+        chosen[cheapest.case.case_id] = cheapest.case
+    return MissingCalibration(suite, size, tuple(missing), tuple(chosen.values()))
+
+
+def calibrate_missing(
+    calibration: MissingCalibration,
+    results: Path,
+    progress: Progress,
+    allocated: AllocatedNodes | None = None,
+) -> tuple[MachineProfile, PlanOutcome]:
+    """Run the launches and add their floors to the profile of this machine, or of the nodes `allocated`. An interrupted
+    one continues. SpecError when another run uses the results folder."""
+    machine = machine_id() if allocated is None else allocated.machine
+    launches = calibration.launches()
+    outcome = run_plan(
+        launches,
+        results,
+        size=calibration.size,
+        deadline_s=calibration.deadline_s,
+        progress=progress,
+        allocated=allocated,
+    )
+    floors, runs = noise_floors(launches, Store(results), allocated, suite_metrics(calibration.suite.folder))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    profile = read_profile(results, machine) or MachineProfile(machine=machine, code=code_digest(), measured_at=now)
+    profile = profile.with_floors(floors, runs)
+    write_profile(results, profile)
+    return profile, outcome
+
+
+def _seed(suite: str, index: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"floors/{suite}/{index}".encode()).digest()[:4]) >> 1
