@@ -20,3 +20,31 @@ rule calibrate:
         code=code_digest(),
     shell:
         "scaleproof calibrate 2>&1 | tee {log}"
+
+
+# The noise floors that the claims of a suite need and this machine does not have yet. After the suite's launches, so
+# that what they need (profiles, costs) exists.
+rule floors:
+    input:
+        tables,
+    output:
+        touch(f"results/machines/{machine_id()}/floors.{{suite}}.{{size}}"),
+    log:
+        "logs/floors/{suite}.{size}.log",
+    conda:
+        "../environment.yml"
+    resources:
+        machine=100,
+        mpi="srun",
+        nodes=1,
+        tasks=2,
+        cpus_per_task=1,
+        runtime=60,
+        slurm_extra=f"--exclusive {ONE_BY_ONE}",
+    params:
+        claims=claim_digest,
+    shell:
+        # Exit code 1 means that a launch failed: the claims that lack its floor say so.
+        "code=0; "
+        "scaleproof calibrate {wildcards.suite} --size {wildcards.size} 2>&1 | tee {log} || code=$?; "
+        "test $code -le 1"

@@ -98,6 +98,20 @@ def claim_files(wildcards):
     return [str(path) for path in paths if path.exists()]
 
 
+def claim_digest(wildcards):
+    """Digest of `claim_files`: with other claims other noise floors may be missing."""
+    total = hashlib.sha256()
+    for path in claim_files(wildcards):
+        total.update(Path(path).read_bytes())
+    return total.hexdigest()[:16]
+
+
+def floors_first(wildcards):
+    """The noise floors of this machine that a suite's verdicts need; size ci has no verdicts."""
+    name = f"floors.{wildcards.suite}.{wildcards.size}"
+    return [] if wildcards.size == "ci" else [f"results/machines/{machine_id()}/{name}"]
+
+
 def tables(wildcards):
     """One table for each experiment of the suite with this size."""
     experiments = SUITES[wildcards.suite].experiments

@@ -3,6 +3,7 @@ rule judge:
     input:
         tables=tables,
         claims=claim_files,
+        floors=floors_first,
     output:
         "results/claims/{suite}.{size}.json",
     log:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from scaleproof.spec.case import AnyCase
 
-Way = Literal["one rank", "memory", "loopback", "network", "namespaces", "guests"]
+Way = Literal["no exchange", "memory", "loopback", "network", "namespaces", "guests"]
 ComputeKind = Literal["real", "replayed", "none"]
 
 
@@ -30,9 +30,11 @@ class LaunchKind(BaseModel):
     shared_cores: bool = Field(False, description="Communication threads or servers share cores with compute.")
 
     def __str__(self) -> str:
-        ranks = "" if self.way == "one rank" else f"{self.ranks} ranks over "
+        ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks without exchange"
+        if self.way != "no exchange":
+            ranks = f"{self.ranks} ranks over {self.way}"
         shared = ", shared cores" if self.shared_cores else ""
-        return f"{self.program}, {self.compute} compute, {ranks}{self.way}{shared}"
+        return f"{self.program}, {self.compute} compute, {ranks}{shared}"
 
 
 def kind_of(case: AnyCase, shared_cores: bool = False) -> LaunchKind | None:
@@ -88,7 +90,7 @@ def _compute(case: AnyCase) -> ComputeKind:
 def _way(case: AnyCase) -> Way:
     fabric = case.plugin("fabric")
     if case.ranks == 1 or case.transport is None:
-        return "one rank"
+        return "no exchange"
     if fabric.own_kernels:
         return "guests"
     if fabric.makes_nodes:

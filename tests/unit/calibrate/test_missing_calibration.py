@@ -1,0 +1,76 @@
+"""Noise floors that a suite's claims need: which are missing, which launches measure them, and what they leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scaleproof.calibrate.missing_calibration import BLOCKS, missing_calibration
+from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
+from scaleproof.cli import main
+from scaleproof.spec.launch_kind import LaunchKind
+from scaleproof.spec.suite import Suite, load_suite
+from tests.noise_floors import floor, profile_of
+from tests.unit.claims.test_judge import SPEEDUP, SUITE
+
+REAL = LaunchKind(program="train", compute="real", way="loopback", ranks=2)
+ALONE = LaunchKind(program="train", compute="real", way="no exchange", ranks=1)
+LOSS: dict[str, Any] = {
+    **{name: value for name, value in SPEEDUP.items() if name != "against"},
+    "id": "mine.own.loss",
+    "metric": "final_loss",
+    "unit": "nat",
+    "rule": {"name": "at_most", "value": 1},
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A claim about a speed-up over one rank, and one about a loss, on a machine with cores for all threads."""
+    monkeypatch.setattr("scaleproof.calibrate.needed_floors.usable_cores", lambda: 8)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "suite.yaml").write_text(SUITE)
+    (tmp_path / "mine" / "claims.yaml").write_text(yaml.safe_dump([SPEEDUP, LOSS]))
+    return load_suite("mine", tmp_path)
+
+
+def test_timings_need_the_floor_of_the_base_metric_on_each_side(suite: Suite) -> None:
+    needed = needed_floors(suite, "smoke")
+    assert {(each.kind, each.claim) for each in needed} == {(REAL, "mine.own.speedup"), (ALONE, "mine.own.speedup")}
+
+
+def test_only_what_the_profile_lacks_is_missing(suite: Suite) -> None:
+    assert {each.kind for each in missing_floors(suite, "smoke", None)} == {REAL, ALONE}
+    known = profile_of(floor("throughput", REAL))
+    assert {each.kind for each in missing_floors(suite, "smoke", known)} == {ALONE}
+    other_metric = profile_of(floor("step_s", REAL), floor("throughput", ALONE))
+    assert {each.kind for each in missing_floors(suite, "smoke", other_metric)} == {REAL}
+
+
+def test_each_kind_is_measured_once_with_two_identical_arms_in_every_block(suite: Suite) -> None:
+    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
+    launches = calibration.launches()
+    assert len(launches) == 2 * 2 * BLOCKS and {launch.case.arm for launch in launches} == {"a", "b"}
+    block = [launch.case for launch in launches if launch.plan_index == 3]
+    assert len({case.case_id for case in block}) == 4 and len({launch.seed for launch in launches}) == BLOCKS
+    assert len({case.model_copy(update={"arm": ""}).canonical() for case in block}) == 2
+
+
+def test_the_cheapest_case_of_a_kind_is_measured(suite: Suite) -> None:
+    missing = missing_floors(suite, "smoke", None)
+    slow = {each.case.case_id: [1000.0] for each in missing if each.case.arm == "gloo"}
+    assert "gloo" in {case.arm for case in missing_calibration(suite, "smoke", missing, {}).cases}
+    assert missing_calibration(suite, "smoke", missing, slow).seconds(slow) >= 2 * BLOCKS * 1000
+
+
+def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
+    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--size", "smoke", "--suites", str(tmp_path), "--results", str(tmp_path / "results"), "--dry-run"]
+    assert main(["calibrate", "mine", *options]) == 0
+    printed = capsys.readouterr().out
+    assert str(REAL) in printed and str(ALONE) in printed and f"{4 * BLOCKS} launches, about" in printed
+    assert not (tmp_path / "results").exists()
