@@ -280,6 +280,12 @@ class Record(RecordPart):
     artifacts: dict[str, str] = Field(default_factory=dict, description="file name to SHA-256")
 
     @property
+    def marks(self) -> tuple[str, ...]:
+        """Words on the cores of the launch that a reader of its times should see."""
+        marks = {"oversubscribed": self.oversubscribed, "shared cores": self.shared_cores}
+        return tuple(mark for mark, is_set in marks.items() if is_set)
+
+    @property
     def kind(self) -> LaunchKind | None:
         """The kind of launch, which noise floors belong to; None for a prediction."""
         return kind_of(self.case, self.shared_cores)

@@ -59,6 +59,7 @@ _OF_RECORD = (
     "failure_message",
     "evidence",
     "oversubscribed",
+    "shared_cores",
     "excluded",
     "code",
     "machine",
@@ -91,7 +92,7 @@ def collect(
     kinds = (
         dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string())
         | dict.fromkeys(_INTEGER, pa.int64())
-        | {"oversubscribed": pa.bool_()}
+        | dict.fromkeys(("oversubscribed", "shared_cores"), pa.bool_())
     )
     kinds |= dict.fromkeys(("wall_s", "stop_half_width", *metrics), pa.float64())
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))

@@ -102,10 +102,12 @@ def machine(size: str, data: list[SuiteData]) -> list[Fact]:
     evidence = ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
     facts += [Fact("Size", size), Fact("Evidence", evidence or "none yet")]
     facts.append(Fact("Launches", f"{len(records)} with a record"))
-    crowded = sum(record.oversubscribed for record in records)
-    return facts + (
-        [Fact("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else []
-    )
+    if crowded := sum(record.oversubscribed for record in records):
+        facts.append(Fact("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow"))
+    if shared := sum(record.shared_cores for record in records):
+        text = f"{shared} launches whose communication threads or servers share cores with compute"
+        facts.append(Fact("Shared cores", text))
+    return facts
 
 
 def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:

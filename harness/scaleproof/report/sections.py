@@ -136,7 +136,7 @@ def dot(run: Run, x: float, y: float, unit: str) -> Dot:
     """The dot of a launch in a panel."""
     assert run.record is not None
     mark = f", {run.record.evidence_text}" if run.record.evidence != "measured" else ""
-    mark += ", oversubscribed" if run.record.oversubscribed else ""
+    mark += "".join(f", {each}" for each in run.record.marks)
     return Dot(
         x,
         y,

@@ -93,7 +93,7 @@ PROFILE = MachineProfile(
     code="d" * 16,
     measured_at="2026-01-01T00:00:00Z",
     floors=(
-        made_up("throughput", TRAINING, share=0.034, spread=0.02),
+        made_up("throughput", TRAINING.model_copy(update={"shared_cores": True}), share=0.034, spread=0.02),
         made_up("algbw", nbytes=1024, share=0.021, spread=0.01),
         made_up("algbw", nbytes=1 << 20, share=0.013, spread=0.01),
     ),
@@ -244,6 +244,7 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
         "seed": planned.seed,
         "evidence": EVIDENCE.get(case.fabric, "emulated"),
         "oversubscribed": crowded,
+        "shared_cores": case.ranks == 2 and case.program == "train",
         "status": status,
         "failure": failure,
         "environment": ENVIRONMENT,

@@ -13,6 +13,7 @@ import pytest
 from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
+from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST
 from scaleproof.report.data import STATUSES, anchor, load
@@ -190,6 +191,14 @@ def test_a_run_page_shows_bytes_on_the_wire_beside_bytes_asked(made: tuple[Path,
     assert "lo (carried it)" in text
     assert "105.6 %" in text, "95 MB on the wire for 2 times 45 MB asked"
     assert "every pair of ranks connects on lo" in text and "± 0.900" in text
+
+
+def test_launches_that_share_cores_with_communication_are_marked(made: tuple[Path, Suite, Path]) -> None:
+    records = [record for record in Store(made[0]).records() if record.status == "ok"]
+    for marked in (True, False):
+        record = next(record for record in records if record.shared_cores is marked and not record.oversubscribed)
+        assert (", shared cores" in (made[2] / "runs" / f"{record.launch}.html").read_text()) is marked
+    assert "communication threads or servers share cores" in (made[2] / "index.html").read_text()
 
 
 def test_a_failed_run_shows_who_was_silent_first_and_what_the_others_waited_for(made: tuple[Path, Suite, Path]) -> None:
