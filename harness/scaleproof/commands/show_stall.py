@@ -7,7 +7,8 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scaleproof.core.record_schema import RankDoing, Record
+    from scaleproof.core.record_schema import Record
+    from scaleproof.core.stall_schema import RankDoing
 
 FRAMES = 12
 """Lines of the first silent rank's stack; the record and the log have all."""

@@ -23,14 +23,13 @@ from scaleproof.core.record_schema import (
     Code,
     Failure,
     PreflightCheck,
-    RankDoing,
     RankNetwork,
     RankStatus,
     Record,
-    Stall,
     Warning,
 )
 from scaleproof.core.recorder import EVENT_DTYPE
+from scaleproof.core.stall_schema import RankDoing, Stall
 from scaleproof.record.machine import Bound, MachineProfile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect, write_table

@@ -16,7 +16,7 @@ from pathlib import Path
 from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
-from scaleproof.core.record_schema import Stall
+from scaleproof.core.stall_schema import Stall
 from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 from scaleproof.launch.teardown import clean, end_processes, reap_session

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scaleproof.core.board import Line
-from scaleproof.core.record_schema import RankDoing, SilenceReason, Stall
+from scaleproof.core.stall_schema import RankDoing, SilenceReason, Stall
 from scaleproof.launch.watch.failure_signs import BLAMES_OTHERS, Sign, Watch
 from scaleproof.launch.watch.stacks import NO_STACK, Stack, read_stacks, traceback_in
 
