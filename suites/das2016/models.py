@@ -18,6 +18,7 @@ import pandas as pd
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
@@ -214,55 +215,81 @@ def _sent(record: Record) -> list[tuple[float, float]]:
 
 
 def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes that the busiest rank sent over the bytes that the formulas of strategy `hybrid` predict.
+    """Bytes that the busiest rank was asked to send over the bytes that the formulas of strategy `hybrid` predict.
 
     ratio = bytes that the busiest rank was asked to send in the last step / (comm_model (P-1)/P + comm_data (G-1)/G +
     logits, labels and biases + 2V(N-1)/N of all other parameters)
 
     There are N ranks in G groups of P = N/G. comm_model = 8 ifm MB/G and comm_data = 8 ifm ofm G/N, summed over the
-    divided layers ([strategies](../strategies.md#hybrid-parallelism)). The transport counts the bytes; they are not the
-    bytes on the wire. Tensors that were shrunk count in full. Buckets are padded to equal parts and to 64 bytes, which
-    makes the ratio a little more than 1. Replayed launches do not send labels, which are 8 bytes a point. Source:
-    das2016, hybrid parallelism.
+    divided layers ([strategies](../strategies.md#hybrid-parallelism)). Our own transport counts the bytes; what
+    interfaces counted is in [hybrid_wire_ratio](hybrid_wire_ratio.md). Tensors that were shrunk count in full. Buckets
+    are padded to equal parts and to 64 bytes, which makes the ratio a little more than 1. Replayed launches do not send
+    labels, which are 8 bytes a point. Source: das2016, hybrid parallelism.
 
-    A value of 1 means that the formulas hold.
+    A value of 1 means that the schedule is that of the formulas.
     """
     sent_by_rank = _sent(record)
     sent, predicted = max(sent_by_rank, default=(0.0, 0.0))
     return sent / predicted if predicted else None
 
 
-def fewest_bytes_ratio(block: Sequence[Launch], _floor: float | None = None) -> float | None:
-    """Bytes of the busiest rank under the chosen number of groups, over the fewest bytes under any fixed number of
-    groups.
+def hybrid_wire_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """Bytes on the busiest node's link over the bytes that the formulas of strategy `hybrid` predict.
 
-    ratio = bytes of the busiest rank and step with `groups: 0` / the least of them over the numbers of groups that
-    cases set, in one repetition
+    ratio = bytes that the interfaces of the busiest node counted in the timed steps / (steps x bytes by formula of a
+    step)
+
+    The formulas are those of [hybrid_bytes_ratio](hybrid_bytes_ratio.md), the bytes those of
+    [wire_bytes_ratio](wire_bytes_ratio.md): the kernel counts them, with headers, which are up to a tenth. The value
+    exists where each rank has a node of its own. Source: das2016, hybrid parallelism.
+
+    Between 1 and 1.1 the formulas hold.
+    """
+    predicted = max((predicted for _, predicted in _sent(record)), default=0.0)
+    counted = _counted_per_step(record)
+    return counted / predicted if counted and predicted else None
+
+
+def fewest_bytes_ratio(block: Sequence[Launch], _floor: float | None = None) -> float | None:
+    """Bytes on the busiest node's link under the chosen number of groups, over the fewest bytes under any other number
+    of groups.
+
+    ratio = bytes of a step that the interfaces of the busiest node counted with `groups: 0` / the least of them over
+    the other numbers of groups that cases set, in one repetition
 
     With `groups: 0`, strategy `hybrid` chooses the divisor of the ranks for which its formulas predict the fewest
-    bytes. This metric uses the bytes that were counted. Launches of one network, width, minibatch and number of
-    ranks are compared. If there are several networks, the largest ratio counts. The ratio is exactly 1 where a fixed
-    number is the chosen one. Source: das2016, hybrid parallelism.
+    bytes. The bytes are those of [hybrid_wire_ratio](hybrid_wire_ratio.md). Launches of one network, width, minibatch
+    and number of ranks are compared, and cases that set the chosen number are left out. If there are several networks,
+    the largest ratio counts. Source: das2016, hybrid parallelism.
 
-    It is at most 1 when the choice is right.
+    It is below 1 when the choice is right.
     """
     by_network: dict[tuple[object, ...], dict[int, float]] = {}
+    chosen: dict[tuple[object, ...], int] = {}
     for launch in block:
-        case = launch.record.case
-        if isinstance(case, TrainCase) and (sent := _sent(launch.record)):
-            by_network.setdefault((case.workload, case.workload_options.width, case.ranks, case.minibatch), {})[
-                case.value("strategy.groups", 0)
-            ] = max(sent)[0]
+        case, counted = launch.record.case, _counted_per_step(launch.record)
+        if isinstance(case, TrainCase) and counted and _sent(launch.record):
+            network = (case.workload, case.workload_options.width, case.ranks, case.minibatch)
+            by_network.setdefault(network, {})[case.value("strategy.groups", 0)] = counted
+            if not case.value("strategy.groups", 0):
+                chosen[network] = launch.record.ranks[0].facts["hybrid"]["groups"]
     ratios = [
-        sent[0] / min(others)
-        for sent in by_network.values()
-        if 0 in sent and (others := [sent[groups] for groups in sent if groups])
+        by_network[network][0] / min(others)
+        for network, best in chosen.items()
+        if (others := [nbytes for groups, nbytes in by_network[network].items() if groups not in (0, best)])
     ]
     return max(ratios, default=None)
 
 
+def _counted_per_step(record: Record) -> float | None:
+    """Bytes of a timed step that the interfaces of the busiest node counted."""
+    counted = link_bytes(record)
+    return max(counted) / record.case.steps if counted and isinstance(record.case, TrainCase) else None
+
+
 METRICS = [
     Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio),
+    Metric("hybrid_wire_ratio", "1", None, launch=hybrid_wire_ratio),
     Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio),
     Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte),
     Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte),

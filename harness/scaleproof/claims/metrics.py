@@ -17,6 +17,7 @@ from scaleproof.claims import (
     metrics_sizes,
     metrics_split,
     metrics_train,
+    metrics_wire,
     stragglers,
 )
 from scaleproof.claims.beyond_floor import Share
@@ -136,6 +137,7 @@ _ALL = (
     Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
     Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
+    Metric("wire_bytes_ratio", "1", None, launch=metrics_wire.wire_bytes_ratio),
     Metric("model_size", "MiB", None, model=metrics_networks.model_size),
     Metric("tensor_count", "count", None, model=metrics_networks.tensor_count),
     Metric(

@@ -81,11 +81,11 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 
     ratio = bytes that the busiest rank was asked to send / (calls x 2V(N-1)/N)
 
-    The calls are the timed, warm-up and verified all-reduces of a launch, of V bytes each on N ranks. The bytes are
-    those that the transport counted, not those on the wire: headers, retransmissions and acknowledgements are
-    additional, and the record also has the interface's counters. Ring and halving-doubling reach 1 when N divides
-    the number of V's elements (halving-doubling also needs N to be a power of two). A tree does not reach 1. At N =
-    2 every algorithm has 1. Source: das2016 (part-reduce and part-broadcast), MPICH's cost models.
+    The calls are the timed, warm-up and verified all-reduces of a launch, of V bytes each on N ranks. Our own transport
+    counts the bytes when it is asked to send them: the value checks the schedule. What interfaces counted is in
+    [wire_bytes_ratio](wire_bytes_ratio.md). Ring and halving-doubling reach 1 when N divides the number of V's elements
+    (halving-doubling also needs N to be a power of two). A tree does not reach 1. At N = 2 every algorithm has 1.
+    Source: das2016 (part-reduce and part-broadcast), MPICH's cost models.
 
     A value of 1 is the optimum. Less is impossible for a sum over all ranks.
     """
@@ -95,13 +95,22 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     sent = true_bytes(
         case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64)
     )
+    reduced = reduced_nbytes(record, samples)
+    if len(sent) < case.ranks or not reduced:
+        return None
+    return float(sent.max()) / (reduced * bus_factor(case.operation, case.ranks))
+
+
+def reduced_nbytes(record: Record, samples: pd.DataFrame) -> float:
+    """Bytes of the arrays of all calls of a launch of `collective`: timed, warm-up and verified ones."""
+    case = record.case
+    assert isinstance(case, CollectiveCase)
     rows = columns(record, samples)
     calls = rows.of(case.operation)
     called = rows.nbytes[calls[rows.rank[calls] == 0]]
-    if len(sent) < case.ranks or not len(called):
-        return None
+    if not len(called):
+        return 0.0
     # Verified calls move bytes but have no sample: every size has as many as the others.
     verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
     sizes = np.unique(called)
-    reduced = float(called.sum()) + float(sizes.sum()) * verified / len(sizes)
-    return float(sent.max()) / (reduced * bus_factor(case.operation, case.ranks))
+    return float(called.sum()) + float(sizes.sum()) * verified / len(sizes)
