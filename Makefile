@@ -26,7 +26,7 @@ env:
 
 demo:
 	@echo "Demo: $(SUITE) at size $(SIZE), then reports/index.html. SUITE=all does every suite."
-	@echo "On two cores up to 30 minutes and 8 GB of disk the first time, 8 minutes with warm caches."
+	@echo "On two cores up to 30 minutes and 8 GB of disk the first time, 10 minutes with warm caches."
 	@$(PYTHON) -m tools.setup
 	$(INSIDE) snakemake $(SUITE) --config size=$(SIZE)
 	@echo "The report: $(CURDIR)/reports/index.html"
