@@ -10,11 +10,12 @@ from statistics import fmean
 import pandas as pd
 
 from scaleproof.claims.beyond_floor import Share, sign
-from scaleproof.claims.finished_launch import SECOND, Launch, timed
+from scaleproof.claims.finished_launch import SECOND, Launch, timed, wall_s
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.claims.metrics_train import throughput
 from scaleproof.core.record_schema import Record
+from scaleproof.record.wire import traffic_by_namespace
 from scaleproof.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
@@ -165,24 +166,21 @@ def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float 
 
 
 def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes, of gradients and parameters, that the busiest parameter server sends and receives per second of training.
+    """Bytes that the interface carried per second of training, to and from a single parameter server.
 
-    server_bytes_per_s = 2 (ranks - 1) x bytes of the busiest server's parameters / mean step
+    server_bytes_per_s = bytes that the launch's interface sent in the timed steps / their common wall time
 
-    In each step, a server receives gradients from every worker other than itself and sends parameters to it. Parameters
-    are assigned to servers round-robin in network order. The value is what a server moved, not what it could move:
-    while workers compute, it moves nothing.
+    In each step, a server receives gradients from every worker other than itself and sends parameters to it. On one
+    machine all of this passes one interface, whose counter the kernel keeps, with headers and acknowledgements. The
+    value exists for one server and ranks that share an interface, over a transport of sockets. It is what a server
+    moved, not what it could move: while workers compute, it moves nothing.
     """
-    facts = record.ranks[0].facts.get("parameter_server") if record.ranks else None
-    steps = timed(samples, "step")
-    if not facts or not len(steps) or record.case.ranks < 2:
+    servers = record.ranks[0].facts.get("parameter_server", {}).get("servers") if record.ranks else None
+    paths = {capabilities["path"] for capabilities in record.transport.get("ranks", []) if capabilities}
+    nodes, seconds = traffic_by_namespace(record.network), wall_s(record, samples)
+    if servers != 1 or record.case.ranks < 2 or paths != {"socket"} or len(nodes) != 1 or not seconds:
         return None
-    sizes, servers = (
-        list(reversed(facts["tensor_nbytes"])),
-        facts["servers"],
-    )  # buckets are in the order of the backward pass
-    most = max(sum(sizes[first::servers]) for first in range(servers))
-    return 2 * (record.case.ranks - 1) * most / (float((steps["end_ns"] - steps["start_ns"]).mean()) / SECOND)
+    return nodes[0].sent_bytes[record.case.interface] / seconds
 
 
 def fused_share(record: Record, samples: pd.DataFrame) -> float | None:

@@ -284,7 +284,7 @@ def fewest_bytes_ratio(block: Sequence[Launch], _floor: float | None = None) -> 
 def _counted_per_step(record: Record) -> float | None:
     """Bytes of a timed step that the interfaces of the busiest node counted."""
     counted = link_bytes(record)
-    return max(counted) / record.case.steps if counted and isinstance(record.case, TrainCase) else None
+    return max(counted.values()) / record.case.steps if counted and isinstance(record.case, TrainCase) else None
 
 
 METRICS = [

@@ -13,6 +13,7 @@ import pandas as pd
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import SECOND, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
@@ -118,18 +119,22 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
 
 
 def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Most bytes that a worker sent in one exchange, over 2 (n - 1) / n of the model.
+    """Bytes on the busiest worker's link in one exchange, over 2 (n - 1) / n of the model.
 
-    traffic_ratio = most bytes that a worker sent in one exchange / (2 (n - 1) / n x bytes of the model)
+    traffic_ratio = bytes that the interfaces of the busiest worker's node counted / exchanges / (2 (n - 1) / n x bytes
+    of the model)
 
-    Bytes are those that the transport was asked to send, without headers. A value of 1 is what each node sends when
+    The bytes are those of [wire_bytes_ratio](wire_bytes_ratio.md), in the timed region, whose exchanges, warm-up
+    included, are counted. Headers are up to a tenth of them. A value between 1 and 1.1 is what each node sends when
     each of the n workers is the server of one part of the model.
     """
-    case, rows = record.case, timed(samples, "delay")
-    if not isinstance(case, OwnCase) or rows.empty:
+    case, rows, counted = record.case, samples[samples["event"] == "delay"], link_bytes(record)
+    if not isinstance(case, OwnCase) or rows.empty or counted is None:
         return None
     workers = _workers(case)
-    return float(rows.loc[rows["rank"] < workers, "nbytes"].max()) / traffic_per_node(workers, case.sizes[0])
+    exchanges = rows.loc[rows["rank"] == 0, "value"].sum()
+    busiest = max(nbytes for rank, nbytes in counted.items() if rank < workers)
+    return float(busiest / exchanges) / traffic_per_node(workers, case.sizes[0])
 
 
 # --- Metrics of arithmetic

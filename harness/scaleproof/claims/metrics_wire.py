@@ -14,14 +14,15 @@ from scaleproof.spec.emulated import true_bytes
 LOOPBACK = "lo"
 
 
-def link_bytes(record: Record) -> list[int] | None:
-    """For each node, the bytes that its links carried in the timed region, in the direction that carried more. None
+def link_bytes(record: Record) -> dict[int, int] | None:
+    """By rank, the bytes that its node's links carried in the timed region, in the direction that carried more. None
     unless every rank has a node, and so interfaces, of its own. Tensors that were shrunk count in full."""
     nodes = traffic_by_namespace(record.network)
     if len(nodes) < 2 or len(nodes) != record.case.ranks:
         return None
     counted = np.array([max(_off_node(node, sent=True), _off_node(node, sent=False)) for node in nodes], np.int64)
-    return [int(nbytes) for nbytes in true_bytes(record.case, counted)]
+    ranks = [node.ranks[0] for node in nodes]
+    return dict(zip(ranks, true_bytes(record.case, counted).tolist(), strict=True))
 
 
 def _off_node(node: NamespaceTraffic, sent: bool) -> int:
@@ -53,4 +54,4 @@ def wire_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or counted is None:
         return None
     reduced = reduced_nbytes(record, samples)
-    return max(counted) / (reduced * bus_factor(case.operation, case.ranks)) if reduced else None
+    return max(counted.values()) / (reduced * bus_factor(case.operation, case.ranks)) if reduced else None

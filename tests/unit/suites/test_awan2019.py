@@ -17,11 +17,13 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.context import RankContext
+from scaleproof.core.record_schema import RankNetwork
 from scaleproof.programs.own import load_entry
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.suite import load_suite
 from tests.short_form import case_from, ring_case
+from tests.unit.claims.claims_samples import TRAIN, record, samples
 
 FOLDER = Path(__file__).parents[3] / "suites" / "awan2019"
 PROGRAMS = FOLDER / "programs"
@@ -251,3 +253,23 @@ def test_every_row_of_the_paper_has_its_claim_and_those_that_gate_are_served_or_
     for claim in claims:
         if claim.row and claim.row.gate:
             assert (claim.form.rule and claim.form.experiment) or claim.form.needs, claim.form.id
+
+
+@pytest.mark.parametrize(
+    ("servers", "path", "expected"), [(1, "socket", 6000 / 2), (2, "socket", None), (1, "shared memory", None)]
+)
+def test_bytes_of_a_single_server_are_those_of_the_interface(servers: int, path: str, expected: float | None) -> None:
+    counters = {"tx_bytes": 100, "rx_bytes": 100, "tx_packets": 0, "rx_packets": 0}
+    after = {"lo": {**counters, "tx_bytes": 6100}, "eth0": {**counters, "tx_bytes": 10**9}}
+    network = [
+        RankNetwork(rank=rank, namespace="1", asked_bytes=7, before={"lo": counters, "eth0": counters}, after=after)
+        for rank in range(2)
+    ]
+    made = record(
+        {**TRAIN, "transport": "grpc", "collective": "ring"}, network=network, transport={"ranks": [{"path": path}] * 2}
+    )
+    made.ranks[0].facts["parameter_server"] = {"servers": servers}
+    rows = samples(*((rank, event, 0, at, at) for rank in range(2) for event, at in (("start", 0), ("end", 2000))))
+    metric = suite_metrics(FOLDER)["server_bytes_per_s"].launch
+    assert metric is not None
+    assert metric(made, rows) == expected

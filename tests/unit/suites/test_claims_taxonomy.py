@@ -19,6 +19,7 @@ from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.core.record_schema import RankNetwork
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.tags import AXES, NONE
@@ -166,7 +167,16 @@ def exchange(scheme: str, ranks: int, *lengths_ms: float, value: float = 1) -> t
         for rank in range(ranks)
         for number, length in enumerate(lengths_ms)
     ]
-    return record(case), samples(*rows, (0, "reduce", 0, 0, 10, 0), (0, "update", 0, 0, 20, 0))
+
+    def counters(sent: int) -> dict[str, dict[str, int]]:
+        return {"eth0": {"tx_bytes": sent, "rx_bytes": 0, "tx_packets": 0, "rx_packets": 0}}
+
+    moved = round(len(lengths_ms) * value * 1_500_000)
+    network = [
+        RankNetwork(rank=rank, namespace=f"node{rank}", asked_bytes=0, before=counters(0), after=counters(moved))
+        for rank in range(ranks)
+    ]
+    return record(case, network=network), samples(*rows, (0, "reduce", 0, 0, 10, 0), (0, "update", 0, 0, 20, 0))
 
 
 def test_a_delay_is_held_against_the_formula_with_the_rate_that_was_set(metrics: dict[str, Metric]) -> None:
