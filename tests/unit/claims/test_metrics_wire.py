@@ -94,7 +94,7 @@ def test_hybrid_bytes_are_those_of_all_timed_steps() -> None:
 def test_the_chosen_number_of_groups_is_compared_with_other_numbers_only() -> None:
     metric = suite_metrics(SUITE)["fewest_bytes_ratio"].block
     assert metric is not None
-    assert metric([hybrid(0, 800, chosen=2), hybrid(1, 1000), hybrid(4, 1600)]) == pytest.approx(0.8)
-    assert metric([hybrid(0, 800, chosen=2), hybrid(1, 1000), hybrid(2, 780)]) == pytest.approx(0.8)
-    assert metric([hybrid(0, 1200, chosen=2), hybrid(1, 1000)]) == pytest.approx(1.2)
-    assert metric([hybrid(0, 800, chosen=2), hybrid(2, 800)]) is None
+    assert metric([hybrid(0, 800, chosen=2), hybrid(1, 1000), hybrid(4, 1600)], None) == pytest.approx(0.8)
+    assert metric([hybrid(0, 800, chosen=2), hybrid(1, 1000), hybrid(2, 780)], None) == pytest.approx(0.8)
+    assert metric([hybrid(0, 1200, chosen=2), hybrid(1, 1000)], None) == pytest.approx(1.2)
+    assert metric([hybrid(0, 800, chosen=2), hybrid(2, 800)], None) is None
