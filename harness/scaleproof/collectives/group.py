@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scaleproof.collectives.mapped_engine import MappedEngine
+from scaleproof.collectives.mapped_engine import MappedEngine, in_place
 from scaleproof.collectives.message_engine import MessageEngine
 from scaleproof.collectives.message_schedule import schedule_of
 from scaleproof.collectives.message_trace import Moved, TracedMappedEngine, TracedTransport
@@ -134,7 +134,7 @@ class Group:
         np.copyto(target, self._block(work))
 
     def _all_gather(self, source: Array, target: Array) -> Iterator[Handle]:
-        reachable = self._mapped is None or self._mapped.locate(target) is not None
+        reachable = self._mapped is None or in_place(self._mapped, target, self._mapped.locate(target))
         work = target if reachable else self._work(target)
         np.copyto(self._block(work), source)
         yield from self._run("all_gather", work)

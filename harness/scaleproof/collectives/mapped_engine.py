@@ -1,5 +1,6 @@
-"""Executes a collective directly on the ranks' buffers if all of them are mapped: without messages, and without copies
-besides those of the schedule."""
+"""Executes a collective directly on the ranks' buffers if peers can access them: without messages, and without copies
+besides those of the schedule. A buffer outside of the shared memory is accessed where it is if it is large and the
+kernel copies between ranks; otherwise it passes through staging slots."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from scaleproof.collectives.mapped_plan import Plan, Step, Wait, compile_plan
 from scaleproof.collectives.message_schedule import messages
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
-from scaleproof.transports._buffers import CACHE_LINE
+from scaleproof.transports._buffers import CACHE_LINE, address_of, bytes_at
 from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, LOCATIONS = 0, 1, 2, 3
@@ -21,14 +23,25 @@ ENTERED, READY, PROGRESS, LOCATIONS = 0, 1, 2, 3
 buffer locations, for even and odd calls."""
 KEPT_PROGRAMS = 32
 """Number of cached programs with their views, so that a repeated call on the same buffer creates no objects."""
+PRIVATE = 1 << 63
+"""Set in the second word of the location of a buffer in private memory, whose other bits are its bytes; the first word
+is its address."""
 
 
 class BufferLocation(NamedTuple):
     """Location of a rank's buffer: offset in bytes; `slots`: 0 for the whole buffer, otherwise the number of staging
-    slots at the offset."""
+    slots at the offset; `private_nbytes`: bytes of a buffer in the rank's private memory, at the address `offset`; 0
+    for one in its shared memory."""
 
     offset: int
     slots: int
+    private_nbytes: int
+
+
+def in_place(transport: Mapped, buffer: Array, offset: int | None) -> bool:
+    """Whether peers access a buffer where it is; `offset`: of the buffer in the shared memory."""
+    private = transport.private_memory
+    return offset is not None or (private is not None and private.suits(buffer.nbytes))
 
 
 class MappedEngine:
@@ -43,6 +56,7 @@ class MappedEngine:
         self._ready = [0] * transport.world_size
         self._finished = [0] * transport.world_size
         self._staging = np.empty(0, np.uint8)
+        self._fetched = np.empty(0, np.uint8)
         self._programs: OrderedDict[tuple[Any, ...], tuple[Plan, list[tuple[Any, ...]]]] = OrderedDict()
 
     def run(
@@ -51,12 +65,13 @@ class MappedEngine:
         """Yields the handles to wait for; a handle must be done before the next one is requested."""
         transport = self._transport
         offset = transport.locate(work)
+        staged = not in_place(transport, work, offset)
         plan = compile_plan(
-            algorithm, operation, transport.world_size, work.size, work.itemsize, root, transport.rank, offset is None
+            algorithm, operation, transport.world_size, work.size, work.itemsize, root, transport.rank, staged
         )
         for nbytes in _sent(algorithm, operation, transport.world_size, work.size, root, transport.rank):
             transport.traffic.count(nbytes * work.itemsize)
-        self._enter(plan, work, offset)
+        self._enter(plan, work, offset, staged)
         for peer in plan.touched:
             if self._lines[peer][ENTERED] < self._calls:
                 yield CounterReached(transport, self._lines[peer], peer, ENTERED, self._calls)
@@ -76,15 +91,16 @@ class MappedEngine:
             self._finished[peer] += total
             self._ready[peer] += plan.segments
 
-    def _enter(self, plan: Plan, work: Array, offset: int | None) -> None:
-        slots = 0
-        if offset is None:
-            slots = plan.slots
-            offset = self._stage(slots * plan.shape.size(0) * work.itemsize)
+    def _enter(self, plan: Plan, work: Array, offset: int | None, staged: bool) -> None:
+        detail = 0
+        if staged:
+            offset, detail = self._stage(plan.slots * plan.shape.size(0) * work.itemsize), plan.slots
+        elif offset is None:
+            offset, detail = address_of(work), PRIVATE | work.nbytes
         self._calls += 1
         cell = LOCATIONS + self._calls % 2 * 2
-        self._own[cell], self._own[cell + 1] = offset, slots
-        if not slots:
+        self._own[cell], self._own[cell + 1] = offset, detail
+        if not staged:
             self._own[READY] += plan.segments
         self._own[ENTERED] = self._calls
 
@@ -94,6 +110,12 @@ class MappedEngine:
         offset = self._transport.locate(self._staging)
         assert offset is not None
         return offset
+
+    def _scratch(self, nbytes: int) -> Array:
+        """Where bytes of a peer wait to be reduced; one place for all calls, so that it stays in the cache."""
+        if self._fetched.nbytes < nbytes:
+            self._fetched = np.empty(nbytes, np.uint8)
+        return self._fetched[:nbytes]
 
     def _missing(self, wait: Wait) -> CounterReached | None:
         peer, ready, number = wait
@@ -107,12 +129,12 @@ class MappedEngine:
         """The plan's steps with their views; cached for buffers in shared memory, which every training step uses
         again."""
         rank = self._transport.rank
-        locations = {peer: self._location(peer) for peer in (*plan.touched, rank)}
+        locations = {peer: self._location(peer, work.nbytes) for peer in (*plan.touched, rank)}
         key = (id(plan), work.dtype, reduction, tuple(locations.items()))
         if key in self._programs:
             self._programs.move_to_end(key)
             return self._programs[key][1]
-        binder = _Binder(self._transport, plan, locations, work, UFUNCS[reduction])
+        binder = _Binder(self._transport, plan, locations, work, UFUNCS[reduction], self._scratch)
         # A buffer that is not staged is ready as soon as its rank has entered the call.
         direct = {peer for peer, location in locations.items() if not location.slots}
         program = [
@@ -125,9 +147,14 @@ class MappedEngine:
                 self._programs.popitem(last=False)
         return program
 
-    def _location(self, peer: int) -> BufferLocation:
+    def _location(self, peer: int, nbytes: int) -> BufferLocation:
         cell = LOCATIONS + self._calls % 2 * 2
-        return BufferLocation(self._lines[peer][cell], self._lines[peer][cell + 1])
+        offset, detail = self._lines[peer][cell], self._lines[peer][cell + 1]
+        if not detail & PRIVATE:
+            return BufferLocation(offset, detail, 0)
+        if detail ^ PRIVATE != nbytes:
+            raise TransportError(f"rank {peer} calls with {detail ^ PRIVATE} bytes, this rank with {nbytes}")
+        return BufferLocation(offset, 0, nbytes)
 
     @staticmethod
     def _line(local: Array | None) -> memoryview:
@@ -140,7 +167,13 @@ class _Binder:
     """Makes the views that a step works on."""
 
     def __init__(
-        self, transport: Mapped, plan: Plan, locations: dict[int, BufferLocation], work: Array, ufunc: np.ufunc
+        self,
+        transport: Mapped,
+        plan: Plan,
+        locations: dict[int, BufferLocation],
+        work: Array,
+        ufunc: np.ufunc,
+        scratch: Callable[[int], Array],
     ) -> None:
         self._rank, self._shape, self._locations, self._work, self._ufunc = (
             transport.rank,
@@ -150,6 +183,8 @@ class _Binder:
             ufunc,
         )
         self._memory = {peer: transport.memory(peer) for peer in locations}
+        self._private = transport.private_memory
+        self._scratch = scratch
 
     def bind(self, step: Step) -> tuple[Callable[..., Any], tuple[Array, ...], int]:
         """Function, arguments, and the word of this rank's line to increment afterwards (0: none)."""
@@ -161,6 +196,8 @@ class _Binder:
                 return np.copyto, (staged, users), READY
             return np.copyto, (users, staged), 0
         own = self._view(self._rank, step.segment, step.start, step.stop)
+        if self._locations[step.peer].private_nbytes:
+            return self._kernel_copy(step, own), (own,), PROGRESS
         other = self._view(step.peer, step.segment, step.start, step.stop)
         if step.kind == "reduce":
             return self._ufunc, (own, other, own), PROGRESS
@@ -175,11 +212,40 @@ class _Binder:
             :, start : start + shape.slice(segment)
         ]
 
+    def _kernel_copy(self, step: Step, own: Array) -> Callable[..., Any]:
+        assert self._private is not None
+        address = self._begin(step.peer, step.segment, step.start)
+        if step.kind == "push":
+            return self._private.writer(step.peer, address, own)
+        if step.kind == "pull":
+            return self._private.reader(step.peer, address, own)
+        fetched = self._scratch(own.nbytes).view(own.dtype)
+        return _FetchAndReduce(self._private.reader(step.peer, address, fetched), self._ufunc, fetched)
+
     def _view(self, rank: int, segment: int, start: int, stop: int) -> Array:
-        offset, slots = self._locations[rank]
+        begin, nbytes = self._begin(rank, segment, start), (stop - start) * self._work.itemsize
+        private = self._locations[rank].private_nbytes
+        # A view that owns nothing: kept programs must not keep the caller's buffer alive.
+        return (bytes_at(begin, nbytes) if private else self._memory[rank][begin : begin + nbytes]).view(
+            self._work.dtype
+        )
+
+    def _begin(self, rank: int, segment: int, start: int) -> int:
+        """Where element `start` of a segment begins: an offset, or an address in private memory."""
+        offset, slots, _ = self._locations[rank]
         first = segment % slots * self._shape.size(0) + start if slots else self._shape.position(segment, start)
-        begin = offset + first * self._work.itemsize
-        return self._memory[rank][begin : begin + (stop - start) * self._work.itemsize].view(self._work.dtype)
+        return offset + first * self._work.itemsize
+
+
+class _FetchAndReduce:
+    """Reduces bytes of a peer that only the kernel can reach; they are still in the cache when they are added."""
+
+    def __init__(self, fetch: Callable[..., None], ufunc: np.ufunc, fetched: Array) -> None:
+        self._fetch, self._ufunc, self._fetched = fetch, ufunc, fetched
+
+    def __call__(self, own: Array) -> None:
+        self._fetch()
+        self._ufunc(own, self._fetched, own)
 
 
 class CounterReached:

@@ -81,6 +81,8 @@ class MappedSubset(Subset):
     def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
         super().__init__(transport, members)
         self._mapped = cast(Mapped, transport)
+        private = self._mapped.private_memory
+        self.private_memory = None if private is None else private.part(self.members)
 
     def register(self, nbytes: int) -> Region:
         """See Mapped.register: all ranks of the transport call it, also those of other parts."""

@@ -23,3 +23,18 @@ def as_bytes(array: Array) -> Array:
 def address_of(array: Array) -> int:
     """Address of an array's first byte."""
     return int(array.__array_interface__["data"][0])
+
+
+def bytes_at(address: int, nbytes: int) -> Array:
+    """A flat uint8 view of memory of this process, which it does not keep alive."""
+    return np.asarray(_Memory(address, nbytes))
+
+
+def plain_memory(nbytes: int) -> Array:
+    """A flat uint8 array in memory that no transport owns, as NumPy and torch allocate it."""
+    return np.empty(nbytes, np.uint8)
+
+
+class _Memory:
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False)}

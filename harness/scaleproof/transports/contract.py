@@ -6,7 +6,7 @@ completed raises TransportError, or PeerLost (a TransportError) when the peer ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
@@ -183,6 +183,23 @@ class ShortMessages(Protocol):
         """The peer's oldest message that has not been returned; None if there is none."""
 
 
+class PeerMemory(Protocol):
+    """Plain memory of other ranks, which the kernel copies from and to. A copy is prepared once and made by every
+    call; it raises PeerLost when the peer has ended."""
+
+    def suits(self, nbytes: int) -> bool:
+        """Whether a buffer of this size is moved faster so than through shared memory."""
+
+    def reader(self, peer: int, address: int, target: Array) -> Callable[..., None]:
+        """A copy from an address of a peer into an array of this rank, which must stay where it is."""
+
+    def writer(self, peer: int, address: int, source: Array) -> Callable[..., None]:
+        """A copy from an array of this rank, which must stay where it is, to an address of a peer."""
+
+    def part(self, members: Sequence[int]) -> PeerMemory:
+        """The memories of some ranks, in the order of their new numbers."""
+
+
 @runtime_checkable
 class Mapped(Protocol):
     """Optional for a one-sided transport: peers' memory is mapped in this process, so that collectives need no copies
@@ -191,6 +208,8 @@ class Mapped(Protocol):
     rank: int
     world_size: int
     traffic: Traffic
+    private_memory: PeerMemory | None
+    """For buffers outside of the shared memory; None where the kernel does not let ranks copy from each other."""
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register."""

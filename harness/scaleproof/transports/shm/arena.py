@@ -12,6 +12,7 @@ import numpy as np
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._allocator import Allocator
 from scaleproof.transports.contract import Array
+from scaleproof.transports.shm.private_memory import Consent, Counts, Peer, PrivateMemory, why_refused
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -26,20 +27,25 @@ class Arena:
     touched pages take memory, and it has no name in a file system.
 
     The mapping comes from memfd_create and is opened through /proc/<pid>/fd, so the kernel frees it when the last rank
-    has ended, however it ended.
+    has ended, however it ended. `private`: the ranks' other memory, where every rank may copy from and to every other;
+    otherwise None, with the reason in `refused`.
     """
 
     def __init__(self, context: RankContext) -> None:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         self.nbytes = min(physical, ADDRESS_SPACE // context.world_size) // HUGE_PAGE * HUGE_PAGE
         descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
+        self.consent = Consent()
         try:
             os.ftruncate(descriptor, self.nbytes)
             processes = context.rendezvous.exchange(
-                "shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _pid_namespace()]
+                "shm.arena",
+                context.rank,
+                context.world_size,
+                [os.getpid(), descriptor, _pid_namespace(), self.consent.offer],
             )
-            self.pids = [pid for pid, _, _ in processes]
-            for rank, (_, _, namespace) in enumerate(processes):
+            self.pids = [pid for pid, _, _, _ in processes]
+            for rank, (_, _, namespace, _) in enumerate(processes):
                 if namespace == _pid_namespace():
                     continue
                 host = namespace.partition("/")[0]
@@ -47,12 +53,16 @@ class Arena:
                     f"shared memory ends at the node: rank {rank} runs on {host}, "
                     f"rank {context.rank} on {socket.gethostname()}"
                 )
-            self._maps = [self._open(pid, fd) for pid, fd, _ in processes]
-            context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, True)
+            self._maps = [self._open(pid, fd) for pid, fd, _, _ in processes]
+            peers = [Peer(rank, pid) for rank, pid in enumerate(self.pids)]
+            refused = why_refused(peers, [offer for _, _, _, offer in processes])
+            refusals = context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, refused)
         finally:
             os.close(descriptor)
         self.memory = [np.frombuffer(area, np.uint8) for area in self._maps]
         self.words = [memoryview(area).cast("Q") for area in self._maps]
+        self.refused = next((f"rank {rank}: {why}" for rank, why in enumerate(refusals) if why), "")
+        self.private = None if self.refused else PrivateMemory(peers, Counts(calls=0, nbytes=0))
         self._allocator = Allocator(self._maps[context.rank], "shared memory")
 
     def _open(self, pid: int, descriptor: int) -> mmap.mmap:

@@ -2,8 +2,8 @@
 interface of xue2019).
 
 Send and receive are built on it: the sender publishes descriptors (offset, size) in its own memory, the receiver copies
-the bytes and acknowledges. The bytes of a buffer from `allocate` are copied directly; others go through staging slots,
-chunk by chunk.
+the bytes and acknowledges. The bytes of a buffer from `allocate` are copied directly. Of others, large ones are copied
+once by the kernel where it lets ranks do so (private_memory.py), else they go through staging slots, chunk by chunk.
 
 Memory order: on x86-64 stores become visible in program order and loads are done in program order (TSO), an aligned
 8-byte store is atomic, and memcpy ends streaming stores with a fence. So a rank that has seen a counter also sees all
@@ -26,7 +26,7 @@ import numpy as np
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports._buffers import CACHE_LINE, as_bytes
+from scaleproof.transports._buffers import CACHE_LINE, address_of, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from scaleproof.transports.contract import (
     REAL_DTYPES,
@@ -40,7 +40,8 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.shm.arena import Arena
-from scaleproof.transports.shm.shm_messages import HALF_BYTES, Channel, Receive, Send
+from scaleproof.transports.shm.private_memory import PRIVATE_BYTES
+from scaleproof.transports.shm.shm_messages import HALF_BYTES, PRIVATE, Channel, Receive, Send
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -68,6 +69,12 @@ class SharedMemory:
         self._regions = 0
         self._registered: dict[int, Array] = {}
         self._peers = [os.pidfd_open(pid) for pid in arena.pids]
+        self.private_memory = arena.private
+        context.facts["plain_buffers"] = (
+            {"way": "shared pieces", "refused": arena.refused}
+            if arena.private is None
+            else {"way": "kernel copies", "least_nbytes": PRIVATE_BYTES, "copied": arena.private.counts}
+        )
         channels = arena.allocate(HALF_BYTES * self.world_size)
         channels[:] = 0
         base = [start + self.rank * HALF_BYTES for start in self._exchange_offset("channels", channels)]
@@ -103,7 +110,10 @@ class SharedMemory:
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
-        send = Send(self._out[peer], buffer, self.arena.offset(buffer), self.advance, self._blocks[peer])
+        address = self.arena.offset(buffer)
+        if address is None and self.private_memory is not None and self.private_memory.suits(buffer.nbytes):
+            address = PRIVATE | address_of(buffer)
+        send = Send(self._out[peer], buffer, address, self.advance, self._blocks[peer])
         self._sends[peer].append(send)
         self.advance()
         return send
@@ -188,6 +198,7 @@ class SharedMemory:
         for descriptor in self._peers:
             os.close(descriptor)
         self._peers = []
+        self.arena.consent.withdraw()
 
     def advance(self) -> None:
         """Make progress with the oldest message of every peer and direction."""

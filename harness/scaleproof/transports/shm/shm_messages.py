@@ -1,5 +1,5 @@
-"""Messages through shared memory: a ring of descriptors for each direction, and staging slots for bytes that lie
-outside of the shared memory."""
+"""Messages through shared memory: a ring of descriptors for each direction. Bytes that lie outside of the shared memory
+pass through staging slots, or the kernel copies them from the sender's private memory."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ PIECE_BYTES = 128 << 20
 than the watchdog lets a rank stand still."""
 HALF_BYTES = 2 * CACHE_LINE + RING * 16 + SLOTS * SLOT_BYTES
 """Bytes of one rank's memory for one peer: its head, its tail for the other direction, descriptors, slots."""
+PRIVATE = 1 << 63
+"""Set in a packet's offset that is an address of the sender's private memory."""
 
 
 class Channel:
@@ -39,6 +41,8 @@ class Channel:
             (source_base + 2 * CACHE_LINE) // 8,
         )
         self._slots = source_base + 2 * CACHE_LINE + RING * 16
+        self._source, self._private = source, arena.private
+        self._scratch = np.empty(0, np.uint8)
         self.moved = 0
         """Packets and pieces of packets that this rank has published or consumed."""
 
@@ -53,17 +57,34 @@ class Channel:
         return self.destination_words[self._tail]
 
     def publish(self, head: int, offset: int, nbytes: int) -> None:
-        """Packet number `head` is `nbytes` at `offset` of the sender's memory."""
+        """Packet number `head` is `nbytes` at `offset` of the sender's shared memory, or with PRIVATE at an address."""
         entry = self._ring + 2 * (head % RING)
         self.source_words[entry], self.source_words[entry + 1] = offset, nbytes
         self.source_words[self._head] = head + 1
         self.moved += 1
 
-    def packet(self, tail: int) -> Array:
-        """Bytes of packet number `tail`, in the sender's memory."""
+    def packet(self, tail: int) -> tuple[int, int]:
+        """Offset and bytes of packet number `tail`, as they were published."""
         entry = self._ring + 2 * (tail % RING)
-        offset = self.source_words[entry]
-        return self.memory[offset : offset + self.source_words[entry + 1]]
+        return self.source_words[entry], self.source_words[entry + 1]
+
+    def read(self, offset: int, target: Array) -> None:
+        """Copy bytes of a packet, from `offset` on."""
+        if not offset & PRIVATE:
+            np.copyto(target, self.memory[offset : offset + target.size])
+        elif self._private is None:
+            raise TransportError(f"rank {self._source} sent an address of memory that no other rank may read")
+        else:
+            self._private.reader(self._source, offset ^ PRIVATE, target)()
+
+    def view(self, offset: int, nbytes: int) -> Array:
+        """Bytes of a packet, from `offset` on; valid until the next call."""
+        if not offset & PRIVATE:
+            return self.memory[offset : offset + nbytes]
+        if self._scratch.size < nbytes:
+            self._scratch = np.empty(nbytes, np.uint8)
+        self.read(offset, self._scratch[:nbytes])
+        return self._scratch[:nbytes]
 
     def consume(self, tail: int) -> None:
         """Packet number `tail` may be overwritten."""
@@ -94,8 +115,8 @@ class Pending:
 
 
 class Send(Pending):
-    """Publishes one packet when the bytes lie in the shared memory (done when the receiver has copied it), else one per
-    slot (done when staged)."""
+    """Publishes one packet when the receiver can copy the bytes from where they lie (done when it has), else one per
+    slot (done when staged). `offset`: see Channel.publish; None for bytes that must be staged."""
 
     def __init__(
         self,
@@ -163,41 +184,32 @@ class Receive(Pending):
         """True when done; only the oldest receive of a channel is advanced."""
         channel, tail = self._channel, self._channel.tail
         while channel.head > tail:
-            packet = channel.packet(tail)
-            if packet.size > PIECE_BYTES and not self._last_piece(packet):
-                return False
-            if self._packet_position:
-                packet, self._packet_position = packet[self._packet_position :], 0
-            target = self._bytes[self._position : self._position + packet.size]
-            if target.size != packet.size:
+            offset, nbytes = channel.packet(tail)
+            remaining = nbytes - self._packet_position
+            if remaining > self._bytes.size - self._position:
                 raise TransportError(
                     f"a message holds more than the {self._bytes.size} bytes that its receiver expects"
                 )
-            self._copy(target, packet)
+            piece = min(remaining, PIECE_BYTES)
+            self._copy(offset + self._packet_position, piece)
+            self._position += piece
+            if piece < remaining:
+                self._packet_position += piece
+                channel.moved += 1
+                return False
+            self._packet_position = 0
             channel.consume(tail)
             tail += 1
-            self._position += packet.size
             if self._position == self._bytes.size:
                 self.done = True
                 return True
         return False
 
-    def _last_piece(self, packet: Array) -> bool:
-        """Copy a piece of a large packet; True, without a copy, when no more than one piece is left."""
-        remaining = packet.size - self._packet_position
-        if remaining <= PIECE_BYTES or remaining > self._bytes.size - self._position:
-            return True
-        piece = packet[self._packet_position : self._packet_position + PIECE_BYTES]
-        self._copy(self._bytes[self._position : self._position + PIECE_BYTES], piece)
-        self._packet_position += PIECE_BYTES
-        self._position += PIECE_BYTES
-        self._channel.moved += 1
-        return False
-
-    def _copy(self, target: Array, packet: Array) -> None:
+    def _copy(self, offset: int, nbytes: int) -> None:
+        target = self._bytes[self._position : self._position + nbytes]
         if self._ufunc is None:
-            np.copyto(target, packet)
+            self._channel.read(offset, target)
             return
-        for start in range(0, packet.size, REDUCE_BYTES):
+        for start in range(0, nbytes, REDUCE_BYTES):
             own = target[start : start + REDUCE_BYTES].view(self._dtype)
-            self._ufunc(own, packet[start : start + REDUCE_BYTES].view(self._dtype), out=own)
+            self._ufunc(own, self._channel.view(offset + start, own.nbytes).view(self._dtype), out=own)
