@@ -201,10 +201,12 @@ def test_a_copy_from_a_process_that_has_ended_names_its_rank() -> None:
 
 def test_an_address_that_is_not_mapped_is_an_error() -> None:
     def body(context: RankContext) -> None:
-        private = connect(context).private_memory
+        transport = connect(context)
+        private = transport.private_memory
         assert private is not None
         with pytest.raises(TransportError, match="process_vm_readv of 4096 bytes and rank 1: Bad address"):
             private.reader(1, 4096, np.empty(4096, np.uint8))()
+        transport.barrier()
 
     assert run_ranks(ring_case("shm", 2), body) == ["", ""]
 

@@ -138,6 +138,7 @@ LATER: dict[str, dict[str, Any]] = {
         "strategy.mechanism": "zero_copy",
     },
     "budget_mib": {"budget_mib": 64},
+    "buffers": {"transport": "shm", "collective": "ring", "buffers": "plain"},
     "fabric.cluster": {"fabric": "netns", "fabric.cluster": "ethernet_10g"},
     "dilation": {"fabric": "netns", "compute": "replay", "dilation": 4},
     "shrink": {"fabric": "netns", "compute": "replay", "shrink": 4},

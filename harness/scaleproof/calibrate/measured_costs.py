@@ -88,6 +88,7 @@ def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
     return TransportCost(
         arm=arm,
         transport=str(case.transport),
+        buffers=case.buffers,
         library=library,
         fabric=case.fabric,
         nodes=case.nodes,

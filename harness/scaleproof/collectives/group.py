@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.spec.case import Operation
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.transports._buffers import memory_of
 from scaleproof.transports.contract import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def open_group(context: RankContext) -> Collectives:
     transport = registry.load("transport", name).connect(context)
     if context.case.collective != NATIVE:
         schedule = schedule_of(context.case.collective, context.case.nodes)
-        return Group(transport, schedule, context.post, context.trace if context.case.tracing == "full" else None)
+        trace = context.trace if context.case.tracing == "full" else None
+        return Group(transport, schedule, context.post, trace, memory_of(context.case.buffers, transport))
     return cast(Collectives, transport)
 
 
@@ -42,7 +44,12 @@ class Group:
     progressed by `wait` and `test`."""
 
     def __init__(
-        self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None
+        self,
+        transport: PointToPoint,
+        algorithm: str,
+        post: Post | None = None,
+        trace: list[Moved] | None = None,
+        memory: Callable[[int], Array] | None = None,
     ) -> None:
         registry.get("collective", algorithm.partition("/")[0])
         self._trace = trace
@@ -50,6 +57,7 @@ class Group:
         if trace is not None and not isinstance(cast(object, transport), Subset):
             transport = cast(PointToPoint, TracedTransport(transport, trace))
         self.transport = transport
+        self._memory = memory or transport.allocate
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
@@ -69,13 +77,13 @@ class Group:
         its own part. Calls of the group and of its parts run in the order in which they were made, because messages do
         not identify their group."""
         algorithm = self.algorithm.partition("/")[0]  # without the number of nodes
-        group = Group(subset(self.transport, members), algorithm, self._post, self._trace)
+        group = Group(subset(self.transport, members), algorithm, self._post, self._trace, self._memory)
         group._calls = self._calls
         return group
 
     def allocate(self, nbytes: int) -> Array:
-        """See Transport.allocate."""
-        return self.transport.allocate(nbytes)
+        """Memory for the caller's buffers: that of Transport.allocate, unless the case says otherwise."""
+        return self._memory(nbytes)
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
@@ -148,7 +156,7 @@ class Group:
     def _work(self, like: Array) -> Array:
         """A scratch buffer with the size and type of `like`; only one call runs at a time."""
         if self._scratch.nbytes < like.nbytes:
-            self._scratch = self.allocate(like.nbytes)
+            self._scratch = self.transport.allocate(like.nbytes)
         return self._scratch[: like.nbytes].view(like.dtype)
 
     def _submit(self, name: Operation, steps: Iterator[Handle]) -> Handle:

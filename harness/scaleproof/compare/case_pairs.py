@@ -19,6 +19,7 @@ ARM = (
     "arm",
     "transport",
     "collective",
+    "buffers",
     "launcher",
     "interface",
     "strategy",
@@ -180,6 +181,8 @@ def _title_parts(case: AnyCase) -> list[str]:
     transport = case.transport or "no transport"
     if case.transport and case.collective != NATIVE:
         transport += f" {case.collective}"
+    if case.buffers != "registered":
+        transport += f", {case.buffers} buffers"
     data = f"{kind} data" if (kind := case.value("workload.data")) else ""
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
     return [

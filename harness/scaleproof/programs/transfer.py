@@ -13,6 +13,7 @@ from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec.case import TransferCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.plugins import ProgramPlugin
+from scaleproof.transports._buffers import memory_of
 from scaleproof.transports.contract import Array, PointToPoint
 
 PEERS = 2
@@ -25,7 +26,8 @@ def run(context: RankContext) -> None:
     transport: PointToPoint = case.plugin("transport").load().connect(context)
     with timed_region(context, transport):
         sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
-        out, back = transport.allocate(max(sizes)), transport.allocate(max(sizes))
+        memory = memory_of(case.buffers, transport)
+        out, back = memory(max(sizes)), memory(max(sizes))
         if context.rank < PEERS:
             for nbytes in sizes:
                 _size(context, case, transport, out[:nbytes], back[:nbytes])

@@ -76,6 +76,7 @@ def _machine(name: str, costs: Costs | None) -> Machine:
 def series_title(cost: TransportCost) -> str:
     """The arm, its fabric and its links."""
     parts = [cost.arm, f"fabric {cost.fabric}"]
+    parts += ["plain buffers"] if cost.buffers == "plain" else []
     parts += [f"{cost.nodes} nodes"] if cost.nodes > 1 else []
     parts += [f"{cost.link_mbit:g} Mbit/s"] if cost.link_mbit else []
     parts += [f"{cost.link_delay_ms:g} ms"] if cost.link_delay_ms else []

@@ -85,10 +85,10 @@ def heading(key: PanelKey, groups: Groups) -> str:
 
 
 def arm(run: Run) -> str:
-    """The arm of a launch, which is its series."""
-    if "arm" in run.row:
-        return str(run.row["arm"])
-    return run.record.case.arm if run.record else ""
+    """The arm of a launch, which is its series; with plain buffers a series of its own, which says so."""
+    case = run.record.case if run.record else None
+    name = str(run.row["arm"]) if "arm" in run.row else getattr(case, "arm", "")
+    return f"{name} (plain buffers)" if case is not None and case.buffers == "plain" else name
 
 
 def by_arm(runs: list[Run]) -> dict[str, list[Run]]:

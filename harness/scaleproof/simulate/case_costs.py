@@ -91,13 +91,13 @@ def _simplified(case: AnyCase) -> list[str]:
 
 
 def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
-    """Fits of the case's transport, best match first: fits over links like those of the case, then fits over links
-    without a limit."""
+    """Fits of the case's transport and kind of buffers, best match first: fits over links like those of the case, then
+    fits over links without a limit."""
     costs = read_costs(results, machine)
     of_transport = [
         fit
         for fit in (costs.transports if costs else ())
-        if fit.transport == case.transport and (fit.transfer or fit.all_reduces)
+        if (fit.transport, fit.buffers) == (case.transport, case.buffers) and (fit.transfer or fit.all_reduces)
     ]
     same = [
         fit

@@ -90,6 +90,7 @@ class TransportCost(_Part):
 
     arm: str
     transport: str
+    buffers: str = "registered"
     library: str
     fabric: str
     nodes: int

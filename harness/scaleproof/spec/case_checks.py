@@ -23,6 +23,7 @@ def check_common(case: Case) -> None:
     if case.transport is not None:
         _collective_fits(case)
         _launcher_fits(case)
+    _buffers_fit(case)
     _slowness_fits(case)
 
 
@@ -47,6 +48,13 @@ def _launcher_fits(case: Case) -> None:
     if needed not in (case.launcher, case.plugin("launcher").substitutes):
         message = f"transport {case.transport!r} needs launcher {needed!r}, not {case.launcher!r}"
         raise FieldError(written_key(case, "launcher"), message)
+
+
+def _buffers_fit(case: Case) -> None:
+    if case.buffers == "plain" and (case.transport is None or not case.plugin("transport").own_memory):
+        owners = ", ".join(map(repr, registry.with_trait("transport", "own_memory")))
+        message = f"transport {case.transport!r} has plain buffers only; leave it out, or take one of {owners}"
+        raise FieldError("buffers", message)
 
 
 def _slowness_fits(case: Case) -> None:
@@ -84,6 +92,9 @@ def check_training(case: Case) -> None:
         silent = set(registry.plugins("strategy")) - set(registry.with_trait("strategy", "communicates"))
         requirement = "takes no transport" if case.transport else f"needs a transport; only {min(silent)!r} has none"
         raise FieldError("transport" if case.transport else "strategy", f"strategy {case.strategy!r} {requirement}")
+    if case.buffers == "plain" and not case.plugin("strategy").collective_calls:
+        message = f"strategy {case.strategy!r} chooses its buffers itself, by its mechanism; leave it out"
+        raise FieldError("buffers", message)
     if case.minibatch % case.ranks:
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")
     unreal = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]

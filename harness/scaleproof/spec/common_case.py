@@ -107,6 +107,12 @@ class CommonCase(BaseModel):
         ge=1,
         description="Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it.",
     )
+    buffers: Literal["registered", "plain"] = Field(
+        "registered",
+        description="What a rank communicates from and into: registered: the memory that its transport provides; "
+        "plain: memory as NumPy and torch allocate it, for a transport that provides memory of its own (any other has "
+        "plain memory only).",
+    )
     threads_per_rank: PositiveInt = Field(1, description="Compute threads of each rank.")
     tracing: Literal["none", "full"] = Field(
         "none",

@@ -92,6 +92,8 @@ class TransportPlugin(Plugin):
     """Has sends and receives; without them it cannot run program `transfer`."""
     one_sided: bool = False
     """Peers are devices with a memory: mechanisms other than `messages` need one."""
+    own_memory: bool = False
+    """Its `allocate` provides memory that it moves with fewer copies than plain memory: cases choose with `buffers`."""
     one_node: bool = False
     """Moves bytes through memory that ends at the node."""
     needs_framework: str | None = None

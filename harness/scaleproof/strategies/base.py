@@ -14,6 +14,7 @@ from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies import buckets
 from scaleproof.strategies.buckets import Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
+from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.networks import Network
 
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from scaleproof.workloads.model_contract import Model
 
 MIB = 1 << 20
-
-
-def plain_memory(nbytes: int) -> np.ndarray:
-    """Memory for gradients that are never sent."""
-    return np.empty(nbytes, np.uint8)
 
 
 class ReplicaGroup(NamedTuple):

@@ -24,9 +24,10 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.tags import server_tags
 from scaleproof.strategies import parameter_server_step
-from scaleproof.strategies.base import Strategy, plain_memory
+from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
+from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.contract import Collectives, Handle, Transport
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, Transport
 
 CACHE_LINE = 64
 """Bytes. Words that different ranks write lie on different cache lines."""
@@ -33,6 +35,11 @@ def bytes_at(address: int, nbytes: int) -> Array:
 def plain_memory(nbytes: int) -> Array:
     """A flat uint8 array in memory that no transport owns, as NumPy and torch allocate it."""
     return np.empty(nbytes, np.uint8)
+
+
+def memory_of(buffers: str, transport: Transport) -> Callable[[int], Array]:
+    """What allocates the buffers of a case (its field `buffers`): the transport or NumPy."""
+    return plain_memory if buffers == "plain" else transport.allocate
 
 
 class _Memory:

@@ -20,6 +20,7 @@ from scaleproof.programs.common import repetitions, timed_region
 from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
+from scaleproof.transports._buffers import memory_of
 from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 WINDOW_BYTES = 8 << 20
@@ -86,13 +87,14 @@ def run(context: RankContext) -> None:
 def _lanes(context: RankContext, case: OwnCase, transport: PointToPoint, pairs: list[tuple[int, int]]) -> list[Lane]:
     most, rank = max(nbytes * window_of(case, nbytes) for nbytes in case.sizes), context.rank
     mine = [(source, target) for source, target in pairs if rank in (source, target)]
+    memory = memory_of(case.buffers, transport)
     return [
         Lane(
             source,
             target if rank == source else source,
             rank == source,
-            transport.allocate(most),
-            transport.allocate(1),
+            memory(most),
+            memory(1),
         )
         for source, target in mine
     ]

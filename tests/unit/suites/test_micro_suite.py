@@ -15,6 +15,7 @@ from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
+from scaleproof.spec import registry
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.suite_form import SIZES
 from tests.short_form import case_from
@@ -90,6 +91,19 @@ def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite)
     }
     present = {path.name for path in (FOLDER / "bench").glob("bench_*.py")}
     assert present == {name.replace("-", "_").replace("+", "_") for name in expected}
+
+
+def test_a_transport_with_memory_of_its_own_is_measured_both_ways(suite: Suite) -> None:
+    for experiment in ("costs", "collectives", "bandwidth", "message_rate", "bidirectional"):
+        cases = suite.experiment(experiment).size("small").cases
+        ways: dict[str, set[str]] = {}
+        for case in cases:
+            if case.transport is not None and not case.value("fabric.link_mbit"):
+                ways.setdefault(case.transport, set()).add(case.buffers)
+        assert "shm" in ways
+        for transport, of_transport in ways.items():
+            both = registry.get("transport", transport).own_memory
+            assert of_transport == ({"registered", "plain"} if both else {"registered"}), (experiment, transport)
 
 
 def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:

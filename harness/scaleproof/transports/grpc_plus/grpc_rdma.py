@@ -23,6 +23,7 @@ PLUGIN = TransportPlugin(
     devices="/sys/class/infiniband",
     options=RdmaOptions,
     axis="gRPC+Verbs",
+    own_memory=True,
     pins_memory=True,
     stated_costs="verbs",
 )

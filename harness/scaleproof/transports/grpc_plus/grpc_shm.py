@@ -19,6 +19,7 @@ PLUGIN = TransportPlugin(
     point_to_point=True,
     requires=("grpc",),
     axis="gRPC+shared-memory",
+    own_memory=True,
     one_node=True,
     within_node="memory",
     stated_costs="memory",

@@ -259,6 +259,7 @@ PLUGIN = TransportPlugin(
     axis="shared-memory",
     point_to_point=True,
     one_sided=True,
+    own_memory=True,
     one_node=True,
     progress="caller",
     within_node="memory",

@@ -284,6 +284,7 @@ PLUGIN = TransportPlugin(
     axis="one-sided-RDMA",
     point_to_point=True,
     one_sided=True,
+    own_memory=True,
     pins_memory=True,
     progress="caller",
     stated_costs="verbs",
