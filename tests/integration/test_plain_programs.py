@@ -63,4 +63,4 @@ def test_a_traced_launch_on_plain_buffers_records_every_access(operation: str) -
         everyone = sum(context.rendezvous.exchange("moved", context.rank, 2, int(moved["nbytes"].sum())))
         assert everyone == 3 * 2 * MIB * (2 if operation == "all_reduce" else 1)
 
-    assert run_ranks(ring_case("shm", buffers="plain", tracing="full", **fields), body, 30) == ["", ""]
+    assert run_ranks(ring_case("shm", buffers="plain", **fields), body, 30) == ["", ""]
