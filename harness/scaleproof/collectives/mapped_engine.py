@@ -175,13 +175,8 @@ class _Binder:
         ufunc: np.ufunc,
         scratch: Callable[[int], Array],
     ) -> None:
-        self._rank, self._shape, self._locations, self._work, self._ufunc = (
-            transport.rank,
-            plan.shape,
-            locations,
-            work,
-            ufunc,
-        )
+        self._rank, self._shape, self._staged = transport.rank, plan.shape, plan.staged
+        self._locations, self._work, self._ufunc = locations, work, ufunc
         self._memory = {peer: transport.memory(peer) for peer in locations}
         self._private = transport.private_memory
         self._scratch = scratch
@@ -190,12 +185,12 @@ class _Binder:
         """Function, arguments, and the word of this rank's line to increment afterwards (0: none)."""
         if step.kind in ("stage_in", "stage_out"):
             staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment))
-            staged = staged.reshape(self._shape.parts(step.segment), -1)
-            users = self._users(step.segment)
+            staged = staged.reshape(self._shape.parts(step.segment), -1)[step.start : step.stop]
+            users = self._users(step.segment)[step.start : step.stop]
             if step.kind == "stage_in":
                 return np.copyto, (staged, users), READY
             return np.copyto, (users, staged), 0
-        own = self._view(self._rank, step.segment, step.start, step.stop)
+        own = self._own(step)
         if self._locations[step.peer].private_nbytes:
             return self._kernel_copy(step, own), (own,), PROGRESS
         other = self._view(step.peer, step.segment, step.start, step.stop)
@@ -211,6 +206,13 @@ class _Binder:
         return self._work[: shape.blocks * shape.block].reshape(shape.blocks, shape.block)[
             :, start : start + shape.slice(segment)
         ]
+
+    def _own(self, step: Step) -> Array:
+        """This rank's side of an access: in a staging slot only if peers access that block too."""
+        if self._staged and step.start // self._shape.slice(step.segment) not in self._staged[step.segment]:
+            start = self._shape.position(step.segment, step.start)
+            return self._work[start : start + step.stop - step.start]
+        return self._view(self._rank, step.segment, step.start, step.stop)
 
     def _kernel_copy(self, step: Step, own: Array) -> Callable[..., Any]:
         assert self._private is not None

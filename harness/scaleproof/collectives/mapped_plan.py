@@ -61,7 +61,8 @@ class Wait(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a rank: an access, or a copy between the user's buffer and the staging slot of a segment."""
+    """One step of a rank: an access to elements [start, stop) of a segment, or a copy of its blocks [start, stop)
+    between the user's buffer and the segment's staging slot."""
 
     kind: Literal["pull", "push", "reduce", "stage_in", "stage_out"]
     segment: int
@@ -113,7 +114,8 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One rank's program. `totals`: accesses of every rank; `touched`: peers that this rank accesses; `slots`: staging
-    slots, each for one segment."""
+    slots, each for one segment; `staged`: blocks of each segment that are in its slot, none if the buffer is not
+    staged: peers access no others, so those stay in the user's buffer."""
 
     shape: Shape
     segments: int
@@ -122,6 +124,7 @@ class Plan:
     totals: tuple[int, ...]
     touched: tuple[int, ...]
     slots: int
+    staged: tuple[range, ...]
 
 
 @lru_cache(maxsize=256)
@@ -147,29 +150,42 @@ def compile_plan(
     if staged:
         keyed += [(k - AHEAD, _STAGE_IN, k, 0) for k in range(shape.segments)]
         keyed += [(k + depth, _STAGE_OUT, k, 0) for k in range(shape.segments)]
-    compiler = _Compiler(rank, parts, numbers)
+    in_slots = tuple(_accessed_blocks(parts[k], rank, shape.slice(k)) for k in range(shape.segments if staged else 0))
+    compiler = _Compiler(rank, parts, numbers, in_slots)
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
     touched = tuple(sorted({access.peer for part in parts for access in part if access.rank == rank}))
-    return Plan(
-        shape, shape.segments, steps, last, tuple(len(order) for order in schedules), touched, depth + AHEAD + 1
-    )
+    totals = tuple(len(order) for order in schedules)
+    return Plan(shape, shape.segments, steps, last, totals, touched, depth + AHEAD + 1, in_slots)
+
+
+def _accessed_blocks(part: tuple[Access, ...], rank: int, block: int) -> range:
+    """The blocks from the first to the last one that other ranks access in this rank's memory, for one segment."""
+    accessed = [access.start // block for access in part if access.peer == rank]
+    return range(min(accessed), max(accessed) + 1) if accessed else range(0)
 
 
 class _Compiler:
     """Turns one rank's ordered accesses into steps, without waits that earlier waits already imply."""
 
-    def __init__(self, rank: int, parts: list[tuple[Access, ...]], numbers: dict[tuple[int, int], int]) -> None:
-        self._rank, self._parts, self._numbers = rank, parts, numbers
+    def __init__(
+        self,
+        rank: int,
+        parts: list[tuple[Access, ...]],
+        numbers: dict[tuple[int, int], int],
+        in_slots: tuple[range, ...],
+    ) -> None:
+        self._rank, self._parts, self._numbers, self._in_slots = rank, parts, numbers, in_slots
         self._known: dict[tuple[int, bool], int] = {}
 
     def step(self, phase: int, segment: int, index: int) -> Step:
         """The step of a phase; `index`: of the access in its segment."""
         part = self._parts[segment]
         if phase == _STAGE_IN:
-            return Step("stage_in", segment, 0, 0, -1, ())
+            return Step("stage_in", segment, self._in_slots[segment].start, self._in_slots[segment].stop, -1, ())
         if phase == _STAGE_OUT:
-            return Step("stage_out", segment, 0, 0, -1, self.prune(self.touches(segment)))
+            blocks, waits_out = self._in_slots[segment], self.prune(self.touches(segment))
+            return Step("stage_out", segment, blocks.start, blocks.stop, -1, waits_out)
         access = part[index]
         waits = [
             Wait(part[need].rank, False, self._numbers[segment, need])
