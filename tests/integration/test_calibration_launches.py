@@ -57,7 +57,9 @@ def test_a_calibration_measures_floors_and_bounds_and_keeps_the_launches_behind_
     )
     assert {bound.name for bound in profile.bounds} == {
         "memory_copy",
+        "plain_memory_copy",
         "two_rank_all_reduce",
+        "plain_two_rank_all_reduce",
         "loopback",
         "single_core_flop",
     }

@@ -128,10 +128,11 @@ def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound
         return profile.bound("loopback") if over_loopback else None
     if path != "shared memory":
         return None
+    way = "plain_" if case.buffers == "plain" else ""
     if isinstance(case, TransferCase):
-        return profile.bound("memory_copy", nbytes)
+        return profile.bound(f"{way}memory_copy", nbytes)
     two_rank = isinstance(case, CollectiveCase) and (case.operation, case.ranks) == ("all_reduce", 2)
-    return profile.bound("two_rank_all_reduce", nbytes) if two_rank else None
+    return profile.bound(f"{way}two_rank_all_reduce", nbytes) if two_rank else None
 
 
 def _factor(record: Record, metric: str, bound: Bound) -> float:
@@ -141,7 +142,7 @@ def _factor(record: Record, metric: str, bound: Bound) -> float:
     if not isinstance(case, CollectiveCase):
         return 1.0
     factor = bus_factor(case.operation, case.ranks)
-    if bound.name == "two_rank_all_reduce":
+    if bound.name.endswith("two_rank_all_reduce"):
         return factor if metric == "busbw" else 1.0
     return 1.0 if metric == "busbw" else 1 / factor
 

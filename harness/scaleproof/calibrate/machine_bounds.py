@@ -26,15 +26,20 @@ class Bounds:
     def __init__(self) -> None:
         self.copy: dict[int, list[float]] = {size: [] for size in SIZES}
         self.all_reduce: dict[int, list[float]] = {size: [] for size in SIZES}
+        self.plain_copy: dict[int, list[float]] = {size: [] for size in SIZES}
+        self.plain_all_reduce: dict[int, list[float]] = {size: [] for size in SIZES}
         self.loopback: list[float] = []
         self.flop: list[float] = []
 
     def launch(self) -> None:
         """Run each program once. Raises subprocess.CalledProcessError or TimeoutExpired when one does not end well."""
         memory = _run("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
+        plain = _run("scaleproof.calibrate.plain_bandwidth", *map(str, SIZES))
         for size in SIZES:
             self.copy[size].append(size / memory["copy"][str(size)])
             self.all_reduce[size].append(size / memory["all_reduce"][str(size)])
+            self.plain_copy[size].append(size / plain["copy"][str(size)])
+            self.plain_all_reduce[size].append(size / plain["all_reduce"][str(size)])
         self.loopback.append(_run("scaleproof.calibrate.loopback_bandwidth")["bytes_per_second"])
         self.flop.append(_run("scaleproof.calibrate.matrix_product_rate")["flop_per_second"])
 
@@ -46,6 +51,12 @@ class Bounds:
         ]
         additions = "two processes do an all-reduce's adds and copies on shared memory, nothing else; algbw"
         reduces = [_bound("two_rank_all_reduce", size, rates, additions) for size, rates in self.all_reduce.items()]
+        across = "two processes, memory of one to memory of the other, by shared pieces or the kernel, the faster"
+        copies += [_bound("plain_memory_copy", size, rates, across) for size, rates in self.plain_copy.items()]
+        reduced = f"{across}; the adds and copies of an all-reduce, nothing else; algbw"
+        reduces += [
+            _bound("plain_two_rank_all_reduce", size, rates, reduced) for size, rates in self.plain_all_reduce.items()
+        ]
         stream = _bound(
             "loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer"
         )

@@ -26,7 +26,7 @@ from scaleproof.rank.process_lifetime import die_with_creator
 from scaleproof.transports._buffers import address_of
 from scaleproof.transports.shm.private_memory import Consent, Counts, Peer, PrivateMemory, why_refused
 
-REPETITIONS = 30
+REPETITIONS = 15
 """Of each way and block size."""
 ITEM = 4
 OFFERS = 2 * LINE

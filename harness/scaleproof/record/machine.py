@@ -35,7 +35,15 @@ class Floor(_Part):
 class Bound(_Part):
     """An upper bound measured on a machine, with its interval over launches."""
 
-    name: Literal["memory_copy", "two_rank_all_reduce", "loopback", "network", "single_core_flop"]
+    name: Literal[
+        "memory_copy",
+        "plain_memory_copy",
+        "two_rank_all_reduce",
+        "plain_two_rank_all_reduce",
+        "loopback",
+        "network",
+        "single_core_flop",
+    ]
     nbytes: int | None = Field(None, description="Size that was moved, for bounds that depend on it.")
     value: float = Field(description="Median over launches, in `unit`.")
     low: float | None = Field(description="Lower end of its 95 % interval; None with too few launches.")

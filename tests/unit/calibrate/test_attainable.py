@@ -44,6 +44,8 @@ BOUNDS = (
     bound("memory_copy", 20e9, 1000),
     bound("memory_copy", 10e9, 1 << 20),
     bound("two_rank_all_reduce", 8e9, 1000),
+    bound("plain_memory_copy", 12e9, 1000),
+    bound("plain_two_rank_all_reduce", 6e9, 1000),
     bound("loopback", 4e9),
     bound("single_core_flop", 50e9),
 )
@@ -64,6 +66,9 @@ def launch(case: dict[str, Any], path: str | None) -> Any:
         (REDUCE, "socket", "algbw", 2, 4),  # 2 ranks: busbw is algbw
         (REDUCE | {"ranks": 4}, "socket", "algbw", 2, 4 / 1.5),
         (REDUCE | {"transport": "shm"}, "shared memory", "algbw", 2, 8),
+        (TRANSFER | {"buffers": "plain"}, "shared memory", "transfer_bandwidth", 2, 12),
+        (REDUCE | {"transport": "shm", "buffers": "plain"}, "shared memory", "algbw", 2, 6),
+        (REDUCE | {"transport": "shm", "buffers": "plain"}, "shared memory", "busbw", 2, 6),
     ],
 )
 def test_the_bound_is_that_of_the_path_that_the_bytes_took(
