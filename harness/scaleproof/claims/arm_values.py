@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_choice import in_blocks
+from scaleproof.core.campaign import Campaign
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.arm_difference import Difference
+from scaleproof.stats.campaigns import shift_alone, with_campaigns
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import median, median_interval
 
@@ -58,14 +60,31 @@ def arm_difference(first: Values, second: Values, floor: float | None) -> Differ
     if is_predicted(first) != is_predicted(second):
         return predictions.across(known_value(first), known_value(second), (len(first), len(second)), floor)
     first, second, paired = paired_by_block(first, second)
-    return compare(numbers(first), numbers(second), paired=paired, floor=floor)
+    difference = compare(numbers(first), numbers(second), paired=paired, floor=floor)
+    if difference.shift is None:
+        return difference
+    return with_campaigns(difference, [shift_alone(one, other, paired) for one, other in of_campaigns(first, second)])
+
+
+def by_campaign(values: Values) -> dict[Campaign, list[float]]:
+    """The numbers of each campaign, in their order."""
+    campaigns: dict[Campaign, list[float]] = {}
+    for launch, value in values:
+        campaigns.setdefault(launch.record.of_campaign, []).append(value)
+    return campaigns
+
+
+def of_campaigns(first: Values, second: Values) -> list[tuple[list[float], list[float]]]:
+    """Both sides in each campaign that both have."""
+    one, other = by_campaign(first), by_campaign(second)
+    return [(one[campaign], other[campaign]) for campaign in sorted(one.keys() & other.keys())]
 
 
 def paired_by_block(above: Values, below: Values) -> tuple[Values, Values, bool]:
     """Paired by block, and only the blocks in which both sides finished, where each side is one case."""
     if not len(_cases(above)) == len(_cases(below)) == 1:
         return above, below, False
-    pairs = in_blocks(above, below, lambda measured: measured[0].record.plan_index)
+    pairs = in_blocks(above, below, lambda measured: measured[0].record.block)
     return [first for first, _ in pairs], [second for _, second in pairs], True
 
 

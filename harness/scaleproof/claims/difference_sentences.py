@@ -31,6 +31,11 @@ def difference_sentence(difference: Difference) -> str:
 
 def method_sentence(interval: Interval) -> str:
     """How an interval was made."""
+    around = f", around {interval.campaigns} campaigns" if interval.campaigns > 1 else ""
+    return _method_words(interval) + around
+
+
+def _method_words(interval: Interval) -> str:
     if interval.method is Method.ORDER_STATISTICS_OF_CASES:
         return f"over cases: order statistics of {interval.counts[0]}"
     if interval.method is Method.HODGES_LEHMANN_PAIRED:
@@ -79,6 +84,9 @@ def _reason(difference: Difference, interval: Interval) -> str:
         return f"significant; {floor}" if difference.floor is None else f"significant and beyond {floor}"
     if difference.reason is DifferenceReason.SIGNIFICANT_WITHIN_FLOOR:
         return f"significant, but not beyond {floor}"
+    if difference.reason is DifferenceReason.CAMPAIGNS_DISAGREE:
+        alone = ", ".join(_signed(shift) for shift in difference.campaigns)
+        return f"the campaigns disagree: alone they give {alone}"
     if difference.reason is DifferenceReason.PAIRS_EQUAL:
         return "every launch of one equals one of the other"
     if difference.reason is DifferenceReason.EQUIVALENT:

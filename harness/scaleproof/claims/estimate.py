@@ -11,11 +11,13 @@ from scaleproof.claims import level_difference
 from scaleproof.claims.arm_values import (
     Values,
     arm_difference,
+    by_campaign,
     finite_values,
     is_predicted,
     known_value,
     launch_ids,
     numbers,
+    of_campaigns,
     paired_by_block,
     rank_count,
     repetitions,
@@ -34,6 +36,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio, ratio_interval
+from scaleproof.stats.campaigns import around_campaigns
 from scaleproof.stats.intervals import Interval, median, median_interval
 
 SAME_TRAINING = (
@@ -94,12 +97,15 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None
     if not values:
         return None
     launches = [launch for launch, _ in values]
-    measurement = _predicted(values) if is_predicted(values) else _median(numbers(values), launches)
+    measurement = _predicted(values) if is_predicted(values) else _median(values, launches)
     return replace(measurement, sides=((None, values),))
 
 
-def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
-    estimate = Estimate(median(values), median_interval(values), len(values), tuple(values))
+def _median(values: Values, launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
+    """Of one value per launch or block; the launch beside a value says in which campaign it was made."""
+    each, alone = numbers(values), [median(of_one) for of_one in by_campaign(values).values()]
+    interval = around_campaigns(median_interval(each), alone)
+    estimate = Estimate(median(each), interval, len(each), tuple(each))
     return Measurement(estimate, tuple(launch.record.launch for launch in launches), base)
 
 
@@ -113,9 +119,9 @@ def _predicted(values: Values) -> Measurement:
 def _blocks(question: Question, value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
     """One value per repetition, from all its launches together. Of shares the one that was won counts; the largest
     share that lies within the floor stays undecided."""
-    blocks: dict[int, list[Launch]] = {}
+    blocks: dict[tuple[int, str], list[Launch]] = {}
     for launch in launches:
-        blocks.setdefault(launch.record.plan_index, []).append(launch)
+        blocks.setdefault(launch.record.block, []).append(launch)
     found = {index: value_of(block, question.floor.share) for index, block in sorted(blocks.items())}
     values = {index: _won(value) for index, value in found.items() if value is not None}
     if not values:
@@ -125,7 +131,7 @@ def _blocks(question: Question, value_of: PerBlock, launches: Sequence[Launch]) 
     firsts = [(blocks[index][0], value) for index, value in values.items()]
     if is_predicted(firsts):
         return replace(_predicted(firsts), runs=tuple(launch.record.launch for launch in used))
-    measurement = _median(list(values.values()), used)
+    measurement = _median(firsts, used)
     return replace(measurement, estimate=replace(measurement.estimate, undecided=undecided))
 
 
@@ -168,7 +174,10 @@ def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[
     if is_predicted(above) and (drawn := predictions.ratios(repetitions(above), repetitions(below))):
         return predictions.central(drawn), predictions.spread(drawn)
     numerator, denominator = numbers(above), numbers(below)
-    return ratio(numerator, denominator), ratio_interval(numerator, denominator, paired)
+    interval = ratio_interval(numerator, denominator, paired)
+    if interval is not None:
+        interval = around_campaigns(interval, [ratio(one, other) for one, other in of_campaigns(above, below)])
+    return ratio(numerator, denominator), interval
 
 
 def _apart(
@@ -190,12 +199,12 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     difference = question.metric.pair
     assert difference is not None
     bases = {_training(launch): launch for launch in base}
-    values, used = [], []
+    values, used = Values(), list[Launch]()
     for launch in launches:
         other = bases.get(_training(launch))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
-            values.append(value)
+            values.append((launch, value))
             used += [launch, other]
     if not values:
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.core.campaign import Campaign
 from scaleproof.core.record_schema import Record
 from scaleproof.record.versions import Ran, last_version
 
@@ -21,6 +23,17 @@ def latest(records: Iterable[Record], repetition: Callable[[Record], Any]) -> li
     ordered = sorted(records, key=lambda record: (record.started_at, record.launch))
     by_repetition = {repetition(record): record for record in ordered}
     return [by_repetition[key] for key in sorted(by_repetition)]
+
+
+def of_different_seeds(launches: Sequence[Launch]) -> list[Launch]:
+    """Merged folders may have the same campaign of a plan, whose launches have equal seeds: of such campaigns the one
+    that began last."""
+    began: dict[Campaign, str] = {}
+    for launch in launches:
+        campaign, moment = launch.record.of_campaign, launch.record.started_at
+        began[campaign] = min(moment, began.get(campaign, moment))
+    last = {campaign.number: campaign for campaign in sorted(began, key=lambda campaign: began[campaign])}
+    return [launch for launch in launches if launch.record.of_campaign in last.values()]
 
 
 def in_blocks(first: Iterable[Item], second: Iterable[Item], block: Callable[[Item], Any]) -> list[tuple[Item, Item]]:

@@ -72,7 +72,7 @@ class Pool:
         return sorted({record.evidence for record in self._ok(select)})
 
     def launches(self, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
-        """Finished launches of the selected cases, by repetition; the latest where one was made twice."""
+        """Finished launches of the selected cases, by repetition and campaign; the latest where one was made twice."""
         finished = [record for record in self._ok(select) if record.evidence == evidence]
         return [self._launch(record) for record in latest(finished, _repetition)]
 
@@ -120,8 +120,8 @@ def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
     return is_neutral and matches(case, select)
 
 
-def _repetition(record: Record) -> tuple[int, str]:
-    return record.plan_index, record.case_id
+def _repetition(record: Record) -> tuple[tuple[int, str], str]:
+    return record.block, record.case_id
 
 
 _ABSENT = object()

@@ -9,6 +9,7 @@ from typing import Any
 from scaleproof.claims.arm_values import Values
 from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_choice import of_different_seeds
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, fits
@@ -49,5 +50,9 @@ class Measurement:
 
 
 def usable_launches(question: Question, pool: Pool, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
-    """Finished launches of the selected cases, oversubscribed ones only where they count."""
-    return [launch for launch in pool.launches(select, evidence) if question.crowded or fits(launch.record)]
+    """Finished launches of the selected cases, oversubscribed ones only where they count. What follows from seeds alone
+    counts once where merged folders repeat a campaign."""
+    launches = pool.launches(select, evidence)
+    if not question.metric.timing:
+        launches = of_different_seeds(launches)
+    return [launch for launch in launches if question.crowded or fits(launch.record)]

@@ -38,13 +38,14 @@ class Settling:
         return self.p > ALPHA or abs(self.shift) <= BEYOND * self.strays
 
 
-def timed_regions(launches: Iterable[Launch]) -> dict[str, dict[int, float]]:
-    """Common wall time of the timed region in s, by case and block; launches without both marks are left out."""
+def timed_regions(launches: Iterable[Launch], first: int = 0) -> dict[str, dict[int, float]]:
+    """Common wall time of the timed region in s, by case and block of a campaign whose first repetition is `first`;
+    launches without both marks are left out."""
     regions: dict[str, dict[int, float]] = {}
     for launch in launches:
         seconds = wall_s(launch.record, launch.samples)
         if seconds and launch.record.evidence != "simulated":
-            regions.setdefault(launch.record.case_id, {})[launch.record.plan_index] = seconds
+            regions.setdefault(launch.record.case_id, {})[launch.record.plan_index - first] = seconds
     return regions
 
 

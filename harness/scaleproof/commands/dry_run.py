@@ -63,9 +63,11 @@ def _print_cases(
         ]
         for case_id, cost in estimates.items()
     ]
+    campaigns = len({launch.campaign for launch in launches})
     title = (
-        f"{suite.name} {experiment} {size}: {len(rows)} cases, {len(launches)} launches, order seed "
-        f"{order_seed(suite.name, experiment, size)}"
+        f"{suite.name} {experiment} {size}: {len(rows)} cases, {len(launches)} launches"
+        + (f" in {campaigns} campaigns" if campaigns > 1 else "")
+        + f", order seed {order_seed(suite.name, experiment, size, launches[0].campaign)}"
     )
     print_table(["case", "arm", *fields, "launches", "time each", "memory", "estimated from"], rows, title)
 

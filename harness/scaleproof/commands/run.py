@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scaleproof.launch.obstacle import Obstacle
     from scaleproof.launch.plan_outcome import PlanOutcome
     from scaleproof.launch.sequential_stopping import Sequential
+    from scaleproof.record.store import Store
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import Suite
@@ -47,6 +48,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")
     parser.add_argument("--launch", type=int, metavar="N", help="only repetition N of each case, from 0")
+    parser.add_argument(
+        "--campaign",
+        type=int,
+        metavar="N",
+        help="the campaign of each experiment that is run, from 0 (default: the next unfinished one)",
+    )
 
 
 def main(options: argparse.Namespace) -> int:
@@ -61,12 +68,14 @@ def main(options: argparse.Namespace) -> int:
     plans = {name: _chosen(launches, options) for name, launches in planned.items()}
     _must_match(plans, options)
     plans = {name: launches for name, launches in plans.items() if launches}
-    # Made before the first launch, so that an unknown metric is an error at once.
-    rules = {} if _is_part(options) else {name: sequential(suite, name, size) for name in plans}
     if options.dry_run:
+        _rules(suite, plans, size, options)  # an unknown metric is an error here too
         return dry_run(suite, plans, size, options.results)
-    open_store(options.results)  # warns of records of version 0.1: their launches would run again
+    store = open_store(options.results)  # warns of records of version 0.1: their launches would run again
     allocated = nodes_of_run(options)
+    plans = {name: _one_campaign(launches, store, allocated) for name, launches in plans.items()}
+    # Made before the first launch, so that an unknown metric is an error at once.
+    rules = _rules(suite, plans, size, options)
     if options.case is not None:
         _must_be_runnable(plans, allocated)
     codes = []
@@ -77,6 +86,25 @@ def main(options: argparse.Namespace) -> int:
         if outcome.ended:
             break
     return max(codes)
+
+
+def _one_campaign(
+    launches: Sequence[PlannedLaunch], store: Store, allocated: AllocatedNodes | None
+) -> list[PlannedLaunch]:
+    """The launches of the next unfinished campaign."""
+    from scaleproof.launch.next_campaign import next_campaign
+
+    campaign = next_campaign(launches, store, allocated)
+    return [launch for launch in launches if launch.campaign == campaign]
+
+
+def _rules(
+    suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, options: argparse.Namespace
+) -> dict[str, Sequential | None]:
+    """The stopping rule of each experiment; none where only a part of one is requested."""
+    if _is_part(options):
+        return {}
+    return {name: sequential(suite, name, size, launches[0].campaign) for name, launches in plans.items()}
 
 
 def _is_part(options: argparse.Namespace) -> bool:
@@ -110,6 +138,7 @@ def _chosen(launches: Sequence[PlannedLaunch], options: argparse.Namespace) -> l
         for launch in launches
         if (options.case is None or launch.case.case_id.startswith(options.case))
         and options.launch in (None, launch.plan_index)
+        and options.campaign in (None, launch.campaign)
     ]
 
 
@@ -119,7 +148,11 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], options: argparse.
     if not any(plans.values()):
         selection = [
             f"--{name} {value}"
-            for name, value in (("case", options.case), ("launch", options.launch))
+            for name, value in (
+                ("case", options.case),
+                ("launch", options.launch),
+                ("campaign", options.campaign),
+            )
             if value is not None
         ]
         raise SpecError(
@@ -177,14 +210,17 @@ def _run(
 ) -> PlanOutcome:
     """Run the launches of one experiment and print a summary."""
     from scaleproof.core.launch_spec import STALL_S
+    from scaleproof.launch.next_campaign import campaign_id
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.launch.sequential_stopping import fixed_number
     from scaleproof.launch.supervisor import run_plan
     from scaleproof.record.stops import write_stops
     from scaleproof.simulate.predict import Predictor
 
+    limits, campaign = suite.experiment(experiment).size(size), launches[0].campaign
     title = f"{suite.name} {experiment} {size}"
-    limits = suite.experiment(experiment).size(size)
+    if limits.campaigns > 1:
+        title += f" campaign {campaign} ({limits.campaigns} planned)"
     if rule is not None:
         rule.allocated = allocated
     outcome = run_plan(
@@ -201,9 +237,11 @@ def _run(
         refuse=_refusal(options.results),
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
+        campaign_id=campaign_id(launches, open_store(options.results), allocated),
     )
     if rule is None and not _is_part(options):
-        write_stops(options.results, fixed_number(suite, experiment, size, open_store(options.results), allocated))
+        store = open_store(options.results)
+        write_stops(options.results, fixed_number(suite, experiment, size, store, allocated, campaign))
     _print_outcome(title, outcome)
     return outcome
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
 
 
-def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
-    """The rule of a size with `stop`, None without. SpecError when its metric does not exist or has no value for a
-    single launch."""
+def sequential(suite: Suite, experiment: str, size: str, campaign: int = 0) -> Sequential | None:
+    """The rule of a campaign at a size with `stop`, None without. SpecError when its metric does not exist or has no
+    value for a single launch."""
     from scaleproof.launch.sequential_stopping import Sequential
 
     stop = suite.experiment(experiment).size(size).stop
@@ -25,6 +25,7 @@ def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
         size,
         _value_of(suite, f"experiments.{experiment}.sizes.{size}.stop", stop),
         _companions(suite, experiment, size),
+        campaign,
     )
 
 

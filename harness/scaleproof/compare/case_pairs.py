@@ -205,8 +205,8 @@ def _group(records: Sequence[Record]) -> Group:
     return Group(launches[0].case, launches, failed, len(finished) - len(launches))
 
 
-def _repetition(record: Record) -> tuple[int, int]:
-    return record.plan_index, record.seed
+def _repetition(record: Record) -> tuple[tuple[int, str], int]:
+    return record.block, record.seed
 
 
 def _order(group: Group) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ class LaunchSpec:
     """Number of nodes of an allocation that the ranks run on; 0: this machine, or nodes that the fabric makes."""
     interface: str = ""
     """The interface of those nodes that is used for the case's interface."""
+    campaign: int = 0
+    campaign_id: str = ""
 
     @property
     def parsed_case(self) -> AnyCase:

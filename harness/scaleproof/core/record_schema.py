@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from scaleproof.core.campaign import InCampaign
 from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.core.stall_schema import Stall
 from scaleproof.spec import registry
@@ -20,7 +21,7 @@ from scaleproof.spec.recorded_case import Case
 SCHEMA_VERSION = 3
 """Rises when a record of the version before can no longer be read. Version 3: options nested in the case, new case ids.
 Fields that came later have a default, so that records without them stay readable: Failure.node and .peer,
-Failure.requirement, PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack."""
+Failure.requirement, PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack, InCampaign.campaign."""
 EARLIER_SCHEMA_VERSION = 2
 """Of Scaleproof 0.1; `scaleproof results migrate` converts such records."""
 Status = Literal["ok", "failed", "not_runnable"]
@@ -207,7 +208,7 @@ def evidence_text(evidence: str, fabric: str, transport: str | None) -> str:
     return f"{evidence}, soft-RoCE" if _soft_roce(fabric, transport) else evidence
 
 
-class Record(RecordPart):
+class Record(InCampaign):
     """One launch."""
 
     schema_version: Literal[3] = 3
@@ -215,7 +216,6 @@ class Record(RecordPart):
     case_id: str
     case: Case
     size: str
-    plan_index: int
     seed: int
     evidence: Evidence
     oversubscribed: bool

@@ -12,7 +12,7 @@ from scaleproof.record.stops import CaseStop, Decided, Stops, write_stops
 from scaleproof.record.store import Store
 from scaleproof.record.used_code import is_current
 from scaleproof.spec.experiment import Stop
-from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.plan import PlannedLaunch, campaign_plan
 
 if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
@@ -23,16 +23,23 @@ ValueOf = Callable[[Record, Store], float | None]
 
 
 def fixed_number(
-    suite: Suite, experiment: str, size: str, store: Store, allocated: AllocatedNodes | None = None
+    suite: Suite,
+    experiment: str,
+    size: str,
+    store: Store,
+    allocated: AllocatedNodes | None = None,
+    campaign: int = 0,
 ) -> Stops:
     """The stops file of a size without `stop`: every case has the same number of launches."""
     chosen = suite.experiment(experiment).size(size)
+    start = campaign * chosen.most_launches
     cases = tuple(
         CaseStop(
             case_id=case.case_id,
             arm=case.arm,
+            campaign=campaign,
             repetitions=chosen.launches,
-            launches=len(finished_launches(case.case_id, chosen.launches, store, allocated)),
+            launches=len(finished_launches(case.case_id, chosen.launches, store, allocated, start)),
             decided="fixed number",
             half_width_share=None,
         )
@@ -55,17 +62,26 @@ class Sequential:
     supervisor calls `more` when a block has ended."""
 
     def __init__(
-        self, suite: Suite, experiment: str, size: str, value_of: ValueOf, companions: Mapping[str, set[str]]
+        self,
+        suite: Suite,
+        experiment: str,
+        size: str,
+        value_of: ValueOf,
+        companions: Mapping[str, set[str]],
+        campaign: int = 0,
     ) -> None:
         chosen = suite.experiment(experiment).size(size)
         assert chosen.stop is not None
         self.stop: Stop = chosen.stop
-        self.names = (suite.name, experiment, size)
+        self.names, self.campaign = (suite.name, experiment, size), campaign
+        self.start = campaign * chosen.most_launches
+        """The first repetition of the campaign."""
         self.cases, self.minimum = chosen.cases, chosen.launches
         self.value_of, self.companions = value_of, companions
         self._blocks: dict[int, list[PlannedLaunch]] = {}
-        for launch in plan(suite, experiment, size, {case.case_id: self.stop.budget for case in chosen.cases}):
-            self._blocks.setdefault(launch.plan_index, []).append(launch)
+        budgets = {case.case_id: self.stop.budget for case in chosen.cases}
+        for launch in campaign_plan(suite, experiment, size, campaign, budgets):
+            self._blocks.setdefault(launch.plan_index - self.start, []).append(launch)
         self._repetitions = {case.case_id: chosen.launches for case in chosen.cases}
         self._decided: dict[str, Decided] = {}
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
@@ -106,7 +122,7 @@ class Sequential:
 
     def _case_values(self, case_id: str, store: Store) -> list[float]:
         """The metric of the case's finished launches that have one."""
-        records = finished_launches(case_id, self._repetitions[case_id], store, self.allocated)
+        records = finished_launches(case_id, self._repetitions[case_id], store, self.allocated, self.start)
         return [value for record in records if (value := self._value(record, store)) is not None]
 
     def _value(self, record: Record, store: Store) -> float | None:
@@ -132,6 +148,7 @@ class Sequential:
                 CaseStop(
                     case_id=case.case_id,
                     arm=case.arm,
+                    campaign=self.campaign,
                     repetitions=self._repetitions[case.case_id],
                     launches=len(values[case.case_id]),
                     decided=self._decided.get(case.case_id, "unfinished"),
@@ -143,17 +160,17 @@ class Sequential:
 
 
 def finished_launches(
-    case_id: str, repetitions: int, store: Store, allocated: AllocatedNodes | None = None
+    case_id: str, repetitions: int, store: Store, allocated: AllocatedNodes | None = None, start: int = 0
 ) -> list[Record]:
-    """Finished launches of this code on this machine or these nodes, by repetition; of a repetition that ran twice, the
-    later launch."""
+    """Finished launches of repetitions from `start` on, of this code on this machine or these nodes, by repetition; of
+    one that ran twice, the later launch."""
     good = [record for record in store.records(case_id) if record.status == "ok"]
     good = [
         record
         for record in good
         if is_current(record.code, record.case.fabric) and record.machine == machine_of(record.case, allocated)
     ]
-    latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
+    latest = {record.plan_index: record for record in good if 0 <= record.plan_index - start < repetitions}
     return [latest[index] for index in sorted(latest)]
 
 

@@ -70,6 +70,7 @@ class LaunchRules:
     verify: Verification | None = None
     simulator: Simulator | None = None
     refuse: Refusal = lambda case: None
+    campaign_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,8 @@ class SingleLaunch:
             deadline_s=self.rules.deadline_s,
             stall_s=stall_limit_s(case, profile, self.rules.stall_s),
             programs=planned.programs,
+            campaign=planned.campaign,
+            campaign_id="" if case.plugin("fabric").predicted else self.rules.campaign_id,
             **node_fields(placement),
         )
 

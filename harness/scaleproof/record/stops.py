@@ -11,7 +11,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scaleproof.core.atomic_write import read_form, write_form
-from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch, campaign_plan, plan
 from scaleproof.spec.suite import Suite
 
 Decided = Literal["reached", "budget spent", "fixed number", "no result", "unfinished"]
@@ -26,7 +27,8 @@ class CaseStop(_Part):
 
     case_id: str = Field(description="Id of the case.")
     arm: str = Field(description="Its arm.")
-    repetitions: int = Field(description="Repetitions planned when the run ended.")
+    campaign: int = Field(0, description="The campaign of these launches, from 0.")
+    repetitions: int = Field(description="Repetitions of the campaign that were planned when its run ended.")
     launches: int = Field(description="Of these, launches that gave a value.")
     decided: Decided = Field(
         description="What ended the launches. `no result`: no launch of the minimum gave a value; `unfinished`: the "
@@ -39,7 +41,8 @@ class CaseStop(_Part):
 
 
 class Stops(_Part):
-    """One experiment at one size, written after every block. Without a metric the number of launches was fixed."""
+    """One experiment at one size with all its campaigns, written after every block. Without a metric the number of
+    launches was fixed."""
 
     schema_version: Literal[1] = 1
     suite: str
@@ -50,13 +53,17 @@ class Stops(_Part):
     metric: str | None = Field(None, description="Metric whose interval decides; None: the number was fixed.")
     nbytes: int | None = Field(None, description="Message size in bytes, for a metric per message size.")
     target: float | None = Field(None, description="Largest half width of the interval, as a share of the median.")
-    minimum: int = Field(description="Launches of each case before anything is decided.")
-    budget: int = Field(description="Most launches of a case.")
-    cases: tuple[CaseStop, ...] = Field(description="An entry per case.")
+    minimum: int = Field(description="Launches of each case in a campaign before anything is decided.")
+    budget: int = Field(description="Most launches of a case in a campaign.")
+    cases: tuple[CaseStop, ...] = Field(description="An entry per campaign and case.")
 
-    def case(self, case_id: str) -> CaseStop | None:
-        """The entry of a case."""
-        return next((case for case in self.cases if case.case_id == case_id), None)
+    def case(self, case_id: str, campaign: int = 0) -> CaseStop | None:
+        """The entry of a case in a campaign."""
+        return next((case for case in self.cases if (case.case_id, case.campaign) == (case_id, campaign)), None)
+
+    def repetitions(self, campaign: int) -> dict[str, int]:
+        """Planned repetitions in a campaign, by case id."""
+        return {case.case_id: case.repetitions for case in self.cases if case.campaign == campaign}
 
     def sentence(self, case_ids: Collection[str]) -> str:
         """A sentence on what ended the launches of these cases; empty if their number was fixed."""
@@ -83,18 +90,30 @@ def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops |
 
 
 def write_stops(results: Path, stops: Stops) -> Path:
-    """Write the file by one rename."""
-    return write_form(stops_path(results, stops.suite, stops.experiment, stops.size), stops)
+    """Write the file by one rename. Entries of campaigns that `stops` does not have are kept."""
+    names = stops.suite, stops.experiment, stops.size
+    try:
+        earlier = read_stops(results, *names)
+    except SpecError:  # of another version: replaced as a whole
+        earlier = None
+    written = {case.campaign for case in stops.cases}
+    kept = [case for case in (earlier.cases if earlier else ()) if case.campaign not in written]
+    cases = sorted([*kept, *stops.cases], key=lambda case: case.campaign)
+    return write_form(stops_path(results, *names), stops.model_copy(update={"cases": tuple(cases)}))
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
-    """The plan of an experiment. If the size has `stop`, each case has the number of repetitions that was decided while
-    the experiment ran."""
+    """The plan of an experiment. If the size has `stop`, each case has in each campaign the number of repetitions that
+    was decided while the experiment ran."""
     chosen = suite.experiment(experiment).size(size)
     stops = read_stops(results, suite.name, experiment, size) if chosen.stop else None
-    if stops is None or chosen.stop is None:
+    if stops is None:
         return plan(suite, experiment, size)
-    repetitions = {
-        case.case_id: min(max(case.repetitions, chosen.launches), chosen.stop.budget) for case in stops.cases
-    }
-    return plan(suite, experiment, size, repetitions)
+    launches: list[PlannedLaunch] = []
+    for campaign in range(chosen.campaigns):
+        repetitions = {
+            case_id: min(max(count, chosen.launches), chosen.most_launches)
+            for case_id, count in stops.repetitions(campaign).items()
+        }
+        launches += campaign_plan(suite, experiment, size, campaign, repetitions)
+    return launches

@@ -1,5 +1,5 @@
-"""The table of an experiment at a size: a row per planned launch, also for those that failed, cannot run here, or were
-never started."""
+"""The table of an experiment at a size: a row per planned launch (several where merged folders have its campaign), also
+for those that failed, cannot run here, or were never started."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _TEXT = (
     "experiment",
     "case",
     "launch",
+    "campaign_id",
     "transport",
     "strategy",
     "collective",
@@ -50,9 +51,10 @@ _TEXT = (
     "stop",
     "excluded",
 )
-_INTEGER = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
+_INTEGER = ("ranks", "plan_index", "campaign", "order", "seed", "minibatch", "threads_per_rank")
 _OF_RECORD = (
     "launch",
+    "campaign_id",
     "size",
     "status",
     "failure",
@@ -76,18 +78,22 @@ def collect(
     version: str = "",
 ) -> pa.Table:
     """The table of a plan. If records are from several machines or versions of the code, only those of the last one
-    count; of several records of a launch, one that ended well is used.
+    count; of several records of a launch in a campaign, one that ended well is used.
 
     Columns `stop` and `stop_half_width` say what decided the number of launches of the case (null: the experiment did
     not run to its end here). `version`: digest of the metrics' code, under which their values are stored
     (record/metric_values.py)."""
     cases = {id(launch.case): launch.case for launch in plan}
-    of_cases = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
+    of_cases = {key: of_case(case) | {"case": case.case_id} for key, case in cases.items()}
     planned = [(launch, of_cases[id(launch.case)]) for launch in plan]
     chosen = _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store)
     values = MetricValues(store, metrics, version)
-    values.prepare([(row["case"], row["launch"]) for row in chosen.values() if row["status"] == "ok"])
-    rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
+    values.prepare([(row["case"], row["launch"]) for rows in chosen.values() for row in rows if row["status"] == "ok"])
+    rows = [
+        case | _stop(case["case"], launch.campaign, stops) | _row(launch, recorded, values)
+        for launch, case in planned
+        for recorded in chosen.get((case["case"], launch.plan_index), [None])
+    ]
     values.keep()
     kinds = (
         dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string())
@@ -98,8 +104,8 @@ def collect(
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
 
-def _stop(case_id: str, stops: Stops | None) -> dict[str, Any]:
-    stop = stops.case(case_id) if stops else None
+def _stop(case_id: str, campaign: int, stops: Stops | None) -> dict[str, Any]:
+    stop = stops.case(case_id, campaign) if stops else None
     return {"stop": stop.decided, "stop_half_width": stop.half_width_share} if stop else {}
 
 
@@ -111,16 +117,17 @@ def write_table(table: pa.Table, path: Path) -> None:
     draft.rename(path)
 
 
-def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
+def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], list[Row]]:
+    """The record of each launch; one of each campaign where merged folders have the same campaign of the plan."""
     rows = [row for case_id in sorted({case_id for case_id, _ in launches}) for row in store.rows(case_id)]
     planned = [row for row in rows if (row["case"], row["plan_index"]) in launches]
-    chosen: dict[tuple[str, int], Row] = {}
+    chosen: dict[tuple[str, int], dict[str, Row]] = {}
     ordered = sorted(planned, key=lambda row: str(row["started_at"]))
     for row in last_version(ordered, _ran, lambda row: store.load(row["launch"])[0].code.files):
-        key = (row["case"], row["plan_index"])
-        if row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok":
-            chosen[key] = row
-    return chosen
+        campaigns, name = chosen.setdefault((row["case"], row["plan_index"]), {}), row["campaign_id"]
+        if row["status"] == "ok" or name not in campaigns or campaigns[name]["status"] != "ok":
+            campaigns[name] = row
+    return {launch: list(campaigns.values()) for launch, campaigns in chosen.items()}
 
 
 def _ran(row: Row) -> Ran:
@@ -131,6 +138,7 @@ def _row(launch: PlannedLaunch, recorded: Row | None, values: MetricValues) -> d
     """The columns that do not follow from the case."""
     row: dict[str, Any] = {
         "plan_index": launch.plan_index,
+        "campaign": launch.campaign,
         "order": launch.order,
         "seed": launch.seed,
         "status": MISSING,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.settling import BEYOND, settling, timed_regions
+from scaleproof.core.campaign import Campaign
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import percent
 from scaleproof.report.sections import Cell, Row, Table
@@ -30,14 +31,12 @@ def settling_table(data: SuiteData) -> SettlingTable:
     """The table of all experiments with enough cases and blocks."""
     rows, commands = [], []
     for name in data.suite.experiments:
-        launches = [
-            Launch(run.record, run.samples)
-            for run in data.runs
-            if run.status == "ok" and run.record is not None and run.record.case.experiment == name
-        ]
-        if (result := settling(timed_regions(launches))) is not None:
+        for campaign, launches in _by_campaign(data, name).items():
+            first = min(launch.record.plan_index for launch in launches)
+            if (result := settling(timed_regions(launches, first))) is None:
+                continue
             cells = [
-                name,
+                name if campaign.number == 0 else f"{name}, campaign {campaign.number}",
                 percent(result.shift),
                 percent(result.strays),
                 f"{result.p:.2g}",
@@ -46,5 +45,15 @@ def settling_table(data: SuiteData) -> SettlingTable:
             ]
             rows.append(Row("", [Cell(text) for text in cells]))
             if not result.settled:
-                commands.append(f"scaleproof run {data.name} {name} --size {launches[0].record.size} --again")
+                size, number = launches[0].record.size, f" --campaign {campaign.number}" * bool(campaign.number)
+                commands.append(f"scaleproof run {data.name} {name} --size {size}{number} --again")
     return SettlingTable(Table(CAPTION, COLUMNS, rows), commands)
+
+
+def _by_campaign(data: SuiteData, experiment: str) -> dict[Campaign, list[Launch]]:
+    """Finished launches of an experiment; each campaign begins on a machine that may not have settled."""
+    launches: dict[Campaign, list[Launch]] = {}
+    for run in data.runs:
+        if run.status == "ok" and run.record is not None and run.record.case.experiment == experiment:
+            launches.setdefault(run.record.of_campaign, []).append(Launch(run.record, run.samples))
+    return dict(sorted(launches.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.messages import field_of, options_of, phrase
 from scaleproof.spec.programs import programs_digest, programs_folder
 from scaleproof.spec.request import Request, RequestForm, request
-from scaleproof.spec.suite_form import ExperimentForm, MatrixForm, SizeForm
+from scaleproof.spec.suite_form import CAMPAIGNS, ExperimentForm, MatrixForm, SizeForm
 from scaleproof.spec.units import parse_bytes
 
 _BYTES = ("sizes",)
@@ -39,8 +39,8 @@ class Stop:
 
 @dataclass(frozen=True)
 class Size:
-    """One size of an experiment: its cases, each launched `launches` times (at least, with `stop`), each launch with a
-    deadline in seconds."""
+    """One size of an experiment: its cases, each launched `launches` times (at least, with `stop`) in each of
+    `campaigns`, each launch with a deadline in seconds."""
 
     name: str
     launches: int
@@ -49,11 +49,17 @@ class Size:
     stop: Stop | None = None
     stall_s: float | None = None
     allocation: RequestForm = field(default_factory=RequestForm)
+    campaigns: int = 1
+
+    @property
+    def most_launches(self) -> int:
+        """Of a case in one campaign."""
+        return self.stop.budget if self.stop else self.launches
 
     @property
     def request(self) -> Request:
         """What it asks a cluster for."""
-        return request(self.allocation, self.cases, self.stop.budget if self.stop else self.launches, self.deadline_s)
+        return request(self.allocation, self.cases, self.most_launches, self.deadline_s)
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,17 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
         cases = _resolve_size(base, (suite, name), path, form, size_form, (*path, "sizes", size))
         stop = _resolve_stop(document, size_form, (*path, "sizes", size, "stop"))
         deadline_s, stall_s = size_form.deadline_s or form.deadline_s, size_form.stall_s or form.stall_s
-        sizes[size] = Size(
-            size, size_form.launches, deadline_s, cases, stop, stall_s, size_form.allocation.over(form.allocation)
-        )
+        allocation = size_form.allocation.over(form.allocation)
+        campaigns = _campaigns(size, size_form, cases)
+        sizes[size] = Size(size, size_form.launches, deadline_s, cases, stop, stall_s, allocation, campaigns)
     return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss)
+
+
+def _campaigns(size: str, form: SizeForm, cases: Sequence[AnyCase]) -> int:
+    """One where all cases are predicted: the simulator has no luck."""
+    if all(case.plugin("fabric").predicted for case in cases):
+        return 1
+    return form.campaigns or CAMPAIGNS.get(size, 1)
 
 
 def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:

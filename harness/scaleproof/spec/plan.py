@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """One launch to make: repetition `plan_index` of a case, with its seed and its place in the order."""
+    """One launch to make: repetition `plan_index` of a case, counted over all campaigns, with its seed and its place in
+    the order."""
 
     case: AnyCase
     plan_index: int
@@ -25,39 +26,56 @@ class PlannedLaunch:
     order: int
     programs: str = ""
     """Folder of the suite's own programs."""
+    campaign: int = 0
+    """The call of `run` that makes it, from 0."""
 
 
 def plan(
     suite: Suite, experiment_name: str, size: str, repetitions: Mapping[str, int] | None = None
 ) -> list[PlannedLaunch]:
+    """All campaigns of a size, one after the other; `repetitions`: see `campaign_plan`."""
+    campaigns = suite.experiment(experiment_name).size(size).campaigns
+    return [
+        launch
+        for campaign in range(campaigns)
+        for launch in campaign_plan(suite, experiment_name, size, campaign, repetitions)
+    ]
+
+
+def campaign_plan(
+    suite: Suite, experiment_name: str, size: str, campaign: int, repetitions: Mapping[str, int] | None = None
+) -> list[PlannedLaunch]:
     """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on
-    equal seeds.
+    equal seeds. Repetitions are numbered through all campaigns, so each campaign has seeds of its own; predicted cases
+    are in campaign 0 alone.
 
     `repetitions`: how often each case id is launched where that was decided while running (a size with `stop`); else
     every case as often as the size says.
     """
     chosen = suite.experiment(experiment_name).size(size)
-    shuffler = random.Random(order_seed(suite.name, experiment_name, size))
+    shuffler = random.Random(order_seed(suite.name, experiment_name, size, campaign))
     programs = str(programs_folder(suite.folder).absolute())
     launches: list[PlannedLaunch] = []
+    cases = [case for case in chosen.cases if campaign == 0 or not case.plugin("fabric").predicted]
     counts = {
-        id(case): (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases
+        id(case): (repetitions or {}).get(case.case_id, chosen.launches) for case in cases
     }  # an id is a digest, slow for every launch
-    for index in range(max(counts.values(), default=0)):
-        block = list(chosen.cases)
+    start = campaign * chosen.most_launches
+    for index in range(start, start + max(counts.values(), default=0)):
+        block = list(cases)
         shuffler.shuffle(block)
-        seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(block)
+        seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(chosen.cases)
         launches += [
-            PlannedLaunch(case, index, seed, first + position, programs)
+            PlannedLaunch(case, index, seed, first + position, programs, campaign)
             for position, case in enumerate(block)
-            if index < counts[id(case)]
+            if index - start < counts[id(case)]
         ]
     return launches
 
 
-def order_seed(suite: str, experiment: str, size: str) -> int:
-    """The seed that shuffles the blocks."""
-    return _number(f"order/{suite}/{experiment}/{size}")
+def order_seed(suite: str, experiment: str, size: str, campaign: int = 0) -> int:
+    """The seed that shuffles the blocks of a campaign."""
+    return _number(f"order/{suite}/{experiment}/{size}" + (f"/{campaign}" if campaign else ""))
 
 
 def _number(text: str) -> int:

@@ -10,6 +10,8 @@ from scaleproof.spec.request import RequestForm
 
 SIZES = ("ci", "smoke", "small", "full")
 SizeName = Literal["ci", "smoke", "small", "full"]
+CAMPAIGNS = {"small": 2}
+"""Campaigns of a size that does not say how many; of other sizes 1."""
 Fields = dict[str, Any]
 OnNodeLoss = Literal["continue", "stop"]
 """When a node of an allocation is lost: go on with the launches that the nodes left can hold, or end the run."""
@@ -45,6 +47,11 @@ class SizeForm(_Form):
     """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
     launches: PositiveInt = Field(description="Repetitions of every case, in fresh processes; with `stop` the minimum.")
+    campaigns: PositiveInt | None = Field(
+        None,
+        description="Calls of `scaleproof run` that make these launches, each call all of them (docs/measuring.md); "
+        "null: 2 at size small, else 1.",
+    )
     stop: StopForm | None = Field(None, description="Adds launches until the intervals are narrow enough.")
     allocation: RequestForm = Field(RequestForm(), description="What this size requests from a cluster.")
     deadline_s: PositiveFloat | None = Field(None, description="The experiment's `deadline_s`, for this size.")

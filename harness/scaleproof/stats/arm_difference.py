@@ -34,6 +34,7 @@ class DifferenceReason(StrEnum):
     EQUIVALENT = "equivalent"
     FLOOR_TOO_WIDE = "floor too wide"  # a difference worth finding would be hidden
     NOT_RULED_OUT = "not ruled out"
+    CAMPAIGNS_DISAGREE = "campaigns disagree"  # all launches together decide, but a campaign alone says otherwise
     BY_INTERVAL = "by interval"  # of predictions: there is no sampling, hence no p-value
 
 
@@ -61,3 +62,5 @@ class Difference:
     margin: float | None = None
     detectable: float | None = None
     value: float | None = None
+    campaigns: tuple[float, ...] = ()
+    """The shift in each campaign alone; empty where there is one campaign."""

@@ -53,7 +53,7 @@ def compare(
     method = Method.HODGES_LEHMANN_PAIRED if paired else Method.HODGES_LEHMANN
     interval = Interval(low, high, estimate.coverage, method, counts)
     smallest = detectable(_spread(above, below, paired), min(counts), paired, floor=floor or 0)
-    finding, reason = _decide(centre, interval, estimate.p_value <= 1 - confidence, floor, margin)
+    finding, reason = decide(centre, interval, estimate.p_value <= 1 - confidence, floor, margin)
     return Difference(
         ratio, centre, interval, estimate.p_value, test, counts, floor, finding, reason, confidence, margin, smallest
     )
@@ -108,9 +108,10 @@ def _without_ratio(above: np.ndarray, below: np.ndarray, test: DifferenceTest, f
     return difference("inconclusive", DifferenceReason.NOT_POSITIVE)
 
 
-def _decide(
+def decide(
     centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None
 ) -> tuple[Finding, DifferenceReason]:
+    """What a shift with its interval says, and why."""
     least = floor or 0.0
     if margin and _within(interval, margin):
         return "no difference", DifferenceReason.WITHIN_MARGIN

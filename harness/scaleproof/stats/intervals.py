@@ -37,6 +37,8 @@ class Interval:
     method: Method
     counts: tuple[int, ...] = ()
     parts: tuple[Interval, ...] = ()
+    campaigns: int = 1
+    """Campaigns of whose disagreement it knows (stats/campaigns.py)."""
 
 
 def median(values: Sequence[float] | np.ndarray) -> float:

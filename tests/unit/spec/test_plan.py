@@ -48,8 +48,27 @@ def _suite(folder: Path, name: str) -> Suite:
 def test_every_repetition_of_every_case_is_planned_once(suite: Suite) -> None:
     launches = plan(suite, "e", "small")
     assert Counter((launch.case.case_id, launch.plan_index) for launch in launches).most_common(1)[0][1] == 1
-    assert len(launches) == 7 * 12 and len({launch.case.case_id for launch in launches}) == 12
-    assert [launch.order for launch in launches] == list(range(84))
+    assert len(launches) == 2 * 7 * 12 and len({launch.case.case_id for launch in launches}) == 12
+    assert [launch.order for launch in launches] == list(range(168))
+
+
+def test_size_small_has_two_campaigns_whose_repetitions_and_seeds_are_their_own(suite: Suite) -> None:
+    launches = plan(suite, "e", "small")
+    assert [{launch.plan_index for launch in launches if launch.campaign == campaign} for campaign in (0, 1, 2)] == [
+        set(range(7)),
+        set(range(7, 14)),
+        set(),
+    ]
+    assert len({launch.seed for launch in launches}) == 14
+    assert {launch.campaign for launch in plan(suite, "e", "full")} == {0}
+
+
+def test_campaigns_are_shuffled_differently(suite: Suite) -> None:
+    first, second = (
+        [launch.case.case_id for launch in plan(suite, "e", "small") if launch.campaign == campaign]
+        for campaign in (0, 1)
+    )
+    assert sorted(first) == sorted(second) and first != second
 
 
 def test_block_k_holds_repetition_k_of_every_case_in_an_order_of_its_own(suite: Suite) -> None:

@@ -44,6 +44,8 @@ def launch_fields(case: AnyCase, launch_spec: LaunchSpec, surroundings: Surround
         "case": case,
         "size": launch_spec.size,
         "plan_index": launch_spec.plan_index,
+        "campaign": launch_spec.campaign,
+        "campaign_id": launch_spec.campaign_id,
         "seed": launch_spec.seed,
         "machine": surroundings.machine,
         "started_at": surroundings.started_at,

@@ -1,0 +1,39 @@
+"""The place of a launch among the campaigns of its experiment. A campaign is one call of `run`: its launches share the
+state of the machine at that time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydantic import Field
+
+from scaleproof.core.node_schema import RecordPart
+
+
+class Campaign(NamedTuple):
+    """One campaign: the number that its plan gives it, and its id, since merged folders may have equal numbers."""
+
+    number: int
+    id: str
+
+
+class InCampaign(RecordPart):
+    """The part of a record that says which launch of which campaign it is."""
+
+    plan_index: int = Field(description="repetition of the case, counted over all campaigns of a plan")
+    campaign: int = Field(0, description="number of the campaign in its plan, from 0")
+    campaign_id: str = Field(
+        "",
+        description="drawn once for a campaign of a results folder, so that campaigns of merged folders stay apart; "
+        "empty: a prediction, or a record that is older than this field",
+    )
+
+    @property
+    def of_campaign(self) -> Campaign:
+        """The campaign of the launch."""
+        return Campaign(self.campaign, self.campaign_id)
+
+    @property
+    def block(self) -> tuple[int, str]:
+        """Launches of one block form pairs: the same repetition in the same campaign."""
+        return self.plan_index, self.campaign_id
