@@ -25,6 +25,7 @@ wildcard_constraints:
     suite="|".join(SUITES),
     size="|".join(SIZES),
     experiment="[^./]+",
+    campaign="[0-9]+",
 
 
 def suite_files(wildcards):
@@ -72,6 +73,24 @@ def requested(name):
         }[name]
 
     return of
+
+
+def campaign_of(wildcards):
+    """The campaign of a job, from 0: the last one unless the job's output names another."""
+    return int(wildcards.get("campaign", size_of(wildcards).campaigns - 1))
+
+
+def campaign_option(wildcards):
+    """The option for the campaign; none where there is one campaign."""
+    several = size_of(wildcards).campaigns > 1
+    return f"--campaign {campaign_of(wildcards)} " if several else ""
+
+
+def earlier_campaign(wildcards):
+    """What the campaign before this job's one leaves behind; empty for the first."""
+    before = campaign_of(wildcards) - 1
+    name = f"{wildcards.suite}.{wildcards.experiment}.{wildcards.size}"
+    return [f"results/campaigns/{name}.{before}"] if before >= 0 else []
 
 
 def over(wildcards, resources):

@@ -72,6 +72,7 @@ class ResultMaker:
             reason="; ".join(map(note_sentences.note_sentence, answer.reasons)),
             reason_notes=tuple(answer.reasons),
             runs=measurement.runs if measurement else (),
+            campaigns=len({record.of_campaign for record in used if record.evidence != "simulated"}) or None,
             experiment=form.experiment,
             base=measurement.base if measurement else None,
             direction=claim.direction,

@@ -118,6 +118,10 @@ class ClaimResult(Form):
     reason: str = Field(description="what else decides or is missing, in words")
     reason_notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
     runs: tuple[str, ...]
+    campaigns: int | None = Field(
+        default=None,
+        description="calls of `scaleproof run` that made these launches; None: none behind it, or predictions",
+    )
     experiment: str | None
     base: BaseOut | None
     provenance: Provenance | None = Field(description="None for claims of our own")
