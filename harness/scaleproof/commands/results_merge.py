@@ -15,7 +15,8 @@ def arguments(actions: Any) -> None:
     parser = add_action(
         actions,
         "merge",
-        "take in another results folder: its records, machines/ and stops/; refuses one launch with two contents",
+        "take in another results folder: its records as further campaigns, machines/ and stops/; refuses one launch "
+        "with two contents",
     )
     parser.add_argument("other", type=Path, metavar="OTHER", help="a folder with runs/; it is only read")
     parser.add_argument("--dry-run", action="store_true", help="say what is new and copy nothing")
@@ -33,6 +34,8 @@ def main(options: argparse.Namespace) -> None:
         f"{counted(len(merged.new), 'launch', 'launches')} {state}, {merged.same} here already, "
         f"{len(merged.damaged)} no records"
     )
+    for campaign in merged.campaigns:
+        print(f"  further campaign: {campaign}")
     for path in merged.beside:
         print(f"  {state}: {path}")
     for path in merged.ours:

@@ -7,11 +7,12 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaleproof.core.atomic_write import write_form
+from scaleproof.core.campaign import Campaign
 from scaleproof.launch.results_lock import locked
 from scaleproof.record.stops import CaseStop, Stops
 from scaleproof.record.store import Store
@@ -36,6 +37,8 @@ class Merged:
     """Other files that are new or newer than ours, relative to the results folder."""
     ours: list[Path] = field(default_factory=list)
     """Files that differ, of which ours is kept."""
+    campaigns: list[str] = field(default_factory=list)
+    """Experiments that have a further campaign now, with its number in the plan."""
 
 
 def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
@@ -60,11 +63,27 @@ def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
             f"{other}: launch {names} has other content than in {results}: one was changed after it was written, "
             "or an id was drawn twice; nothing was merged"
         )
+    merged.campaigns = _further_campaigns(results, other, merged.new)
     with locked(results):
         _merge_files(results, other, merged, dry_run)
         for launch in [] if dry_run else merged.new:
             _copy_record(other / "runs" / launch, results / "runs" / launch, results / "staging" / launch.name)
     return merged
+
+
+def _further_campaigns(results: Path, other: Path, new: Sequence[Path]) -> list[str]:
+    """Of experiments that `results` has launches of: the campaigns that only `other` has."""
+    ours, theirs = Store(results), Store(other)
+    campaigns = dict[str, set[Campaign]]()
+    for case_id in sorted({launch.parent.name for launch in new}):
+        known = {record.of_campaign for record in ours.records(case_id)}
+        for record in theirs.records(case_id) if known else ():
+            if record.of_campaign not in known:
+                name = f"{record.case.suite} {record.case.experiment}"
+                campaigns.setdefault(name, set()).add(record.of_campaign)
+    return [
+        f"{name} {campaign.number}" for name, further in sorted(campaigns.items()) for campaign in sorted(further)
+    ]
 
 
 def alike(folder: Path, other: Path) -> bool:
@@ -148,7 +167,7 @@ def _is_later(path: Path, ours: Path) -> bool:
 
 
 def _merged_stops(our_path: Path, their_path: Path) -> Stops | None:
-    """The larger number of repetitions of each case. None if the files are not of the same experiment, machine, code
+    """The larger number of repetitions of each case in each campaign. None if the files are not of the same experiment, machine, code
     and stopping rule."""
     try:
         ours, theirs = (Stops.model_validate_json(file.read_bytes()) for file in (our_path, their_path))
@@ -162,8 +181,9 @@ def _merged_stops(our_path: Path, their_path: Path) -> Stops | None:
         theirs.target,
     ):
         return None
-    cases: dict[str, CaseStop] = {case.case_id: case for case in ours.cases}
+    cases: dict[tuple[int, str], CaseStop] = {(case.campaign, case.case_id): case for case in ours.cases}
     for case in theirs.cases:
-        if case.case_id not in cases or case.launches > cases[case.case_id].launches:
-            cases[case.case_id] = case
+        key = case.campaign, case.case_id
+        if key not in cases or case.launches > cases[key].launches:
+            cases[key] = case
     return ours.model_copy(update={"cases": tuple(cases.values())})
