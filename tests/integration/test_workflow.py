@@ -124,3 +124,22 @@ def test_an_unknown_size_is_named(project):
     ended = snakemake(project, "-n", "--config", "size=big")
     assert ended.returncode == 1
     assert "no size 'big'; known: ci, smoke, small, full" in ended.stdout + ended.stderr
+
+
+def test_campaigns_of_an_experiment_are_calls_of_run_one_after_the_other_and_the_table_comes_last(
+    project: Path,
+) -> None:
+    suite = project / "suites" / "small" / "suite.yaml"
+    suite.write_text(
+        SUITE.replace(
+            "smoke: {launches: 6, matrix: [{arms: [tcp]}]}",
+            "smoke: {launches: 6, campaigns: 3, matrix: [{arms: [tcp]}]}",
+        )
+    )
+    assert snakemake(project, "small").returncode == 0
+    first = [call for call in calls(project) if " first " in call]
+    assert first == [
+        *(f"run small first --size smoke --campaign {number}" for number in range(3)),
+        "collect small first --size smoke -o results/tables/small.first.smoke.parquet",
+    ]
+    assert "run small second --size smoke" in calls(project)

@@ -25,7 +25,7 @@ def around_campaigns(interval: Interval | None, alone: Sequence[float]) -> Inter
     return replace(interval, low=min(interval.low, low), high=max(interval.high, high), campaigns=len(alone))
 
 
-def shift_alone(a: Sequence[float], b: Sequence[float], paired: bool) -> float:
+def shift_alone(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray, paired: bool) -> float:
     """The factor between the arms in one campaign, as `compare` estimates it; of positive values."""
     return float(np.exp(np.median(differences(np.log(a), np.log(b), paired))))
 
