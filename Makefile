@@ -9,7 +9,7 @@ INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test env bench calibration-study lint clean
+.PHONY: help demo check test env bench reference calibration-study lint clean
 
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
@@ -17,6 +17,7 @@ help:
 	@echo "make test   all tests, in 25 minutes"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
+	@echo "make reference   every suite at size smoke as one run, in 75 quiet minutes; goes on where it was interrupted"
 	@echo "make calibration-study   4290 launches that show false alarms and detection, in about 20 quiet minutes"
 	@echo "make lint   formatting, lint, types, workflow"
 	@echo "make clean  remove .venv, caches and pages; results/ stays"
@@ -44,6 +45,9 @@ test:
 
 bench: env
 	$(INSIDE) python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
+
+reference: env
+	$(INSIDE) python -m tools.reference run
 
 calibration-study: env
 	$(INSIDE) python -m tools.calibration_study run

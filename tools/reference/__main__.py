@@ -1,5 +1,7 @@
-"""`python -m tools.reference pack|pages|readme`: stores one finished run and writes pages and tables from it.
+"""`python -m tools.reference run|pack|pages|readme`: makes the reference run, stores it, and writes pages and tables.
+Each refuses what is not one run: one commit, one machine, one digest of the code for each level of evidence.
 
+run [--only SUITE ...]      calibration and every suite at size smoke -> results/ and reports/; resumable
 pack [ARCHIVE]              results/ and reports/ -> results/reference/ (text), and all raw records -> ARCHIVE
 pages [ARCHIVE] [--picture] ARCHIVE -> reports/reference/index.html; --picture: docs/report.png too, for a release
 readme                      results/reference/ -> the tables of README.md and docs/reference_*.md
@@ -10,7 +12,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tools.reference import ARCHIVE, ROOT, archive, tables, text_records, verdicts
+from tools.reference import (
+    ARCHIVE,
+    REFERENCE,
+    ROOT,
+    SIZE,
+    archive,
+    one_run,
+    steps,
+    stored,
+    tables,
+    text_records,
+    verdicts,
+)
 
 
 def main() -> None:
@@ -19,7 +33,9 @@ def main() -> None:
         prog="python -m tools.reference", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    pack, pages = actions.add_parser("pack"), actions.add_parser("pages")
+    run, pack, pages = (actions.add_parser(name) for name in ("run", "pack", "pages"))
+    run.add_argument("--only", nargs="+", default=(), metavar="SUITE", help="a trial with these suites")
+    run.add_argument("--size", default=SIZE, help="of a trial; default: %(default)s")
     for action in (pack, pages):
         action.add_argument("archive", type=Path, nargs="?", default=ARCHIVE, help="default: %(default)s")
     pack.add_argument("--results", type=Path, default=ROOT / "results", help="folder of the records")
@@ -27,10 +43,14 @@ def main() -> None:
     pages.add_argument("--picture", action="store_true", help="also write docs/report.png")
     actions.add_parser("readme")
     arguments = parser.parse_args()
-    if arguments.action == "pack":
+    if arguments.action == "run":
+        steps.run(size=arguments.size, only=arguments.only)
+    elif arguments.action == "pack":
+        manifest = stored.manifest_of_run(arguments.results, arguments.reports)
         archive.write(arguments.results, arguments.archive)
         verdicts.write(arguments.reports)
         text_records.write(arguments.results)
+        one_run.write_manifest(REFERENCE, manifest)
     elif arguments.action == "pages":
         archive.build_pages(arguments.archive, arguments.picture)
     else:

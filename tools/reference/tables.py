@@ -12,8 +12,10 @@ from typing import Any
 from scaleproof.claims.claims_file import STANDING_TEXTS
 from scaleproof.spec.units import format_bytes
 from tools.reference import REFERENCE, ROOT
+from tools.reference.stored import minutes_table, statement, statement_of_speed
 from tools.reference.verdicts import Verdict, read
 
+SHARES_PAGE = ROOT / "docs" / "add_a_suite.md"
 KINDS = {"published": ("claim", "paper"), "our own": ("claim", "own"), "consistency": ("consistency", None)}
 WRITTEN = "Written by `python -m tools.reference readme`; a test keeps it equal to `results/reference/`."
 
@@ -28,11 +30,13 @@ def pages() -> dict[Path, str]:
     """Each file and its expected text."""
     verdicts, readme = read(), ROOT / "README.md"
     bench = json.loads((REFERENCE / "bench.json").read_text())
-    text = _between(readme.read_text(), "verdicts", counts(verdicts))
+    run, speed = statement(), statement_of_speed(bench)
+    text = _between(readme.read_text(), "verdicts", f"{run}\n\n{counts(verdicts)}")
     return {
-        readme: _between(text, "speed", ratios(bench["targets"])),
-        ROOT / "docs" / "reference_verdicts.md": verdicts_page(verdicts),
-        ROOT / "docs" / "reference_speed.md": speed_page((REFERENCE / "bench.md").read_text()),
+        readme: _between(text, "speed", f"{speed}\n\n{ratios(bench['targets'])}"),
+        ROOT / "docs" / "reference_verdicts.md": verdicts_page(verdicts, run),
+        ROOT / "docs" / "reference_speed.md": speed_page((REFERENCE / "bench.md").read_text(), speed),
+        SHARES_PAGE: _between(SHARES_PAGE.read_text(), "minutes", minutes_table()),
     }
 
 
@@ -61,7 +65,7 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def verdicts_page(verdicts: Sequence[Verdict]) -> str:
+def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
     """docs/reference_verdicts.md: each claim of our own that launches served."""
     rows = [_row(verdict) for verdict in verdicts if verdict.origin == "own" and verdict.launches]
     return "\n".join(
@@ -69,6 +73,8 @@ def verdicts_page(verdicts: Sequence[Verdict]) -> str:
             "# Our own claims in the reference run",
             "",
             WRITTEN,
+            "",
+            run,
             "",
             f"Each of the {len(rows)} claims of our own that launches served. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",
@@ -107,10 +113,11 @@ def ratios(targets: Sequence[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def speed_page(bench: str) -> str:
+def speed_page(bench: str, run: str) -> str:
     """docs/reference_speed.md: the whole output of `make bench`."""
     return (
-        f"# Speed in the reference run\n\n{WRITTEN} [benchmarks.md](benchmarks.md) says how it was measured.\n\n{bench}"
+        f"# Speed in the reference run\n\n{WRITTEN} {run} [benchmarks.md](benchmarks.md) says how it was measured.\n\n"
+        f"{bench}"
     )
 
 
@@ -121,5 +128,5 @@ def _between(text: str, name: str, content: str) -> str:
         f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{content}{end}", text, flags=re.DOTALL
     )
     if count != 1:
-        raise SystemExit(f"README.md: the markers of {name!r} stand there {count} times")
+        raise SystemExit(f"the markers of {name!r} stand there {count} times")
     return replaced

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scaleproof.claims.claims_file import write_claims
 from scaleproof.report import costs, csvs, glossary, index, machine, run, suite
+from scaleproof.report.code_shown import code_shown
 from scaleproof.report.data import load, tables
 from scaleproof.report.pages import Pages
 from scaleproof.spec.suite import Suite
@@ -41,4 +42,4 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
         [table for suite_data in data for table in tables(results, size, suite_data.suite)],
         labels,
     )
-    return index.write(pages, size, data, machine.summary(profiles))
+    return index.write(pages, size, data, [*machine.summary(profiles), *code_shown(data)])

@@ -29,6 +29,7 @@ class Suite:
     summary: str
     file: Path
     experiments: dict[str, Experiment]
+    reference_minutes: float | None = None
 
     @property
     def folder(self) -> Path:
@@ -53,7 +54,7 @@ def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
         name: resolve_experiment(document, form.suite, name, experiment)
         for name, experiment in form.experiments.items()
     }
-    return Suite(form.suite, form.title, form.summary, document.file, experiments)
+    return Suite(form.suite, form.title, form.summary, document.file, experiments, form.reference_minutes)
 
 
 def suite_folders(suites: Path | None = None) -> list[Path]:

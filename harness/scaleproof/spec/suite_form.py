@@ -95,6 +95,9 @@ class SuiteForm(_Form):
     suite: str = Field(description="The suite's name: that of its folder.")
     title: str = Field(description="Heading of its page.")
     summary: str = Field("", description="What the suite shows, below the heading.")
+    reference_minutes: PositiveFloat | None = Field(
+        None, description="Minutes of the reference run (size smoke, two quiet cores) that the suite may take."
+    )
     experiments: Annotated[dict[str, ExperimentForm], Field(min_length=1)] = Field(description="By name.")
 
 

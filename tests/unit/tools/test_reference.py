@@ -14,10 +14,10 @@ from scaleproof.record.store import Store
 from scaleproof.spec.suite import list_suites, load_suite
 from tools.reference import REFERENCE, ROOT, archive, tables, text_records, verdicts
 from tools.reference.differences import difference, merged
+from tools.reference.shares import TODAY
 
-TODAY = {"awan2019", "crosscheck", "das2016", "micro", "taxonomy", "validation", "vigna2007", "xue2019", "zou2017"}
-"""The suites that share TODAY_BYTES; each later one has LATER_BYTES."""
 TODAY_BYTES, LATER_BYTES = 3_000_000, 100_000
+"""What the suites of TODAY share, and what each later one has."""
 TEXT = {".json", ".jsonl", ".csv", ".md"}
 BINARY = {"calibration.parquet"}
 

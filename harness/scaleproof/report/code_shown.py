@@ -1,0 +1,50 @@
+"""Which code and which machines the launches of the pages ran on, and whether that code has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from scaleproof.core.record_schema import Record
+from scaleproof.record.used_code import is_current
+from scaleproof.report.data import SuiteData
+from scaleproof.report.pages import Fact
+
+
+def code_shown(data: Iterable[SuiteData]) -> list[Fact]:
+    """Lines for the head of the index; none without launches."""
+    records = [record for suite in data for run in suite.runs if (record := run.record) is not None]
+    if not records:
+        return []
+    return [Fact("Launches", _origin(records)), Fact("Code", _code(records))]
+
+
+def _origin(records: Sequence[Record]) -> str:
+    """Commits and machines; several are a mixture, which a reader must know of."""
+    commits = sorted({(record.code.commit or "none")[:10] for record in records})
+    machines = sorted({record.machine for record in records})
+    dirty = sum(bool(record.code.dirty) for record in records)
+    text = f"{len(records)} of {_named('commit', commits)} on {_named('machine', machines)}"
+    return text + (f", {dirty} of them with changes that no commit has" if dirty else "")
+
+
+def _named(kind: str, values: Sequence[str]) -> str:
+    return f"{kind} {values[0]}" if len(values) == 1 else f"{len(values)} {kind}s ({', '.join(values)})"
+
+
+def _code(records: Sequence[Record]) -> str:
+    versions: dict[str, set[str]] = {}
+    current: dict[tuple[str, str], bool] = {}
+    changed = 0
+    for record in records:
+        versions.setdefault(record.evidence, set()).add(record.code.digest)
+        key = record.code.used, record.case.fabric
+        if key not in current:
+            current[key] = is_current(record.code, record.case.fabric)
+        changed += not current[key]
+    mixed = [
+        f"{len(digests)} versions behind {evidence} launches"
+        for evidence, digests in sorted(versions.items())
+        if len(digests) > 1
+    ]
+    since = f"that of {changed} launches has changed since" if changed else "as it is now"
+    return "; ".join([*mixed, since])

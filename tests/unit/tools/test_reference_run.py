@@ -1,0 +1,265 @@
+"""The reference run is one run: what is no single commit, machine and version of the code is neither made, stored nor
+shown, and each refusal is one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.record.digest import machine_id
+from scaleproof.record.used_code import content_hash
+from scaleproof.spec.suite import list_suites, load_suite
+from tools.reference import ROOT, SIZE, one_run, shares, steps, stored, tables
+from tools.reference.one_run import Fact, Manifest
+
+COMMIT = "c" * 40
+MODULE = "scaleproof.stats.intervals"
+
+
+def fact(**fields: Any) -> Fact:
+    base: dict[str, Any] = {
+        "name": "das2016 aa",
+        "suite": "das2016",
+        "size": SIZE,
+        "evidence": "measured",
+        "commit": COMMIT,
+        "dirty": False,
+        "machine": "m",
+        "code": "d",
+        "files": {MODULE: "1"},
+    }
+    return Fact(**(base | fields))
+
+
+def manifest(**fields: Any) -> Manifest:
+    base: dict[str, Any] = {
+        "commit": COMMIT,
+        "machine": "m",
+        "codes": {"measured": "d"},
+        "suites": ("das2016",),
+        "minutes": {"calibrate": 3.0, "das2016": 7.5, "pages": 0.5},
+        "ended": "2026-11-24T10:00:00+00:00",
+        "files": {MODULE: content_hash(MODULE)},
+    }
+    return Manifest(**(base | fields))
+
+
+def write_launch(results: Path, launch: str, suite: str = "das2016", **fields: Any) -> None:
+    code = {"commit": COMMIT, "dirty": False, "digest": "d", "files": {}} | fields.pop("code", {})
+    form = {"launch": launch, "case": {"suite": suite}, "size": SIZE, "evidence": "measured", "machine": machine_id()}
+    folder = results / "runs" / "case" / launch
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(form | fields | {"code": code}))
+
+
+def test_one_commit_machine_and_version_of_the_code_is_one_run() -> None:
+    assert one_run.mixture([fact(), fact(evidence="simulated", code="e"), fact(suite="micro")]) == ""
+    assert one_run.mixture([]) == "no launches"
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"commit": "d" * 40}, "launches of 2 commits: 1 of cccccccccc, 1 of dddddddddd"),
+        ({"machine": "n"}, "launches of 2 machines: 1 of m, 1 of n"),
+        ({"dirty": True, "name": "micro bb"}, "1 launches ran code that no commit has, the first is micro bb"),
+        ({"code": "e"}, "measured launches of 2 versions of the code: 1 of d, 1 of e"),
+        ({"files": {MODULE: "2"}, "name": "micro bb"}, f"two versions of module {MODULE}, the second in micro bb"),
+    ],
+)
+def test_a_mixture_is_refused_in_one_line(other: dict[str, Any], why: str) -> None:
+    assert one_run.mixture([fact(), fact(**other)]) == why
+    with pytest.raises(SystemExit, match="not one run: "):
+        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, "")
+
+
+def test_a_run_without_a_suite_is_not_whole() -> None:
+    with pytest.raises(SystemExit, match="no launch of crosscheck, micro"):
+        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, "")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with two suites and a commit."""
+    for name in ("micro", "alpha"):
+        (tmp_path / "suites" / name).mkdir(parents=True)
+        (tmp_path / "suites" / name / "suite.yaml").write_text("suite: x\n")
+    (tmp_path / ".gitignore").write_text("results/\n")
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *command], check=True)
+    return tmp_path
+
+
+class Commands:
+    """Notes commands instead of running them; one of them may fail."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing, self.ran = failing, list[str]()
+
+    def __call__(self, command: Sequence[str], root: Path) -> int:
+        self.ran.append(" ".join(command))
+        return int(bool(self.failing) and self.failing in self.ran[-1])
+
+
+def test_every_suite_is_run_after_calibration_and_before_the_pages(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = Commands()
+    state = steps.run(root, "ci", runner=commands)
+    assert commands.ran == [
+        "scaleproof calibrate",
+        "snakemake micro --config size=ci",
+        "snakemake alpha --config size=ci",
+        "snakemake all --config size=ci",
+    ]
+    assert list(state.minutes) == ["calibrate", "micro", "alpha", "pages"]
+    assert "alpha: 0.0 minutes" in capsys.readouterr().out
+    assert stored.read_state(root / "results").done == state.done
+
+
+def test_an_interrupted_run_goes_on_at_the_step_that_failed(root: Path) -> None:
+    with pytest.raises(SystemExit, match="alpha: ended with code 1; the same command goes on from here"):
+        steps.run(root, "ci", runner=Commands("alpha"))
+    with pytest.raises(SystemExit, match="has not ended"):
+        stored.read_state(root / "results")
+    again = Commands()
+    steps.run(root, "ci", runner=again)
+    assert again.ran == ["snakemake alpha --config size=ci", "snakemake all --config size=ci"]
+
+
+def test_a_tree_with_changes_is_refused(root: Path) -> None:
+    (root / "suites" / "micro" / "suite.yaml").write_text("suite: y\n")
+    with pytest.raises(SystemExit, match=r"1 files are not as committed, the first is suites/micro/suite.yaml"):
+        steps.run(root, runner=Commands())
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({}, f"1 of commit cccccccccc, size {SIZE}"),
+        ({"code": {"dirty": True}}, "cccccccccc with changes"),
+        ({"machine": "n", "code": {"commit": ""}}, "commit none"),
+    ],
+)
+def test_results_with_launches_of_another_run_are_refused(root: Path, fields: dict[str, Any], named: str) -> None:
+    write_launch(root / "results", "aa", **fields)
+    with pytest.raises(SystemExit, match=f"has 1 launches of other runs: .*{named}"):
+        steps.run(root, runner=Commands())
+
+
+def test_launches_of_another_size_are_refused_and_those_of_the_run_are_not(root: Path) -> None:
+    head = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    write_launch(root / "results", "aa", suite="micro", code={"commit": head})
+    steps.run(root, runner=Commands())
+    write_launch(root / "results", "bb", suite="micro", size="small", code={"commit": head})
+    with pytest.raises(SystemExit, match="size small"):
+        steps.run(root, runner=Commands())
+
+
+def test_the_state_of_another_commit_is_refused(root: Path) -> None:
+    steps.run(root, "ci", runner=Commands())
+    with pytest.raises(SystemExit, match="and size ci; a reference run is of one commit"):
+        steps.run(root, "smoke", runner=Commands())
+
+
+def finished_run(folder: Path, **launch: Any) -> tuple[Path, Path]:
+    """Results and reports of a whole run at size smoke."""
+    results, reports = folder / "results", folder / "reports"
+    for number, name in enumerate(steps.suite_names()):
+        write_launch(results, f"a{number}", suite=name)
+    if launch:
+        write_launch(results, "zz", **launch)
+    state = steps.State(commit=COMMIT, size=SIZE, minutes={"pages": 1.0}, done=["pages"], ended="2026-11-24")
+    (results / steps.STATE).write_text(state.model_dump_json())
+    reports.mkdir()
+    (reports / "runs.csv").write_text("suite,launch\nmicro,a0\nmicro,\n")
+    return results, reports
+
+
+def test_a_finished_run_has_a_manifest(tmp_path: Path) -> None:
+    made = stored.manifest_of_run(*finished_run(tmp_path))
+    assert (made.commit, made.machine, made.codes) == (COMMIT, machine_id(), {"measured": "d"})
+    one_run.write_manifest(tmp_path, made)
+    assert one_run.read_manifest(tmp_path) == made
+
+
+def test_what_is_no_single_run_is_not_stored(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="launches of 2 commits"):
+        stored.manifest_of_run(*finished_run(tmp_path, code={"commit": "d" * 40}))
+    (tmp_path / "reports" / "runs.csv").write_text("suite,launch\nmicro,of-earlier\n")
+    (tmp_path / "results" / "runs" / "case" / "zz" / "run.json").unlink()
+    with pytest.raises(SystemExit, match="shows 1 launches that are not in .*: of-earlier"):
+        stored.manifest_of_run(tmp_path / "results", tmp_path / "reports")
+
+
+def reference(folder: Path, rows: Sequence[Sequence[str]], made: Manifest | None) -> Path:
+    with (folder / "das2016.runs.csv").open("w", newline="") as target:
+        csv.writer(target).writerows([["launch", "evidence", "code", "machine"], *rows])
+    if made is not None:
+        one_run.write_manifest(folder, made)
+    return folder
+
+
+GOOD = ["aa", "measured", "d", "m"]
+
+
+def test_the_statement_names_the_run_and_says_when_the_code_has_moved_on(tmp_path: Path) -> None:
+    text = stored.statement(reference(tmp_path, [GOOD, ["", "", "", ""]], manifest()))
+    assert text == ("One run, ended 2026-11-24: commit `cccccccccc`, machine `m`, 11 minutes; code `d` (measured).")
+    moved = stored.statement(reference(tmp_path, [GOOD], manifest(files={MODULE: "0" * 8})))
+    assert moved == f"{text} **The code that its launches used has changed since.**"
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (["bb", "measured", "e", "m"], "measured launches of 2 versions of the code: 1 of d, 1 of e"),
+        (["bb", "measured", "d", "n"], "machines m and n"),
+        (["bb", "simulated", "e", "m"], "das2016 has launches of code e, run.json names another"),
+    ],
+)
+def test_readme_and_pages_refuse_what_is_not_in_the_manifest(tmp_path: Path, row: list[str], why: str) -> None:
+    with pytest.raises(SystemExit, match=why):
+        stored.statement(reference(tmp_path, [GOOD, row], manifest()))
+
+
+def test_a_store_without_a_manifest_is_called_what_it_is(tmp_path: Path) -> None:
+    text = stored.statement(reference(tmp_path, [GOOD, ["bb", "measured", "e", "m"]], None))
+    assert text.startswith("**Not one run**: measured launches of 2 versions of the code")
+
+
+def test_minutes_are_those_of_the_recorded_run_or_not_recorded_yet(tmp_path: Path) -> None:
+    assert "| das2016 | not recorded yet | of 75 |" in stored.minutes_table(tmp_path)
+    one_run.write_manifest(tmp_path, manifest())
+    assert stored.minutes_table(tmp_path).splitlines()[2:] == [
+        "| calibrate | 3.0 | of 75 |",
+        "| das2016 | 7.5 | of 75 |",
+        "| pages | 0.5 | of 75 |",
+        "| all | 11.0 | 75 and those of later suites |",
+    ]
+
+
+def test_speed_says_whether_it_is_of_the_same_code(tmp_path: Path) -> None:
+    bench = {"date": "2026-11-24", "code": "d"}
+    assert "another version of the code" in stored.statement_of_speed(bench, tmp_path)
+    one_run.write_manifest(tmp_path, manifest())
+    assert "with the code of the reference run: `d`" in stored.statement_of_speed(bench, tmp_path)
+
+
+def test_each_later_suite_states_its_share_of_the_reference_run() -> None:
+    later = {folder.name for folder in list_suites(ROOT / "suites")} - shares.TODAY
+    silent = [name for name in later if load_suite(ROOT / "suites" / name).reference_minutes is None]
+    assert silent == [], "state reference_minutes in suite.yaml: docs/add_a_suite.md"
+
+
+def test_the_stored_run_takes_no_longer_than_its_minutes() -> None:
+    made = one_run.read_manifest(tables.REFERENCE)
+    if made is not None:
+        assert made.total_minutes <= shares.BUDGET_MIN + sum(shares.limit_min(name) or 0 for name in made.minutes)

@@ -1,0 +1,22 @@
+"""The minutes that suites may take in the reference run, on two quiet cores."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from scaleproof.spec.suite import load_suite
+from tools.reference import ROOT
+
+TODAY = frozenset(
+    {"awan2019", "crosscheck", "das2016", "micro", "taxonomy", "validation", "vigna2007", "xue2019", "zou2017"}
+)
+"""The suites that share BUDGET_MIN; each later one states its own minutes as `reference_minutes` in suite.yaml."""
+BUDGET_MIN = 75.0
+
+
+@cache
+def limit_min(suite: str) -> float | None:
+    """The minutes that a later suite states; None for a suite of TODAY, and for what is no suite."""
+    if suite in TODAY or not (ROOT / "suites" / suite).is_dir():
+        return None
+    return load_suite(ROOT / "suites" / suite).reference_minutes

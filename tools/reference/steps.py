@@ -1,0 +1,174 @@
+"""Makes the reference run: calibration, every suite at size smoke, the pages. It goes on where it was interrupted, and
+notes what minutes each step took."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from scaleproof.core.atomic_write import write_form
+from scaleproof.record.digest import machine_id
+from scaleproof.spec.suite import list_suites
+from tools.reference import ROOT, SIZE
+from tools.reference.one_run import facts
+from tools.reference.shares import BUDGET_MIN, limit_min
+
+FIRST = ("micro", "validation")
+"""Suites whose results others use: costs of messages, and labels of evidence."""
+STATE = "reference_run.json"
+
+
+class Step(NamedTuple):
+    """A command with the name under which its minutes are noted."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+class State(BaseModel):
+    """Of a reference run, in its results folder."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    commit: str
+    size: str
+    minutes: dict[str, float] = {}
+    done: list[str] = []
+    ended: str = ""
+
+
+Runner = Callable[[Sequence[str], Path], int]
+"""Runs a command in a folder and returns its exit code."""
+
+
+def suite_names(root: Path = ROOT) -> list[str]:
+    """All suites, first those whose results others use."""
+    names = [folder.name for folder in list_suites(root / "suites")]
+    return [*(name for name in FIRST if name in names), *(name for name in names if name not in FIRST)]
+
+
+def steps(names: Sequence[str], size: str) -> list[Step]:
+    """Everything that a reference run consists of. The last step judges again what later suites label, and makes the
+    pages."""
+    config = ("--config", f"size={size}")
+    return [
+        Step("calibrate", ("scaleproof", "calibrate")),
+        *(Step(name, ("snakemake", name, *config)) for name in names),
+        Step("pages", ("snakemake", "all", *config)),
+    ]
+
+
+def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: Runner | None = None) -> State:
+    """Every step that is not done. SystemExit with one line when the tree has changes, when results/ has launches of
+    another run, or when a step fails. `only`: of these suites alone, for a trial."""
+    commit, results = _clean_commit(root), root / "results"
+    state = _state(results, commit, size)
+    names = suite_names(root)
+    _refuse_other_launches(results, commit, size, names)
+    names = [name for name in names if not only or name in only]
+    for step in steps(names, size):
+        if step.name in state.done:
+            continue
+        code = _timed(step, root, results, state, runner or _run)
+        print(f"{step.name}: {state.minutes[step.name]:.1f} minutes{_beyond(step.name, state)}", flush=True)
+        if code:
+            raise SystemExit(f"{step.name}: ended with code {code}; the same command goes on from here")
+        state.done.append(step.name)
+        state.ended = datetime.now(UTC).isoformat(timespec="seconds")
+        write_form(results / STATE, state)
+    total = sum(state.minutes.values())
+    print(f"reference run of {commit[:10]}: {total:.1f} of {BUDGET_MIN} minutes")
+    print("`python -m tools.reference pack` stores it, `python -m tools.reference readme` shows it")
+    return state
+
+
+def read_state(results: Path) -> State:
+    """What `run` noted. SystemExit where it is not finished."""
+    path = results / STATE
+    if not path.exists():
+        raise SystemExit(f"{path}: missing; `python -m tools.reference run` makes a reference run")
+    state = State.model_validate_json(path.read_bytes())
+    if "pages" not in state.done:
+        raise SystemExit(f"{path}: the run has not ended: `python -m tools.reference run` goes on")
+    return state
+
+
+def _timed(step: Step, root: Path, results: Path, state: State, runner: Runner) -> int:
+    """Run a step; its minutes add to those of interrupted tries."""
+    began = time.monotonic()
+    try:
+        return runner(step.command, root)
+    finally:
+        minutes = state.minutes.get(step.name, 0.0) + (time.monotonic() - began) / 60
+        state.minutes[step.name] = round(minutes, 2)
+        write_form(results / STATE, state)
+
+
+def _run(command: Sequence[str], root: Path) -> int:
+    inside = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(command, cwd=root, env=inside).returncode
+
+
+def _beyond(name: str, state: State) -> str:
+    limit = limit_min(name)
+    return f", its share is {limit:g}" if limit is not None and state.minutes[name] > limit else ""
+
+
+def _clean_commit(root: Path) -> str:
+    """The commit that is checked out. SystemExit where the tree differs from it."""
+    changed = _git(root, "status", "--porcelain").splitlines()
+    if changed:
+        raise SystemExit(
+            f"{root}: {len(changed)} files are not as committed, the first is {changed[0][3:]}; "
+            "a reference run is of one commit: commit or stash them"
+        )
+    return _git(root, "rev-parse", "HEAD").strip()
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{root}: {done.stderr.strip().splitlines()[0]}")
+    return done.stdout
+
+
+def _state(results: Path, commit: str, size: str) -> State:
+    path = results / STATE
+    if not path.exists():
+        return State(commit=commit, size=size)
+    try:
+        state = State.model_validate(json.loads(path.read_bytes()))
+    except ValueError:
+        raise SystemExit(f"{path}: no state of a reference run; remove it") from None
+    if (state.commit, state.size) != (commit, size):
+        raise SystemExit(
+            f"{path}: of commit {state.commit[:10]} and size {state.size}; a reference run is of one commit: "
+            f"move {results.name}/runs and {STATE} away to begin anew"
+        )
+    return state
+
+
+def _refuse_other_launches(results: Path, commit: str, size: str, suites: Sequence[str]) -> None:
+    other = Counter(
+        f"commit {launch.commit[:10] or 'none'}{' with changes' * launch.dirty}, size {launch.size}, "
+        f"machine {launch.machine}"
+        for launch in facts(results)
+        if (launch.commit, launch.machine, launch.dirty) != (commit, machine_id(), False)
+        or (launch.suite in suites and launch.size != size)
+    )
+    if other:
+        named = ", ".join(f"{count} of {what}" for what, count in other.most_common(3))
+        raise SystemExit(
+            f"{results}: has {other.total()} launches of other runs: {named}; move the folder away, "
+            "a reference run has no launch of another one"
+        )

@@ -1,0 +1,111 @@
+"""What is stored of the reference run, and what README and pages say of it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tools.reference import REFERENCE, SIZE
+from tools.reference.one_run import FILE, Manifest, facts, manifest_of, mixed_codes, read_manifest
+from tools.reference.shares import BUDGET_MIN, TODAY, limit_min
+from tools.reference.steps import STATE, read_state, suite_names
+
+RECORDED_LATER = "not recorded yet"
+
+
+def manifest_of_run(results: Path, reports: Path) -> Manifest:
+    """The manifest of the run in a results folder. SystemExit with one line where it is not finished, is no single run,
+    or where its report shows launches that are not in it."""
+    state, launches = read_state(results), facts(results)
+    if state.size != SIZE:
+        raise SystemExit(f"{results / STATE}: a run of size {state.size}; the reference run is of size {SIZE}")
+    manifest = manifest_of(launches, suite_names(), state.minutes, state.ended)
+    if manifest.commit != state.commit:
+        raise SystemExit(f"not one run: launches of commit {manifest.commit[:10]}, but {STATE} of {state.commit[:10]}")
+    here = {launch.name.split()[-1] for launch in launches}
+    shown = {row["launch"] for row in _rows(reports / "runs.csv") if row["launch"]}
+    if strange := sorted(shown - here):
+        raise SystemExit(f"{reports}: shows {len(strange)} launches that are not in {results}: {strange[0]}")
+    return manifest
+
+
+def checked_manifest(reference: Path = REFERENCE) -> Manifest | None:
+    """The manifest of the stored run; None for one without. SystemExit with one line where the stored launches are not
+    those of the manifest."""
+    manifest, launches = read_manifest(reference), list(_launches(reference))
+    if manifest is None:
+        return None
+    if why := mixed_codes((row["evidence"], row["code"]) for row in launches):
+        raise SystemExit(f"{reference}: not one run: {why}")
+    for row in launches:
+        if row["machine"] != manifest.machine:
+            raise SystemExit(f"{reference}: not one run: machines {manifest.machine} and {row['machine']}")
+        if row["code"] != manifest.codes.get(row["evidence"]):
+            raise SystemExit(
+                f"{reference}: {row['suite']} has launches of code {row['code']}, {FILE} names another; "
+                "`python -m tools.reference pack` stores all suites of one run"
+            )
+    return manifest
+
+
+def statement(reference: Path = REFERENCE) -> str:
+    """What stands above every table: which run it is, and whether the code has changed since."""
+    manifest = checked_manifest(reference)
+    if manifest is None:
+        return f"**Not one run**: {_mixed(reference)}. The next reference run (`make reference`) replaces them all."
+    made = (
+        f"One run, ended {manifest.ended[:10]}: commit `{manifest.commit[:10]}`, machine `{manifest.machine}`, "
+        f"{manifest.total_minutes:.0f} minutes; code "
+        + ", ".join(f"`{code}` ({evidence})" for evidence, code in manifest.codes.items())
+        + "."
+    )
+    return made + (" **The code that its launches used has changed since.**" if manifest.moved_on else "")
+
+
+def statement_of_speed(bench: Mapping[str, Any], reference: Path = REFERENCE) -> str:
+    """What stands above the tables of `make bench`, which is a run of its own."""
+    manifest = read_manifest(reference)
+    same = manifest is not None and bench["code"] in manifest.codes.values()
+    version = "the code of the reference run" if same else "another version of the code than the reference run"
+    return f"`make bench` of {bench['date']}, with {version}: `{bench['code']}`."
+
+
+def minutes_table(reference: Path = REFERENCE) -> str:
+    """The minutes of each step of the stored run, and the share of each suite."""
+    manifest = read_manifest(reference)
+    names = list(manifest.minutes) if manifest else suite_names()
+    rows = ["| step | minutes | share |", "|---|---|---|"]
+    for name in names:
+        taken = f"{manifest.minutes[name]:.1f}" if manifest else RECORDED_LATER
+        rows.append(f"| {name} | {taken} | {_share(name)} |")
+    total = f"{manifest.total_minutes:.1f}" if manifest else RECORDED_LATER
+    return "\n".join([*rows, f"| all | {total} | {BUDGET_MIN:g} and those of later suites |"]) + "\n"
+
+
+def _share(name: str) -> str:
+    limit = limit_min(name)
+    if limit is not None:
+        return f"{limit:g}"
+    return f"of {BUDGET_MIN:g}" if name in TODAY or name in ("calibrate", "pages") else ""
+
+
+def _mixed(reference: Path) -> str:
+    launches = list(_launches(reference))
+    return mixed_codes((row["evidence"], row["code"]) for row in launches) or "the commit was not stored"
+
+
+def _launches(reference: Path) -> Iterator[dict[str, str]]:
+    """Rows of launches that were started."""
+    for path in sorted(reference.glob("*.runs.csv")):
+        for row in _rows(path):
+            if row["launch"]:
+                yield row | {"suite": path.name.partition(".")[0]}
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        raise SystemExit(f"{path}: missing")
+    with path.open(newline="") as source:
+        return list(csv.DictReader(source))
