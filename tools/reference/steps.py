@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from scaleproof.core.atomic_write import write_form
 from scaleproof.record.digest import machine_id
+from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import list_suites
 from tools.reference import ROOT, SIZE
 from tools.reference.one_run import facts
@@ -57,13 +58,16 @@ def suite_names(root: Path = ROOT) -> list[str]:
     return [*(name for name in FIRST if name in names), *(name for name in names if name not in FIRST)]
 
 
-def steps(names: Sequence[str], size: str) -> list[Step]:
+def steps(names: Sequence[str], size: str, only: Sequence[str] = ()) -> list[Step]:
     """Everything that a reference run consists of. The last step judges again what later suites label, and makes the
-    pages."""
+    pages. `only`: a trial has these suites and their pages."""
     config = ("--config", f"size={size}")
+    suites = [Step(name, ("snakemake", name, *config)) for name in names if not only or name in only]
+    if only:
+        return [*suites, Step("pages", ("scaleproof", "report", "--size", size))]
     return [
         Step("calibrate", ("scaleproof", "calibrate")),
-        *(Step(name, ("snakemake", name, *config)) for name in names),
+        *suites,
         Step("pages", ("snakemake", "all", *config)),
     ]
 
@@ -75,8 +79,9 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
     state = _state(results, commit, size)
     names = suite_names(root)
     _refuse_other_launches(results, commit, size, names)
-    names = [name for name in names if not only or name in only]
-    for step in steps(names, size):
+    if unknown := sorted(set(only) - set(names)):
+        raise SystemExit(f"no suite {unknown[0]!r}; {nearest(unknown[0], names)}")
+    for step in steps(names, size, only):
         if step.name in state.done:
             continue
         code = _timed(step, root, results, state, runner or _run)

@@ -124,6 +124,14 @@ def test_every_suite_is_run_after_calibration_and_before_the_pages(
     assert stored.read_state(root / "results").done == state.done
 
 
+def test_a_trial_has_the_named_suites_alone(root: Path) -> None:
+    commands = Commands()
+    steps.run(root, "ci", only=["alpha"], runner=commands)
+    assert commands.ran == ["snakemake alpha --config size=ci", "scaleproof report --size ci"]
+    with pytest.raises(SystemExit, match="no suite 'alpa'; did you mean 'alpha'"):
+        steps.run(root, "ci", only=["alpa"], runner=commands)
+
+
 def test_an_interrupted_run_goes_on_at_the_step_that_failed(root: Path) -> None:
     with pytest.raises(SystemExit, match="alpha: ended with code 1; the same command goes on from here"):
         steps.run(root, "ci", runner=Commands("alpha"))
