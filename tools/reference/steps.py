@@ -27,6 +27,7 @@ from tools.reference.shares import BUDGET_MIN, limit_min
 FIRST = ("micro", "validation")
 """Suites whose results others use: costs of messages, and labels of evidence."""
 STATE = "reference_run.json"
+PAGES = "pages"
 
 
 class Step(NamedTuple):
@@ -64,11 +65,11 @@ def steps(names: Sequence[str], size: str, only: Sequence[str] = ()) -> list[Ste
     config = ("--config", f"size={size}")
     suites = [Step(name, ("snakemake", name, *config)) for name in names if not only or name in only]
     if only:
-        return [*suites, Step("pages", ("scaleproof", "report", "--size", size))]
+        return [*suites, Step(PAGES, ("scaleproof", "report", "--size", size))]
     return [
         Step("calibrate", ("scaleproof", "calibrate")),
         *suites,
-        Step("pages", ("snakemake", "all", *config)),
+        Step(PAGES, ("snakemake", "all", *config)),
     ]
 
 
@@ -88,7 +89,7 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
         print(f"{step.name}: {state.minutes[step.name]:.1f} minutes{_beyond(step.name, state)}", flush=True)
         if code:
             raise SystemExit(f"{step.name}: ended with code {code}; the same command goes on from here")
-        state.done.append(step.name)
+        state.done = [*(name for name in state.done if name != PAGES), step.name]  # older pages lack this step
         state.ended = datetime.now(UTC).isoformat(timespec="seconds")
         write_form(results / STATE, state)
     total = sum(state.minutes.values())
@@ -103,7 +104,7 @@ def read_state(results: Path) -> State:
     if not path.exists():
         raise SystemExit(f"{path}: missing; `python -m tools.reference run` makes a reference run")
     state = State.model_validate_json(path.read_bytes())
-    if "pages" not in state.done:
+    if PAGES not in state.done:
         raise SystemExit(f"{path}: the run has not ended: `python -m tools.reference run` goes on")
     return state
 

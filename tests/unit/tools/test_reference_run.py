@@ -128,6 +128,9 @@ def test_a_trial_has_the_named_suites_alone(root: Path) -> None:
     commands = Commands()
     steps.run(root, "ci", only=["alpha"], runner=commands)
     assert commands.ran == ["snakemake alpha --config size=ci", "scaleproof report --size ci"]
+    whole = Commands()
+    steps.run(root, "ci", runner=whole)
+    assert whole.ran == ["scaleproof calibrate", "snakemake micro --config size=ci", "snakemake all --config size=ci"]
     with pytest.raises(SystemExit, match="no suite 'alpa'; did you mean 'alpha'"):
         steps.run(root, "ci", only=["alpa"], runner=commands)
 
