@@ -130,7 +130,7 @@ def test_the_snakefile_is_short_and_rules_are_flat():
         assert path.name == "common.smk" or not any(
             line.startswith(("def ", "import ")) for line in text.splitlines()
         ), f"{path.name}: helpers go to common.smk"
-        assert len(re.findall(r"^ *log:$", text, re.M)) == len(re.findall(r"^ *rule\b.*:$", text, re.M)), (
+        assert len(re.findall(r"^ *log:$", text, re.M)) == len(re.findall(r"^ *(?:use )?rule\b.*:$", text, re.M)), (
             f"{path.name}: every rule has a log"
         )
 

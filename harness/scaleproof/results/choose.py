@@ -10,7 +10,7 @@ import pyarrow as pa
 from scaleproof.compare.side_selection import TIME_KEYS, Filters, meets, parse, spelled, unmet
 from scaleproof.record.rows import TAG
 
-MORE_KEYS = ("status", "failure", "excluded", "program", "plan_index", "seed", "tag", "warning")
+MORE_KEYS = ("status", "failure", "excluded", "program", "plan_index", "campaign", "seed", "tag", "warning")
 """Keys that `compare` does not have. `tag`: a value on any axis of docs/tags.md; `warning`: a code of a warning."""
 
 

@@ -167,8 +167,8 @@ def _is_later(path: Path, ours: Path) -> bool:
 
 
 def _merged_stops(our_path: Path, their_path: Path) -> Stops | None:
-    """The larger number of repetitions of each case in each campaign. None if the files are not of the same experiment, machine, code
-    and stopping rule."""
+    """The larger number of repetitions of each case in each campaign. None if the files are not of the same experiment,
+    machine, code and stopping rule."""
     try:
         ours, theirs = (Stops.model_validate_json(file.read_bytes()) for file in (our_path, their_path))
     except ValueError:
