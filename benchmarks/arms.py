@@ -1,8 +1,10 @@
-"""The compared arms: every transport at 2 and 4 ranks, all-reduce and transfer, over four sizes."""
+"""The compared arms: every transport at 2 and 4 ranks, all-reduce and transfer, over four sizes; a transport that
+provides memory of its own also on plain buffers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
@@ -27,6 +29,8 @@ class Arm:
 
 
 BOUND = "bound"
+PLAIN = ", plain buffers"
+"""Behind the name of a transport: the arm whose buffers lie outside of the transport's memory."""
 RING_OVER_GRPC = "TensorFlow RING over gRPC"
 TENSORFLOW_GRPC = "TensorFlow gRPC"
 
@@ -36,12 +40,15 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
     arms: dict[Arm, CollectiveCase | TransferCase] = {}
     for name in registry.names("transport"):
         entry = registry.get("transport", name)
-        for ranks in RANKS:
+        ways = ("registered", "plain") if entry.own_memory else ("registered",)
+        for ranks, buffers in product(RANKS, ways):
+            label = name if buffers == "registered" else f"{name}{PLAIN}"
             common = {
                 "suite": "bench",
                 "experiment": "transports",
-                "arm": name,
+                "arm": label,
                 "transport": name,
+                "buffers": buffers,
                 "ranks": ranks,
                 "launcher": entry.launcher,
                 "sizes": SIZES,
@@ -49,11 +56,11 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
                 "warmup": WARMUP,
             }
             lifted = ALGORITHM if entry.point_to_point else NATIVE
-            arms[Arm(name, ranks, "all_reduce")] = _collective(
+            arms[Arm(label, ranks, "all_reduce")] = _collective(
                 {**common, "program": "collective", "collective": lifted}
             )
             if entry.sends:
-                arms[Arm(name, ranks, "transfer")] = _transfer({**common, "program": "transfer"})
+                arms[Arm(label, ranks, "transfer")] = _transfer({**common, "program": "transfer"})
     return arms
 
 
