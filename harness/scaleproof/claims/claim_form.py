@@ -65,10 +65,15 @@ class Rule(Form):
     """How a claim is judged; docs/verdicts.md shows what each rule accepts."""
 
     name: RuleName = Field(description="The rule.")
-    tolerance: Annotated[float, Field(ge=0)] | None = Field(
+    tolerance: Annotated[float, Field(ge=0)] | Literal["floor"] | None = Field(
         None,
-        description="`within`: a share of the published value; `equal_to_tolerance`: distance from the value. "
-        "Both need it.",
+        description="`within`: a share of the published value, or `floor`: the machine's noise floor for these "
+        "launches; `equal_to_tolerance`: distance from the value. Both need it.",
+    )
+    largest_floor: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="With `tolerance: floor`: the largest tolerance, a share. Where the floor is larger, it can refute "
+        "the claim and not support it.",
     )
     relative: bool = Field(False, description="`tolerance` of `equal_to_tolerance` is a share of the value.")
     value: float | None = Field(
@@ -102,7 +107,21 @@ class Rule(Form):
                 raise ValueError("a one-sided rule 'ratio' takes 'low' or 'high', one of them")
         elif missing:
             raise ValueError(f"rule {self.name!r} needs {missing[0]!r}")
+        if self.tolerance == "floor" and self.name != "within":
+            raise ValueError(f"rule {self.name!r} takes a number as 'tolerance'; 'floor' is for rule 'within'")
+        if self.largest_floor is not None and self.tolerance != "floor":
+            raise ValueError("'largest_floor' belongs to 'tolerance: floor'")
         return self
+
+    def tolerated(self, floor: float | None) -> float | None:
+        """The tolerance with this noise floor (a share); None where it is the floor and no floor is known."""
+        if self.tolerance != "floor":
+            return self.tolerance
+        return floor if floor is None or self.largest_floor is None else min(floor, self.largest_floor)
+
+    def allows_for(self, floor: float | None) -> bool:
+        """Whether the noise of the machine is in the tolerance already."""
+        return self.tolerance == "floor" and self.tolerated(floor) == floor
 
     @property
     def sides(self) -> Literal["one-sided", "two-sided"]:

@@ -94,6 +94,7 @@ def load_claims(suite: Suite) -> list[Claim]:
         metric = _metric(document, (index,), form, metrics)
         _check_target(document, (index,), form, rows)
         _check_launch_values(document, (index,), form, metric)
+        _check_floor_tolerance(document, (index,), form, metric)
         if form.validates and suite.name != VALIDATION:
             raise document.error(
                 (index, "validates"), f"only suite {VALIDATION!r} says which evidence is validated; leave it out"
@@ -208,6 +209,17 @@ def _check_launch_values(document: Document, path: Key, form: ClaimForm, metric:
                 f"{form.metric!r} gives one ratio of all launches; write rule 'ratio' or 'within', "
                 "or leave 'against' out",
             )
+
+
+def _check_floor_tolerance(document: Document, path: Key, form: ClaimForm, metric: Metric | None) -> None:
+    """A noise floor belongs to values from clocks, over launches."""
+    if form.rule is None or form.rule.tolerance != "floor" or (metric is not None and metric.timing):
+        return
+    raise document.error(
+        (*path, "rule"),
+        f"{form.id!r}: 'tolerance: floor' needs a metric that comes from clocks, and {form.metric!r} does not: "
+        "give a number",
+    )
 
 
 def _check_target(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:

@@ -30,6 +30,7 @@ WITHOUT_FACTS = {
     Reason.NOT_RECOVERED: "the figure was published, but we do not have it: nothing to compare with",
     Reason.UNSERVED: "nothing of this version serves it",
     Reason.NOTHING_MEASURED: "nothing was measured",
+    Reason.NO_FLOOR: f"the tolerance is the noise floor of this machine for these launches, and {NO_FLOOR}",
 }
 _NOT_OF_LAUNCHES = (Method.PREDICTION, Method.CERTAIN_INPUTS, Method.ORDER_STATISTICS_OF_CASES)
 

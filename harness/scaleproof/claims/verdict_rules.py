@@ -88,7 +88,9 @@ def without_floor(outcome: Outcome) -> Outcome:
 def _outcome(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
     if estimate.steps:
         return outcome_of_steps(rule, estimate, direction)
-    region = accepted_region(rule, published, direction)
+    if rule.tolerated(estimate.floor) is None and rule.tolerance is not None:
+        return Outcome(verdict="inconclusive", reason=Reason.NO_FLOOR)
+    region = accepted_region(rule, published, direction, estimate.floor)
     if estimate.n is None:
         verdict, reason = BY_POSITION[region.position(estimate.ours, estimate.ours)]
         return Outcome(verdict=verdict, reason=reason, facts=ArithmeticFacts(ours=estimate.ours, region=region))
@@ -97,8 +99,10 @@ def _outcome(rule: Rule, estimate: Estimate, published: float | None, direction:
     return _outcome_of_interval(rule, region, estimate, published)
 
 
-def accepted_region(rule: Rule, published: float | None, direction: Direction | None) -> Region:
-    """The values that a rule accepts."""
+def accepted_region(
+    rule: Rule, published: float | None, direction: Direction | None, floor: float | None = None
+) -> Region:
+    """The values that a rule accepts; `floor`: the machine's noise floor, which may be the tolerance."""
     if rule.name == "at_least":
         return Region(bound=Bound.AT_LEAST, low=_needed(rule.value, rule), high=math.inf)
     if rule.name == "at_most":
@@ -107,7 +111,8 @@ def accepted_region(rule: Rule, published: float | None, direction: Direction | 
         return _between(rule)
     if rule.name == "ordering":
         return _ordered(direction)
-    return _around(rule, _needed(published if rule.value is None else rule.value, rule), direction)
+    target = _needed(published if rule.value is None else rule.value, rule)
+    return _around(rule, target, direction, _needed(rule.tolerated(floor), rule))
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
@@ -210,7 +215,8 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
 def _undecided_reason(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
     """Why a value is inconclusive although its interval lies on one side; None where it decides."""
     difference = estimate.difference
-    if region.position(*estimate.within_noise) != position:
+    noise = (estimate.ours, estimate.ours) if rule.allows_for(estimate.floor) else estimate.within_noise
+    if region.position(*noise) != position:
         return Reason.WITHIN_FLOOR
     if difference is None:
         return None
@@ -258,8 +264,7 @@ def _ordered(direction: Direction | None) -> Region:
     raise SpecError("rule 'ordering' needs a direction, 'higher' or 'lower'")
 
 
-def _around(rule: Rule, target: float, direction: Direction | None) -> Region:
-    tolerance = _needed(rule.tolerance, rule)
+def _around(rule: Rule, target: float, direction: Direction | None, tolerance: float) -> Region:
     share = tolerance if rule.name == "within" or rule.relative else None
     reach = tolerance if share is None else share * abs(target)
     low, high = target - reach, target + reach

@@ -511,6 +511,13 @@ def test_a_ratio_has_no_value_per_launch_for_an_equality(tmp_path: Path, key: st
         judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
 
 
+def test_a_floor_is_no_tolerance_of_what_no_clock_measures(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "final_loss", "rule": {"name": "within", "value": 1, "tolerance": "floor"}}
+    del claim["against"]
+    with pytest.raises(SpecError, match=r"claims.yaml:\d+: .*rule: .*needs a metric that comes from clocks"):
+        judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
+
+
 def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
     claim = {**ORDER}
     del claim["against"]

@@ -2,7 +2,7 @@
 judged."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import ValidationError
@@ -153,9 +153,49 @@ def test_a_share_of_wins_is_refuted_only_where_what_lies_within_the_floor_could_
 def test_a_timing_without_a_floor_is_neither_reproduced_nor_refuted(direction: Direction) -> None:
     outcome = apply_rule(Rule(name="ordering"), ratio_of(0.5, None), None, direction)
     assert (outcome.verdict, outcome.reason) == ("inconclusive", Reason.NO_FLOOR)
-    assert rule_sentence(outcome).endswith("no noise floor known")
     counted = dataclasses.replace(ratio_of(0.5, None), floor_unknown=False)
     assert apply_rule(Rule(name="ordering"), counted, None, direction).verdict != "inconclusive"
+
+
+EQUAL = Rule(name="within", value=1, tolerance="floor")
+CAPPED = Rule(name="within", value=1, tolerance="floor", largest_floor=0.03)
+
+
+@pytest.mark.parametrize(
+    ("rule", "low", "high", "floor", "verdict"),
+    [
+        (EQUAL, 0.978, 0.986, 0.03, "reproduced"),
+        (EQUAL, 0.978, 0.986, 0.01, "not reproduced"),
+        (EQUAL, 0.978, 0.995, 0.01, "inconclusive"),
+        (EQUAL, 0.999, 1.001, 0.01, "reproduced"),
+        (EQUAL, 0.999, 1.001, None, "inconclusive"),
+        (EQUAL, 0.5, 0.6, None, "inconclusive"),
+        (CAPPED, 0.999, 1.001, 0.02, "reproduced"),
+        (CAPPED, 0.999, 1.001, 0.22, "inconclusive"),
+        (CAPPED, 0.9, 0.91, 0.22, "inconclusive"),
+        (CAPPED, 0.5, 0.6, 0.22, "not reproduced"),
+    ],
+)
+def test_an_equality_holds_to_the_noise_floor_and_no_further_than_the_claim_allows(
+    rule: Rule, low: float, high: float, floor: float | None, verdict: str
+) -> None:
+    estimate = dataclasses.replace(measured(low, high), floor=floor, floor_unknown=floor is None)
+    outcome = apply_rule(rule, estimate, None, None)
+    assert outcome.verdict == verdict
+    assert "noise floor" in rule_sentence(outcome)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": "equal_to_tolerance", "tolerance": "floor"},
+        {"name": "within", "tolerance": 0.1, "largest_floor": 0.1},
+        {"name": "within", "tolerance": "ceiling"},
+    ],
+)
+def test_the_floor_is_a_tolerance_of_rule_within_alone(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Rule(**fields)
 
 
 @pytest.mark.parametrize(
