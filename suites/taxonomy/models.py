@@ -17,11 +17,10 @@ from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.link_rates import least_transmit_s
 from scaleproof.workloads.networks import Network
 
 MIB = 1 << 20
-MEGABIT = 1e6 / 8
-"""Bytes per second of 1 Mbit/s."""
 Rows = Mapping[str, PublishedRow]
 
 DELAYS: dict[str, Callable[[int, float, float, float], float]] = {
@@ -67,7 +66,7 @@ def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
     delay_s = median over exchanges of (last rank's end - first rank's start) / rounds
 
     An exchange moves one model under a scheme of suite taxonomy, from all gradients ready to all parameters new.
-    `rounds` is 1, except for the asynchronous server, which runs five rounds without a pause.
+    `rounds` is 1, except for the asynchronous server, which serves five rounds of every worker without a pause.
     """
     rows = timed(samples, "delay")
     if rows.empty or not times_count(record):
@@ -81,9 +80,10 @@ def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
 
     delay_over_bound = delay_s / lower bound of the scheme (Langer et al., section 3.4.1)
 
-    The bound uses T_w, R_w and U_w. T_w = bytes of the model / rate of a link as set, without subtracting headers. R_w
-    and U_w are medians of the times that reducing and updating a whole model take in the same launch. A value below 1
-    would mean that the link does not have the rate that was set. Headers of TCP alone make it about 1.05.
+    The bound uses T_w, R_w and U_w. T_w is the least time in which a link as set passes the model as TCP payload: of
+    1514 bytes that it counts 1448 are payload, and its token bucket (1 ms at its rate) passes at once. R_w and U_w are
+    medians of the times that reducing and updating a whole model take in the same launch. A value of 1 is the least
+    possible; below it the link does not have the rate that was set.
     """
     delay, bound = delay_s(record, samples), delay_bound(record, samples)
     return delay / bound if delay and bound else None
@@ -95,17 +95,17 @@ def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
     reduce, update = (median_duration_s(timed(samples, event)) for event in ("reduce", "update"))
     if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or reduce is None or update is None:
         return None
-    transmit = case.sizes[0] / (case.value("fabric.link_mbit") * MEGABIT)
+    transmit = least_transmit_s(case.sizes[0], case.value("fabric.link_mbit"))
     return DELAYS[str(case.options["scheme"])](_workers(case), transmit, reduce, update)
 
 
 def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
     """Time of an exchange over the lower bound of an all-reduce by Ben-Nun and Hoefler.
 
-    all_reduce_over_bound = delay_s / (L log2 P + m (P - 1) / (P B))
+    all_reduce_over_bound = delay_s / (L log2 P + T_w (P - 1) / P)
 
-    The bound is from section 2.5 of their survey. L is the delay set on the links, B the rate of the links, m the
-    number of bytes, P the number of workers.
+    The bound is from section 2.5 of their survey. L is the delay set on the links, P the number of workers, T_w the
+    least time in which a link passes the bytes, as in [delay_over_bound](delay_over_bound.md).
     """
     case, delay = record.case, delay_s(record, samples)
     if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or delay is None:
@@ -114,7 +114,7 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
         _workers(case),
         case.sizes[0],
         case.value("fabric.link_delay_ms", 0.0) / 1e3,
-        1 / (case.value("fabric.link_mbit") * MEGABIT),
+        least_transmit_s(case.sizes[0], case.value("fabric.link_mbit")) / case.sizes[0],
     )
 
 

@@ -8,9 +8,10 @@ from ipaddress import IPv4Interface, IPv4Network
 from pyroute2 import IPRoute
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.netns.veth_links import MTU, add_bridge, shape
+from scaleproof.fabric.netns.veth_links import add_bridge, shape
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster
 from scaleproof.spec.cluster import Link
+from scaleproof.spec.link_rates import MTU
 from tools.small_cluster.files import switches
 
 SPINE, UPLINK = "spine", "uplink"

@@ -16,13 +16,11 @@ from scaleproof.simulate.program import ASSUMED
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.link_rates import PAYLOAD
 from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
-WIRE = 0.9564
-"""Share of payload in the bytes that a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a
-frame of 1514 bytes (with Ethernet header, without preamble and gap)."""
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
@@ -160,7 +158,7 @@ def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
         ),
         betas=tuple(_parameter(f"beta {number} of {name}", part.beta_s_per_byte) for number, part in enumerate(parts)),
         gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(case).gamma,
-        goodput=WIRE,
+        goodput=PAYLOAD,
         source=source,
         assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
     )
@@ -192,7 +190,7 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
             for number, segment in enumerate(segments)
         ),
         gamma=Uncertain(f"gamma of {name}", 0.0),
-        goodput=WIRE,
+        goodput=PAYLOAD,
         source=source,
         assumed=("alpha and beta are those of whole calls, as a ring would need them",),
     )

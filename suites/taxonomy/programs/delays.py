@@ -74,20 +74,16 @@ def _calibrate(context: RankContext, elements: int) -> None:
 
 
 def _check(context: RankContext, exchange: Exchange, scheme: str) -> None:
-    """Checks the parameters: after synchronous schemes they are equal everywhere; after asynchronous ones a worker has
-    at least its own step, and the last worker has all steps."""
-    everyone = sum(range(1, exchange.workers + 1))
-    parameters = exchange.parameters
-    if scheme == "async_per_worker":
-        expected, fits = "its own step", context.rank != 0 or bool((parameters == -0.5).all())
-    elif scheme == "async_all_workers":
-        last = -0.5 * everyone * ROUNDS[scheme]
-        expected, fits = "all steps", context.rank != exchange.workers - 1 or bool((parameters == last).all())
-    else:
-        expected, fits = (
-            "the step of all gradients",
-            context.rank >= exchange.workers or bool((parameters == -0.5 * everyone).all()),
-        )
-    context.check(
-        "parameters", fits, f"{expected}; parameters are {float(parameters.min()):g} to {float(parameters.max()):g}"
-    )
+    """Checks the parameters: after synchronous schemes they are equal everywhere; after asynchronous ones the server
+    has all steps, and a worker has at least its own and at most all."""
+    workers = [0] if scheme == "async_per_worker" else list(range(exchange.workers))
+    if not exchange.is_server and exchange.rank not in workers:
+        return
+    least = most = sum(worker + 1 for worker in workers) * ROUNDS.get(scheme, 1)
+    expected = "all steps"
+    if scheme.startswith("async") and not exchange.is_server:
+        least, expected = (exchange.rank + 1) * ROUNDS.get(scheme, 1), "at least the own steps, at most all"
+    steps = -exchange.parameters / LEARNING_RATE
+    low, high = float(steps.min()), float(steps.max())
+    fits = low == high and least <= low <= most
+    context.check("parameters", fits, f"{expected}, {least} to {most}; every element has {low:g} to {high:g}")

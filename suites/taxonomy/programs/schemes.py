@@ -3,6 +3,7 @@ server on the next rank."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 ROUNDS = {"async_all_workers": 5}
 """Rounds per sample, if not one: an asynchronous server fills its link only across rounds."""
+POLL_S = 1e-4
+"""Pause between looks for an arrival, a thousandth of what a gradient takes on its link."""
 
 
 class Exchange:
@@ -24,7 +27,6 @@ class Exchange:
         self.is_server = self.rank == workers
         self.gradient, self.parameters = np.zeros(elements, np.float32), np.zeros(elements, np.float32)
         self.arrivals = [np.zeros(elements, np.float32) for _ in range(workers)]
-        self.token = np.zeros(1, np.float32)
         self.bounds = [part * elements // workers for part in range(workers + 1)]
 
     def part(self, array: Array, number: int) -> Array:
@@ -127,40 +129,47 @@ def scatter_reduce_bcast_single_ps(exchange: Exchange) -> None:
 def async_per_worker(exchange: Exchange) -> None:
     """Only one worker exchanges while the others compute."""
     if exchange.is_server:
-        _serve(exchange, [0])
+        _serve(exchange, {0: 1})
     elif exchange.rank == 0:
         _request(exchange)
 
 
 def async_all_workers(exchange: Exchange) -> None:
-    """All workers, for several rounds: the server receives one gradient while it sends parameters to the previous
-    worker."""
+    """All workers, for several rounds, each at its own pace: nobody waits for another worker's turn."""
     rounds = ROUNDS["async_all_workers"]
     if exchange.is_server:
-        _serve(exchange, list(range(exchange.workers)) * rounds)
+        _serve(exchange, dict.fromkeys(range(exchange.workers), rounds))
     else:
         for _ in range(rounds):
             _request(exchange)
 
 
 def _request(exchange: Exchange) -> None:
-    exchange.transport.recv(exchange.token, exchange.server).wait()
     exchange.transport.send(exchange.gradient, exchange.server).wait()
     exchange.transport.recv(exchange.parameters, exchange.server).wait()
 
 
-def _serve(exchange: Exchange, turns: Sequence[int]) -> None:
-    """Serves workers in turn. A token to the next worker keeps gradients from sharing the link, which would delay all
-    of them."""
-    transport, going = exchange.transport, dict[int, Handle]()
-    for worker in turns:
-        transport.send(exchange.token, worker).wait()
-        transport.recv(exchange.gradient, worker).wait()
-        exchange.update(exchange.parameters, exchange.gradient)
-        if worker in going:
-            going.pop(worker).wait()
-        np.copyto(exchange.arrivals[worker], exchange.parameters)
-        going[worker] = transport.send(exchange.arrivals[worker], worker)
+def _serve(exchange: Exchange, rounds: dict[int, int]) -> None:
+    """Serves `rounds` gradients of each worker in the order in which they arrive. Parameters go back at once, while
+    gradients of others arrive."""
+    transport, left = exchange.transport, dict(rounds)
+    arriving = {worker: transport.recv(exchange.arrivals[worker], worker) for worker in left}
+    replies = {worker: np.empty_like(exchange.parameters) for worker in left}
+    going: dict[int, Handle] = {}
+    while arriving:
+        arrived = [worker for worker, handle in arriving.items() if handle.test()]
+        if not arrived:
+            time.sleep(POLL_S)
+        for worker in arrived:
+            exchange.update(exchange.parameters, exchange.arrivals[worker])
+            if worker in going:
+                going.pop(worker).wait()  # the worker had these parameters before it sent this gradient
+            np.copyto(replies[worker], exchange.parameters)
+            going[worker] = transport.send(replies[worker], worker)
+            left[worker] -= 1
+            del arriving[worker]
+            if left[worker]:
+                arriving[worker] = transport.recv(exchange.arrivals[worker], worker)
     exchange.wait(list(going.values()))
 
 

@@ -31,6 +31,7 @@ from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
 from scaleproof.launch.start.on_namespaces import NamespacesLauncher
 from scaleproof.record.wire import too_few_link_bytes, traffic_by_namespace
+from scaleproof.spec import link_rates
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
 from scaleproof.spec.errors import FieldError, SpecError
@@ -236,8 +237,8 @@ def test_an_interface_that_nodes_do_not_have_is_refused():
 
 
 def test_a_bucket_holds_a_millisecond_and_two_frames_at_least():
-    assert veth_links.burst(1000) == 125_000
-    assert veth_links.burst(1) == 2 * veth_links.FRAME == 3028
+    assert link_rates.burst(1000) == 125_000
+    assert link_rates.burst(1) == 2 * link_rates.FRAME == 3028
     assert veth_links.queue(10) == veth_links.LEAST_QUEUE and veth_links.queue(1000) == 2_500_000
 
 

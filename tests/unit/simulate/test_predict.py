@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scaleproof.record.digest import machine_id
-from scaleproof.simulate.case_costs import WIRE, cost_model
+from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_file import (
     AllReduceCost,
     Costs,
@@ -27,6 +27,7 @@ from scaleproof.simulate.cost_model import Uncertain
 from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.link_rates import PAYLOAD
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 from tests.short_form import case_from
 
@@ -179,7 +180,7 @@ def test_costs_fitted_on_this_machine_are_preferred(results: Path) -> None:
         [1e-5, 5e-5],
         3e-10,
     )
-    assert costs.goodput == WIRE and "fabric host" in costs.source
+    assert costs.goodput == PAYLOAD and "fabric host" in costs.source
     assert [assumption.partition(" costs")[0] for assumption in costs.assumed] == ["a message between nodes"], (
         "this machine's loopback stands for a network"
     )

@@ -22,6 +22,7 @@ from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
 from scaleproof.fabric.topology import emulated_network
+from scaleproof.spec.link_rates import MTU
 
 KIND = "netns"
 # Folder in the launch's folder at which nodes find the supervisor's /proc.
@@ -81,7 +82,7 @@ class NamespaceCoordinator(LaunchCoordinator):
             "kind": KIND,
             "nodes": self.plan.nodes,
             "cluster": cluster.name,
-            "mtu": veth_links.MTU,
+            "mtu": MTU,
             "congestion": netns_node.congestion(),
             "links": [
                 {"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links

@@ -13,13 +13,8 @@ from scaleproof.fabric.guests.guest_plan import address
 from scaleproof.fabric.netns import delay_relay
 from scaleproof.fabric.topology import EmulatedNetwork, LinkEnd, NextHop, Route
 from scaleproof.spec.cluster import Link
+from scaleproof.spec.link_rates import FRAME, MTU, burst, bytes_per_s
 
-MTU = 1500
-# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without preamble, checksum and gap (24
-# bytes).
-FRAME = MTU + 14
-# Burst of a shaped link: seconds at its rate, but at least two frames.
-BURST_S = 0.001
 # Queue at an end of a link: seconds at its rate, but at least LEAST_QUEUE bytes.
 QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
 # Largest segment in bytes that the kernel passes down before it is divided into frames.
@@ -29,11 +24,6 @@ FRAMES = 1000
 # Links of this rate or more are not shaped: the kernel counts bytes per second in 32 bits, and no machine moves that
 # much through veth.
 SHAPED_MBIT = 2**32 * 8 / 1e6
-
-
-def burst(mbit: float) -> int:
-    """Bytes of the token bucket of a link with this rate."""
-    return max(2 * FRAME, round(mbit * 1e6 / 8 * BURST_S))
 
 
 def queue(mbit: float) -> int:
@@ -171,7 +161,7 @@ def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
             "tbf",
             index,
             "2:",
-            rate=round(link.mbit * 1e6 / 8),
+            rate=round(bytes_per_s(link.mbit)),
             burst=burst(link.mbit),
             limit=queue(link.mbit),
             **parent,
