@@ -12,6 +12,7 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from pydantic import ValidationError
 
+from scaleproof.claims.metrics_pairs import EQUIVALENT
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
@@ -49,7 +50,7 @@ STRATEGIES = [name for name in registry.names("strategy") if registry.get("strat
 STEPS = 40
 TENSORS = 8
 """Parameters of dnn_digits."""
-TOLERANCE = 1e-5
+TOLERANCE = EQUIVALENT
 """Rounding gives at most 5e-7, the mistake of the negative control 1e-3 and more (docs/workloads.md)."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 
+from scaleproof.claims.metrics_pairs import EQUIVALENT
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
@@ -28,7 +29,7 @@ from tests.integration._training import Outcome, case_of, launch
 from tests.stand_in import stand_in
 
 STEPS = 15
-TOLERANCE = 1e-5
+TOLERANCE = EQUIVALENT
 """As in test_equivalence.py."""
 DIVISIONS = [(2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]
 """Ranks and groups. With (4, 1) the last layer's 10 features are in uneven strips."""

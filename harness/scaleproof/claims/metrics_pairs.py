@@ -8,7 +8,7 @@ import pandas as pd
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.stats.training_equivalence import relative_difference
 
-EQUIVALENT = 1e-4
+EQUIVALENT = 1e-5
 """Largest relative difference at which two trainings count as the same. float32 sums in another order differ by 1e-7
 and grow with every step."""
 
@@ -59,11 +59,11 @@ def training_difference(launch: Launch, base: Launch, _floor: float | None = Non
 
 
 def same_convergence(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
-    """1 when the trainings differ by at most 1e-4, else 0.
+    """1 when the trainings differ by at most 1e-5, else 0.
 
-    same_convergence = 1 if training_difference <= 1e-4 else 0
+    same_convergence = 1 if training_difference <= 1e-5 else 0
 
-    Papers state equal convergence in this form. 1e-4 is our tolerance. It is about a thousand times the rounding of one
+    Papers state equal convergence in this form. 1e-5 is our tolerance. It is about a hundred times the rounding of one
     float32 operation, and far below the difference between workers that exchange nothing (the negative control of
     das2016.own.equivalence). The number itself is [training_difference](training_difference.md).
     """

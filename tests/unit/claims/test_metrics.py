@@ -145,6 +145,7 @@ def test_differences_are_relative_to_the_largest_value_of_the_base() -> None:
 
 def test_trainings_are_the_same_within_rounding_only() -> None:
     assert same_convergence(trained(1.00001, 1), trained(1.0, 1)) == 1
+    assert same_convergence(trained(1.0001, 1), trained(1.0, 1)) == 0
     assert same_convergence(trained(1.0, 1.01), trained(1.0, 1)) == 0
     assert same_convergence(Launch(record(TRAIN), trained(1, 1).samples), trained(1, 1)) is None
 

@@ -13,6 +13,7 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.metrics_pairs import EQUIVALENT
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
@@ -113,6 +114,14 @@ def test_without_any_launch_nothing_is_reproduced_but_arithmetic(suite: Suite, t
 
 def test_size_ci_gives_no_verdicts(suite: Suite, tmp_path: Path) -> None:
     assert {result.verdict for result in judge_suite(suite, "ci", Store(tmp_path))} == {None}
+
+
+def test_claims_on_the_same_training_have_the_tolerance_of_the_tests(suite: Suite) -> None:
+    rules = {
+        claim.form.id: claim.form.rule for claim in load_claims(suite) if claim.form.metric == "training_difference"
+    }
+    assert len(rules) == 7
+    assert {rule.tolerance for rule in rules.values() if rule is not None} == {EQUIVALENT}
 
 
 def test_claims_survive_the_way_to_disk(suite: Suite, tmp_path: Path) -> None:
