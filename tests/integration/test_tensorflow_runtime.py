@@ -44,14 +44,16 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
     def body(context: RankContext) -> None:
         servers = SessionServer(context)
         tensor = HeldTensor(servers, owner=0)
+        divided = HeldTensor(servers, owner=0, pieces=3) if context.rank == 1 else tensor
         for elements in (1, BEYOND_DEFAULT // 4):
             values = np.arange(elements, dtype=np.float32)
             if context.rank == 0:
                 tensor.put(values)
             context.rendezvous.exchange(f"put.{elements}", context.rank, context.world_size, True)
             if context.rank == 1:
-                assert tensor.reduce_max() == values[-1]
-                assert np.array_equal(tensor.pull(), values)
+                for held in (tensor, divided) if elements > 1 else (tensor,):
+                    assert held.reduce_max() == values[-1]
+                    assert np.array_equal(held.pull(), values)
             context.rendezvous.exchange(f"done.{elements}", context.rank, context.world_size, True)
         assert context.facts["tuning"]["recv_buf_max_chunk_bytes"] > 0
         with pytest.raises(MessageTooLarge), servers.calling():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import RankStatus, Record
+from scaleproof.programs.own import load_entry
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
@@ -190,3 +192,18 @@ def test_every_claim_of_our_own_has_launches_on_all_its_sides(suite: Suite, size
                 or side is None
                 or any(matches(case, side) and form.nbytes in case.value("sizes") for case in chosen.cases)
             ), form.id
+
+
+def test_tensorflow_is_tuned_over_the_grid_and_all_that_was_tried_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = load_entry(ROOT / "suites" / "xue2019" / "programs", "tensorflow_send_reduce")
+    seconds = {pieces: [9.0, 1 / pieces, 5.0] if pieces < 8 else [9.0, 7.0, 8.0] for pieces in program.PIECES}
+    requested = {pieces: iter(times) for pieces, times in seconds.items()}
+    monkeypatch.setattr(program, "_request_s", lambda pieces: next(requested[pieces]))
+    monkeypatch.setattr(program, "_put", lambda *of_size: None)
+    monkeypatch.setattr(program, "_meet", lambda *place: None)
+    context: Any = SimpleNamespace(rank=1, at=lambda *place: None, facts={"tuning": {"tried": {}, "pieces": {}}})
+    assert program._tuned(context, {pieces: pieces for pieces in program.PIECES}, 4096) == 6
+    tuning = context.facts["tuning"]
+    assert tuning["pieces"] == {"4096": 6}
+    assert tuning["tried"]["4096"] == [{"pieces": pieces, "s": min(times)} for pieces, times in seconds.items()]
+    assert len(tuning["tried"]["4096"]) >= 8, "as many settings as our gRPC service had"

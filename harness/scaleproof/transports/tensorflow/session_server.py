@@ -17,6 +17,7 @@ context.rendezvous.exchange(f"put.{elements}", context.rank, context.world_size,
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -78,9 +79,10 @@ class SessionServer(TensorflowServer):
 
 class HeldTensor:
     """A float32 tensor in the memory of one rank's server; any rank can pull it into its own device. The module's
-    docstring shows its use."""
+    docstring shows its use. `pieces`: parts in which it travels, each by a request of its own; tensors of one owner and
+    name are the same tensor, whatever their pieces."""
 
-    def __init__(self, servers: SessionServer, owner: int, name: str = "held") -> None:
+    def __init__(self, servers: SessionServer, owner: int, name: str = "held", pieces: int = 1) -> None:
         tf = servers.tf
         self._servers, self._owner = servers, owner
         graph = tf.Graph()
@@ -92,9 +94,11 @@ class HeldTensor:
                 read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
                 values = tf.compat.v1.placeholder(tf.float32, [None])
                 assign = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(values), validate_shape=False)
+                parts = _parts(tf, read, pieces)
             with tf.device(servers.device(servers.rank)):
-                pulled = tf.identity(read)
-                largest = tf.reduce_max(pulled)
+                arrived = [tf.identity(part) for part in parts]
+                pulled = tf.concat(arrived, 0) if pieces > 1 else arrived[0]
+                largest = tf.reduce_max(tf.stack([tf.reduce_max(part) for part in arrived]))
         session = servers.session(graph)
         self._assign = session.make_callable(assign, [values])
         self._pull, self._largest = session.make_callable(pulled), session.make_callable(largest)
@@ -117,3 +121,12 @@ class HeldTensor:
         """Its largest element, computed on this rank's device."""
         with self._servers.calling():
             return float(self._largest())
+
+
+def _parts(tf: Any, tensor: Any, pieces: int) -> list[Any]:
+    """A flat tensor of any size in parts of about equal size, along its elements."""
+    if pieces == 1:
+        return [tensor]
+    elements = tf.size(tensor)
+    bounds = [elements * piece // pieces for piece in range(pieces + 1)]
+    return [tensor[low:high] for low, high in itertools.pairwise(bounds)]
