@@ -10,18 +10,20 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scaleproof.cli import main
 from scaleproof.core.counters import network_namespace, read_counters
 from scaleproof.core.record_schema import RankNetwork
+from scaleproof.launch import single_launch
 from scaleproof.launch.preflight import machine_preflight
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.record.wire import other_carrier, traffic_by_namespace
 from tests.integration.in_namespace import OTHER, namespaced, unshare
-from tests.integration.launches import launches, small_case
+from tests.integration.launches import assert_nothing_left, launches, small_case
 from tests.short_form import case_from
 
 MIB = 1 << 20
@@ -228,3 +230,27 @@ def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkey
     records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
     assert [record.failure and record.failure.code for record in records] == ["check_failed"] * 3
     assert {record.case.program for record in records} == {"collective", "transfer", "train"}
+
+
+def test_a_launch_waits_for_near_cores_as_long_as_it_was_told_and_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made_up(ranks: int, near_cores_s: float | None) -> dict[str, Any]:
+        return {"round_trip_ns": 600, "cores": [0, 1], "waited_s": near_cores_s}
+
+    monkeypatch.setattr(single_launch, "before_launch", made_up)
+    results = ["--results", str(tmp_path)]
+    assert main(["run", "das2016", "collective", "--size", "ci", "--near-cores", "2.5", *results]) == 0
+    [record] = Store(tmp_path).records()
+    assert record.environment["load"]["before"]["core_distance"]["waited_s"] == 2.5
+    assert main(["show", record.launch, *results]) == 0
+    assert (
+        "cores: a cache line took 600 ns between 0, 1 and back (far), after 2.5 s of waiting" in capsys.readouterr().out
+    )
+
+
+def test_every_launch_of_several_ranks_records_the_distance_of_its_cores(tmp_path: Path) -> None:
+    outcome = run_plan(launches([small_case()]), tmp_path, size="ci", deadline_s=30)
+    distance = Store(tmp_path).load(outcome.launches[0])[0].environment["load"]["before"]["core_distance"]
+    assert distance is None or ("waited_s" not in distance and distance["round_trip_ns"] > 0)
+    assert_nothing_left(tmp_path, outcome.launches)

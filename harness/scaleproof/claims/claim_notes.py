@@ -131,7 +131,7 @@ def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:
         notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
-    return [*notes, *_unused(served, measurement), *_placement(used)]
+    return [*notes, *_unused(served, measurement), *_placement(served, used)]
 
 
 def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:
@@ -146,10 +146,12 @@ def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:
     return notes
 
 
-def _placement(used: list[Record]) -> list[Note]:
+def _placement(served: ServedClaim, used: list[Record]) -> list[Note]:
+    """How far apart cores are changes times, not counts."""
     return [
         note(NoteCode.PLACEMENT, placement=code, message=message, advice=ADVICE[code])
         for code, message in placement_differences([("", used)])
+        if code != "different_cores" or served.metric.timing
     ]
 
 

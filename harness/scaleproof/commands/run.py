@@ -47,6 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="run finished launches once more; the earlier records stay"
     )
     parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")
+    parser.add_argument(
+        "--near-cores",
+        type=float,
+        metavar="SECONDS",
+        help="before each launch wait up to SECONDS until the cores of a virtual machine are near each other",
+    )
     parser.add_argument("--launch", type=int, metavar="N", help="only repetition N of each case, from 0")
     parser.add_argument(
         "--campaign",
@@ -238,6 +244,7 @@ def _run(
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
         campaign_id=campaign_id(launches, open_store(options.results), allocated),
+        near_cores_s=options.near_cores,
     )
     if rule is None and not _is_part(options):
         store = open_store(options.results)

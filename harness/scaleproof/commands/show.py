@@ -137,6 +137,8 @@ def _print_failure(failure: Failure) -> None:
 
 def _print_surroundings(record: Record) -> None:
     """Preflight, bytes on the wire and environment, a line each; checks that passed are only counted."""
+    from scaleproof.record.core_distance import distance_sentence
+
     if record.preflight:
         remarks = [check for check in record.preflight if not check.passed or check.advice]
         total = len(record.preflight)
@@ -154,6 +156,8 @@ def _print_surroundings(record: Record) -> None:
             f"({padding} B padding)"
         )
         print(f"  not readable here: {unreadable}")
+    if distance := environment.get("load", {}).get("before", {}).get("core_distance"):
+        print(f"cores: {distance_sentence(distance)}")
     if difference := environment.get("difference"):
         print(f"difference from the commit: {difference['file']} in the results folder ({difference['nbytes']} B)")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.counters import read_counters
 from scaleproof.core.launch_spec import STALL_S, LaunchSpec
@@ -39,6 +39,7 @@ from scaleproof.launch.start.replay_profile import (
 from scaleproof.launch.start.simulated_launch import Simulator, finished, not_predictable, predicted_record
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
+from scaleproof.record.core_distance import before_launch
 from scaleproof.record.difference import write_difference
 from scaleproof.record.environment import environment, read_machine_load
 from scaleproof.record.store import Store
@@ -71,6 +72,7 @@ class LaunchRules:
     simulator: Simulator | None = None
     refuse: Refusal = lambda case: None
     campaign_id: str = ""
+    near_cores_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class SingleLaunch:
         return Surroundings(
             fixed,
             _utc(),
-            {"before": read_machine_load()},
+            {"before": self._load_before(prepared)},
             read_counters(),
             preflight=prepared.checks,
             sniff=self.preflight.sniff if prepared.placement else None,
@@ -186,6 +188,13 @@ class SingleLaunch:
             placement=prepared.placement,
             machine=self._machine(prepared.planned),
         )
+
+    def _load_before(self, prepared: PreparedLaunch) -> dict[str, Any]:
+        """The load, and how far apart the cores of the ranks are, where they run on this machine."""
+        distance = None
+        if prepared.placement is None:
+            distance = before_launch(prepared.planned.case.ranks, self.rules.near_cores_s)
+        return {**read_machine_load(), "core_distance": distance}
 
     def _verified(self, record: Record, samples: pa.Table) -> Record:
         if self.rules.verify is None or record.status != "ok":

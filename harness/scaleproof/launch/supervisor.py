@@ -45,12 +45,14 @@ def run_plan(
     allocated: AllocatedNodes | None = None,
     on_node_loss: str = "continue",
     campaign_id: str = "",
+    near_cores_s: float | None = None,
 ) -> PlanOutcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. When all have ended, `more` is
     called for further launches until it returns none. `verify` returns a failure where the values of an ok record
     cannot be true. `simulator` predicts the launches of fabric `simulated`. `refuse` returns an obstacle where a case
     needs more than this machine can carry. `allocated`: nodes on which cases of fabric `host` run. `on_node_loss`:
     `continue` with the cases that fit the remaining nodes, or `stop`. `campaign_id`: of the campaign of these launches.
+    `near_cores_s`: how long each launch of several ranks on this machine waits for cores that are near each other.
 
     SpecError when another supervisor uses the results folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the
     current launch was torn down."""
@@ -60,7 +62,7 @@ def run_plan(
         store = Store(results, progress.note)
         for leftover in clean_leftovers(store.staging):
             progress.note(f"removed what a dead supervisor left: {leftover}")
-        rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse, campaign_id)
+        rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse, campaign_id, near_cores_s)
         preflight = Preflight(store.results, store.staging, allocated, progress.note)
         return _PlanRun(SingleLaunch(store, rules, preflight), progress, on_node_loss).run(plan, again, more)
 

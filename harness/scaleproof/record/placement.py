@@ -1,5 +1,5 @@
-"""Whether launches ran on the same nodes, and whether these nodes were equally far apart on the switches. If not,
-readers are warned before they compare the launches."""
+"""Whether launches ran on the same nodes, and whether these nodes were equally far apart on the switches, or the cores
+of a machine on its caches. If not, readers are warned before they compare the launches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from scaleproof.core.record_schema import Record
+from scaleproof.record.core_distance import distance_difference, recorded_round_trip_ns
 
 NAMED = 6
 """At most so many names are listed in one line."""
@@ -16,8 +17,10 @@ ADVICE = {
     "same nodes",
     "different_switches": "bytes between switches pass links that others use: request as many switches as before "
     "(Slurm: --switches)",
+    "different_cores": "a virtual machine's cores were moved, and messages between ranks take several times as long "
+    "between far cores: run again with --near-cores",
 }
-Code = Literal["different_nodes", "different_switches"]
+Code = Literal["different_nodes", "different_switches", "different_cores"]
 
 
 def placement_differences(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
@@ -26,7 +29,14 @@ def placement_differences(sides: Sequence[tuple[str, Sequence[Record]]]) -> list
 
     Launches with the same number of ranks must have the same set of nodes, in any order. With different numbers, the
     smaller set must be part of the larger one. Switches are compared by the number of nodes below each, if all are
-    known. Launches on emulated nodes are not compared: their nodes are made for them."""
+    known. Launches on emulated nodes are not compared: their nodes are made for them. Of one group alone the arms are
+    compared where it is about cores."""
+    apart = distance_difference([(name, _round_trips(side)) for name, side in _arms(sides)])
+    of_cores: list[tuple[Code, str]] = [("different_cores", apart)] if apart else []
+    return of_cores + _node_differences(sides)
+
+
+def _node_differences(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
     sides = [
         (name, [record for record in side if not record.case.plugin("fabric").makes_nodes]) for name, side in sides
     ]
@@ -40,6 +50,20 @@ def placement_differences(sides: Sequence[tuple[str, Sequence[Record]]]) -> list
         description = _described(sides, _below_switches)
         reasons.append(("different_switches", f"their nodes are spread over switches differently: {description}"))
     return reasons
+
+
+def _arms(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[str, list[Record]]]:
+    """The sides; of a single one the launches by arm."""
+    if len(sides) > 1:
+        return [(name, list(side)) for name, side in sides]
+    arms: dict[str, list[Record]] = {}
+    for record in (record for _, side in sides for record in side):
+        arms.setdefault(record.case.arm, []).append(record)
+    return list(arms.items())
+
+
+def _round_trips(side: Sequence[Record]) -> list[float]:
+    return [time_ns for record in side if (time_ns := recorded_round_trip_ns(record.environment)) is not None]
 
 
 def nodes_of(record: Record) -> tuple[str, ...]:
