@@ -25,8 +25,8 @@ RATES = ("transfer_bandwidth", "algbw", "busbw")
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """A value and its bound, both in the metric's unit. `share`: of the bound; `above`: it lies beyond the bound's
-    interval; `impossible`: the measurement must be wrong; `why`: how the bound was measured."""
+    """A value and its bound, both in the metric's unit. `share`: of the bound; `above`: it lies beyond the fastest
+    launch of the bound; `impossible`: the measurement must be wrong; `why`: how the bound was measured."""
 
     value: float
     limit: float

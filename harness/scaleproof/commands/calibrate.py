@@ -168,7 +168,7 @@ def print_profile(profile: MachineProfile) -> None:
     print_table(columns, [_floor_row(floor) for floor in profile.floors], title)
     if profile.bounds:
         print_table(
-            ["bound", "size", "rate", "95 % interval", "launches", "taken"],
+            ["bound", "size", "rate", "slowest to fastest", "launches", "taken"],
             [_bound_row(bound) for bound in profile.bounds],
             "upper bounds",
         )

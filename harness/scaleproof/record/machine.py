@@ -33,7 +33,7 @@ class Floor(_Part):
 
 
 class Bound(_Part):
-    """An upper bound measured on a machine, with its interval over launches."""
+    """An upper bound measured on a machine: the fastest of many repetitions in several launches."""
 
     name: Literal[
         "memory_copy",
@@ -45,9 +45,9 @@ class Bound(_Part):
         "single_core_flop",
     ]
     nbytes: int | None = Field(None, description="Size that was moved, for bounds that depend on it.")
-    value: float = Field(description="Median over launches, in `unit`.")
-    low: float | None = Field(description="Lower end of its 95 % interval; None with too few launches.")
-    high: float | None = Field(description="Upper end of its 95 % interval; None with too few launches.")
+    value: float = Field(description="The fastest launch, in `unit`.")
+    low: float | None = Field(description="The slowest launch; None where it is not known.")
+    high: float | None = Field(description="The fastest launch; None where it is not known.")
     n: int = Field(description="Launches that gave a value.")
     unit: str = Field(description="Unit of value and interval, such as GB/s.")
     taken: str = Field(description="How it was measured, in words.")

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from scaleproof.calibrate import measured_noise_floors as floors
+from scaleproof.calibrate import memory_bandwidth
 from scaleproof.calibrate.calibration_run import _interleaved, comparisons_within, plans, suite
+from scaleproof.calibrate.machine_bounds import Bounds
 from scaleproof.calibrate.measured_noise_floors import LAUNCHES, floor_share, spread
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
@@ -104,6 +106,19 @@ def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments:
     )
     measured = json.loads(process.stdout)[key]
     assert (measured["4096"] if isinstance(measured, dict) else measured) > 0
+
+
+def test_a_bound_is_the_fastest_launch_and_shows_the_slowest() -> None:
+    measured = Bounds()
+    for rates in (*measured.copy.values(), *measured.all_reduce.values(), measured.loopback, measured.flop):
+        rates += [4e9, 5e9, 1e9]
+    assert {(bound.value, bound.low, bound.high, bound.n) for bound in measured.bounds()} == {(5e9, 1e9, 5e9, 3)}
+
+
+def test_one_fast_repetition_decides_the_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [5e-6, *[3e-6] * (memory_bandwidth.REPETITIONS - 2), 1e-6]
+    monkeypatch.setattr(memory_bandwidth, "copies", lambda target, source: iter(times))
+    assert memory_bandwidth.copy_seconds(np.empty(1), np.empty(1)) == 1e-6
 
 
 def profile() -> MachineProfile:
