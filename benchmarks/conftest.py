@@ -10,12 +10,22 @@ import pytest
 
 from benchmarks.interleaved import Measured, measure
 from benchmarks.table import markdown, summary, write
+from benchmarks.tuning import BUDGET_LAUNCHES
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of this folder."""
     group = parser.getgroup("transports")
     group.addoption("--launches", type=int, default=6, help="launches per arm (6 are the fewest that give an interval)")
+    group.addoption(
+        "--tuning-launches",
+        type=int,
+        default=BUDGET_LAUNCHES,
+        help="launches per setting of a peer before the arms are measured; 0: peers as they are shipped",
+    )
+    group.addoption(
+        "--only", action="append", default=[], help="measure only arms of this name, and the bounds; repeatable"
+    )
     group.addoption("--seed", type=int, default=2016, help="order of the arms in each block")
     group.addoption(
         "--into",
@@ -39,6 +49,8 @@ def measured(request: pytest.FixtureRequest, recording: dict[str, Any]) -> Itera
         request.config.getoption("--launches"),
         request.config.getoption("--seed"),
         lambda text: terminal.line(f"\n{text}"),
+        request.config.getoption("--tuning-launches"),
+        request.config.getoption("--only"),
     )
     yield launches
     result = summary(launches, recording)

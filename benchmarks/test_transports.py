@@ -5,20 +5,16 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm, transport_arms
+from benchmarks.arms import SIZES, Arm, transport_arms
 from benchmarks.interleaved import Measured
+from benchmarks.launches import BOUNDS, TENSORFLOW
 from benchmarks.replay import REPLAY
+from benchmarks.targets import above_bound
 
-ARMS = [
-    *transport_arms(),
-    Arm(BOUND, 2, "all_reduce"),
-    Arm(BOUND, 1, "copy"),
-    Arm(RING_OVER_GRPC, 2, "all_reduce"),
-    Arm(TENSORFLOW_GRPC, 2, "transfer"),
-]
+ARMS = [*transport_arms(), *BOUNDS.values(), *TENSORFLOW]
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: f"{arm.operation}-{arm.ranks}-{arm.name}")
 @pytest.mark.benchmark(timer=REPLAY.time)
@@ -27,5 +23,9 @@ def test_speed(arm: Arm, size: int, measured: Measured, benchmark: BenchmarkFixt
     if not seconds:
         pytest.skip("; ".join(dict.fromkeys(measured.missing.get(arm, ["no launch"]))))
     benchmark.group = f"{arm.operation} of {size} bytes, {arm.ranks} ranks"
-    benchmark.extra_info.update(arm=arm.name, ranks=arm.ranks, operation=arm.operation, nbytes=size)
+    benchmark.extra_info.update(
+        arm=arm.name, ranks=arm.ranks, operation=arm.operation, nbytes=size, setting=measured.setting(arm, size)
+    )
     REPLAY.run(benchmark, seconds)
+    if why := above_bound(measured, arm, size):
+        pytest.fail(why)

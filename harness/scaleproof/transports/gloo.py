@@ -6,11 +6,27 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scaleproof.spec.plugins import TransportPlugin
+import numpy as np
+from pydantic import Field
+
+from scaleproof.spec.plugins import Options, TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed
+from scaleproof.transports.contract import Array, Handle, ReduceOperation
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
+
+
+class GlooOptions(Options):
+    """Options of transport gloo."""
+
+    devices: int = Field(
+        1,
+        ge=1,
+        le=16,
+        description="Gloo devices on the interface, each with sockets and a thread of its own; an all-reduce is split "
+        "into as many calls at once.",
+    )
 
 
 class Gloo(TorchDistributed):
@@ -26,12 +42,36 @@ class Gloo(TorchDistributed):
         return "Gloo"
 
     def prepare(self, context: RankContext) -> None:
-        """Restrict its sockets to the case's interface."""
-        os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
+        """Restrict its sockets to the case's interface; torch makes a device for each name."""
+        self._devices = int(context.case.value("transport.devices", 1))
+        os.environ["GLOO_SOCKET_IFNAME"] = ",".join([context.case.interface] * self._devices)
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce. torch gives consecutive calls to the devices in turn."""
+        if self._devices == 1:
+            return super().all_reduce(buffer, operation)
+        parts = [part for part in np.array_split(buffer, self._devices) if part.size]
+        return _Calls([super(Gloo, self).all_reduce(part, operation) for part in parts])
 
     def pollable(self, message: Any) -> Any:
         """See TorchDistributed.pollable."""
         return _PolledMessage(message)
+
+
+class _Calls:
+    """Handle of calls that are under way at once."""
+
+    def __init__(self, calls: list[Handle]) -> None:
+        self._calls = calls
+
+    def test(self) -> bool:
+        """See Handle."""
+        return all(call.test() for call in self._calls)
+
+    def wait(self) -> None:
+        """See Handle."""
+        for call in self._calls:
+            call.wait()
 
 
 class _PolledMessage:
@@ -72,6 +112,7 @@ PLUGIN = TransportPlugin(
     implementation=Gloo,
     requires=("torch",),
     needs_framework="torch",
+    options=GlooOptions,
     axis="GLOO",
     stated_costs="sockets",
     colour="purple",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from benchmarks.arms import BOUND, SIZES, Arm
-from benchmarks.interleaved import Measured, launch_medians
+from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, Arm
+from benchmarks.interleaved import Measured
+from benchmarks.launches import launch_medians
+from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
+from benchmarks.targets import above_bound
 
 MIB = 1 << 20
 
@@ -45,16 +48,48 @@ def test_a_transfer_is_half_of_a_round_trip() -> None:
     assert launch_medians(samples("transfer", rows), "transfer") == {8: 2e-6}
 
 
-def test_targets_compare_rates_and_say_met_missed_or_not_measured() -> None:
-    result = summary(measured(shm=[1.0] * 6, gloo=[4.5] * 6, mpi=[2.0] * 6, tcp=[4.0] * 6, **{BOUND: [0.7] * 6}), {})
+def test_targets_compare_rates_and_say_met_missed_undecided_or_not_measured() -> None:
+    slow_and_fast = [3.6, 3.6, 3.6, 3.9, 3.9, 3.9]
+    result = summary(
+        measured(shm=[1.0] * 6, gloo=[4.5] * 6, mpi=[2.0] * 6, tcp=slow_and_fast, **{BOUND: [0.9] * 6}), {}
+    )
     targets = {(target["arm"], target["against"], target["nbytes"]): target for target in result["targets"]}
-    assert targets["shm", "gloo", 64 * MIB]["met"] is True
+    assert targets["shm", "gloo", 64 * MIB]["outcome"] == "met"
     assert targets["shm", "gloo", 64 * MIB]["ratio"] == 4.5
-    assert targets["shm", "gloo", MIB]["met"] is False
-    assert targets["shm", "mpi", 64 * MIB]["met"] is False
-    assert targets["shm", BOUND, 64 * MIB]["met"] is False
-    assert targets["tcp", "gloo", 64 * MIB]["met"] is False
-    assert targets["grpc", "TensorFlow RING over gRPC", 64 * MIB]["met"] is None
+    assert targets["shm", "gloo", MIB]["outcome"] == "missed"
+    assert targets["shm", "mpi", 64 * MIB]["outcome"] == "missed"
+    assert targets["shm", BOUND, 64 * MIB]["outcome"] == "met"
+    assert targets["tcp", "gloo", 64 * MIB]["outcome"] == "undecided"
+    assert targets["grpc", RING_OVER_GRPC, 64 * MIB]["outcome"] == "not measured"
+
+
+def test_a_target_is_met_only_where_the_whole_interval_is_and_nothing_is_decided_without_one() -> None:
+    assert [outcome(*ends, 1.2) for ends in ((1.2, 2.0), (1.1, 1.9), (1.0, 1.2), (0.8, 1.19))] == [
+        "met",
+        "undecided",
+        "undecided",
+        "missed",
+    ]
+    few = measured(tcp=[1.0] * 5, gloo=[9.0] * 5)
+    [row] = [row for row in summary(few, {})["targets"] if row["arm"] == "tcp"]
+    assert (row["ratio"], row["low"], row["outcome"]) == (9, None, "undecided")
+
+
+def test_the_bound_is_the_fastest_launch_and_a_launch_with_unlucky_pages_does_not_move_it() -> None:
+    result = summary(measured(shm=[1.0] * 6, **{BOUND: [0.8, *[5.0] * 5]}), {})
+    [target] = [row for row in result["targets"] if row["against"] == BOUND]
+    assert (target["ratio"], target["low"], target["high"]) == (0.8, 0.8, 0.8)
+    [bound] = [row for row in result["rates"] if row["arm"] == BOUND and row["nbytes"] == MIB]
+    assert bound["bytes_per_second"] == MIB / 0.8
+
+
+def test_a_rate_above_the_bound_is_impossible_and_says_so() -> None:
+    samples = measured(shm=[1.0] * 6, tcp=[2.0] * 6, **{BOUND: [1.5] * 6})
+    assert "impossible: shm with 2 ranks" in above_bound(samples, Arm("shm", 2, "all_reduce"), MIB)
+    assert above_bound(samples, Arm("tcp", 2, "all_reduce"), MIB) == ""
+    assert above_bound(samples, Arm(BOUND, 2, "all_reduce"), MIB) == ""
+    assert len(summary(samples, {})["impossible"]) == len(SIZES)
+    assert markdown(summary(samples, {})).count("the measurement of the bound is wrong.") == len(SIZES)
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:

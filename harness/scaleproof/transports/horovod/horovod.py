@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from scaleproof.spec.plugins import FusionOptions, TransportPlugin
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports.horovod.framework_bindings import Binding, translated_errors
-from scaleproof.transports.horovod.horovod_transport import HorovodTransport, built_without, check_fusion
+from scaleproof.transports.horovod.horovod_transport import (
+    HorovodOptions,
+    HorovodTransport,
+    built_without,
+    check_fusion,
+)
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -89,7 +94,7 @@ PLUGIN = TransportPlugin(
     requires=("horovod",),
     needs_framework="torch",
     check_installation=built_without,
-    options=FusionOptions,
+    options=HorovodOptions,
     check=check_fusion,
     axis="No-gRPC:Horovod-GLOO",
     sends=False,

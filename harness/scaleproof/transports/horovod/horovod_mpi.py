@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.plugins import FusionOptions, TransportPlugin
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports.horovod.framework_bindings import Binding, translated_errors
-from scaleproof.transports.horovod.horovod_transport import HorovodTransport, check_fusion
+from scaleproof.transports.horovod.horovod_transport import HorovodOptions, HorovodTransport, check_fusion
 from scaleproof.transports.mpi import path_of, require_mpirun, settings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ PLUGIN = TransportPlugin(
     implementation=HorovodMpi,
     requires=("horovod", "mpi4py"),
     needs_framework="torch",
-    options=FusionOptions,
+    options=HorovodOptions,
     check=check_fusion,
     axis="No-gRPC:Horovod-MPI",
     sends=False,

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from pydantic import Field
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import FusionOptions
 from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 from scaleproof.transports.horovod.framework_bindings import Binding, TensorflowBinding, TorchBinding, translated_errors
 
@@ -27,12 +29,20 @@ NAMES = 8
 new name takes about twice as long as a known one."""
 FUSED_NAMES = 4096
 """The same where tensors are fused: a network has many of one size, and all of them are submitted at once."""
-CYCLE_MS = 1
+CYCLE_MS = 1.0
 """Horovod's default, set so that it is in the record."""
 MIB = 1 << 20
 TIMELINE_EVENT = '"ph": "B", "name": "{}"'
 """An event of Horovod's timeline for a tensor. Only a tensor that shares its all-reduce with others is copied into the
 fusion buffer."""
+
+
+class HorovodOptions(FusionOptions):
+    """Options of both transports over Horovod."""
+
+    cycle_ms: float = Field(
+        CYCLE_MS, gt=0, le=100, description="How often Horovod's thread looks for submitted tensors, ms."
+    )
 
 
 class HorovodTransport(ABC):
@@ -142,7 +152,7 @@ class HorovodTransport(ABC):
     def _set_up(self, context: RankContext) -> Path | None:
         """Set fusion as in the case. In a traced launch Horovod writes on rank 0 which tensors it fused: the file's
         path."""
-        os.environ["HOROVOD_CYCLE_TIME"] = str(CYCLE_MS)
+        os.environ["HOROVOD_CYCLE_TIME"] = f"{context.case.value('transport.cycle_ms', CYCLE_MS):g}"
         if (fusion_mib := context.case.value("transport.fusion_mib")) is not None:
             os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(fusion_mib * MIB / context.case.shrink))
         if context.case.tracing != "full":
