@@ -10,6 +10,7 @@ from benchmarks.launches import launch_medians
 from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
 from benchmarks.targets import above_bound
+from benchmarks.test_remote import compared
 
 MIB = 1 << 20
 
@@ -90,6 +91,18 @@ def test_a_rate_above_the_bound_is_impossible_and_says_so() -> None:
     assert above_bound(samples, Arm(BOUND, 2, "all_reduce"), MIB) == ""
     assert len(summary(samples, {})["impossible"]) == len(SIZES)
     assert markdown(summary(samples, {})).count("the measurement of the bound is wrong.") == len(SIZES)
+
+
+def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
+    fast, slow = [10e-6] * 6, [10e-6] * 4 + [25e-6] * 2
+    assert [compared(4 << 10, seconds, 1e-6)["outcome"] for seconds in (fast, slow, [30e-6] * 6)] == [
+        "met",
+        "undecided",
+        "missed",
+    ]
+    assert [compared(MIB, seconds, 9e-6)["outcome"] for seconds in (fast, slow)] == ["met", "undecided"]
+    assert compared(64 << 10, fast, 9e-6)["outcome"] == ""
+    assert compared(MIB, fast, 12e-6)["ratio"] == 1.2, "the benchmark fails"
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:

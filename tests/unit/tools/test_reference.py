@@ -71,6 +71,15 @@ def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path)
     assert {"inconclusive", "unverified"} <= judged
 
 
+def test_targets_of_the_reference_run_are_judged_by_the_whole_interval_and_an_old_file_says_that_it_is_old() -> None:
+    common = {"arm": "tcp", "against": "gloo", "nbytes": 1 << 20, "ranks": 2, "wanted": 1.2}
+    ends = ((1.3, 1.3, 1.4), (1.3, 1.1, 1.4), (1.1, 1.0, 1.1), (1.3, None, None), (None, None, None))
+    targets = [{**common, "ratio": ratio, "low": low, "high": high, "met": True} for ratio, low, high in ends]
+    outcomes = [line.split("|")[-2].strip() for line in tables.ratios(targets).splitlines()[2:]]
+    assert outcomes == ["met", "undecided", "missed", "undecided", "not measured"]
+    assert "older than the rules" in tables.old({"schema_version": 1}, "") and not tables.old({"schema_version": 2}, "")
+
+
 def test_an_archive_holds_the_results_folder(tmp_path: Path) -> None:
     for part in ("runs", "machines", "staging"):
         (tmp_path / "results" / part).mkdir(parents=True)
