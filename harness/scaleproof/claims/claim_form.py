@@ -196,6 +196,11 @@ class ClaimForm(Form):
     rule: Rule | None = Field(None, description="How the value is judged.")
     needs: str | None = Field(None, description="What a claim needs that cannot be run here.")
     deviations: tuple[Deviation, ...] = Field((), description="How our experiment differs from the published one.")
+    cause: str | None = Field(
+        None,
+        description="What was found to cause it where the claim does not hold, in a sentence; shown with the verdict "
+        "then.",
+    )
     control: Control | None = Field(None, description="A run that must not show the effect.")
     statement: str | None = Field(
         None, description="A claim of our own in a sentence. Such claims need it, and unit, metric and rule."

@@ -11,6 +11,7 @@ from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, outside_fences
 from scaleproof.claims.notes import Note, NoteCode, note
+from scaleproof.claims.outcome import Outcome
 from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, placement_differences
@@ -117,9 +118,17 @@ def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
     stops = read_stops(served.results, suite, str(form.experiment), size)
     if stops is None:
         return []
+    if of_claim := stops.claim_sentence(form.id):
+        return [note(NoteCode.STOPPED, words=of_claim)]
     selected = {launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)}
     sentence = stops.sentence(selected)
     return [note(NoteCode.STOPPED, words=sentence)] if sentence else []
+
+
+def cause(served: ServedClaim, outcome: Outcome | None) -> list[Note]:
+    """The cause found of a claim that does not hold."""
+    text = served.claim.form.cause
+    return [note(NoteCode.CAUSE, words=text)] if text and outcome is not None and not outcome.holds else []
 
 
 def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:

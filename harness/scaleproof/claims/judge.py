@@ -115,6 +115,7 @@ class _Judging:
             *measurement.notes,
             *claim_notes.scores(served),
             *claim_notes.stopped(served, self.suite.name, self.size),
+            *claim_notes.cause(served, outcome),
         ]
         answered = Answer(
             outcome,

@@ -31,6 +31,7 @@ class NoteCode(StrEnum):
     FURTHEST_APART = "furthest apart"
     SCORE = "score"
     STOPPED = "stopped"
+    CAUSE = "cause"
     OUTLIERS = "outliers"
     NO_PROFILE = "no profile"
     NO_FLOOR = "no floor"

@@ -75,7 +75,13 @@ def _print_cases(
 def _print_stopping_rule(stop: Stop | None) -> None:
     from scaleproof.spec.units import format_bytes
 
-    if stop is not None:
+    if stop is not None and stop.metric is None:
+        minutes = "" if stop.minutes is None else f" or {stop.minutes:g} minutes a claim"
+        print(
+            f"goes on until the interval of each claim's number reaches no further than {stop.target:.1%} from it, up "
+            f"to {stop.budget} launches a case{minutes}\n"
+        )
+    elif stop is not None and stop.metric is not None:
         quantity = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
         print(
             f"goes on until the interval of {quantity} reaches no further than {stop.target:.0%} from its median, "

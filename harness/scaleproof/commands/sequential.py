@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scaleproof.claims.metrics import Metric
+    from scaleproof.launch.claim_stopping import ClaimNumber
     from scaleproof.launch.sequential_stopping import Sequential, ValueOf
     from scaleproof.spec.experiment import Stop
     from scaleproof.spec.suite import Suite
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
 def sequential(suite: Suite, experiment: str, size: str, campaign: int = 0) -> Sequential | None:
     """The rule of a campaign at a size with `stop`, None without. SpecError when its metric does not exist or has no
     value for a single launch."""
+    from scaleproof.launch.claim_stopping import SequentialClaims
     from scaleproof.launch.sequential_stopping import Sequential
 
     stop = suite.experiment(experiment).size(size).stop
     if stop is None:
         return None
+    if stop.metric is None:
+        return SequentialClaims(suite, experiment, size, _numbers(suite, experiment, size), campaign)
     return Sequential(
         suite,
         experiment,
@@ -36,20 +41,51 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
     from scaleproof.spec.registry import nearest
 
     metrics, location = suite_metrics(suite.folder), f"{shown(suite.file)}: {key}"
+    assert stop.metric is not None
     if stop.metric not in metrics:
         raise SpecError(f"{location}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
-    metric, nbytes = metrics[stop.metric], stop.nbytes
+    metric = metrics[stop.metric]
     per_launch, per_size = metric.launch, metric.size
-    if per_launch is not None and nbytes is None:
-        return lambda record, store: per_launch(record, store.samples(record).to_pandas())
-    if per_size is not None and nbytes is not None:
-        return lambda record, store: per_size(record, store.samples(record).to_pandas(), nbytes)
+    if value_of := _of_launch(metric, stop.nbytes):
+        return value_of
     if per_size is not None:
         raise SpecError(f"{location}: metric {stop.metric!r} is per message size: give 'nbytes'")
     raise SpecError(
         f"{location}: metric {stop.metric!r} "
         + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch")
     )
+
+
+def _of_launch(metric: Metric, nbytes: int | None) -> ValueOf | None:
+    """The metric of one launch; None if it has none, or only with or without a message size."""
+    per_launch, per_size = metric.launch, metric.size
+    if per_launch is not None and nbytes is None:
+        return lambda record, store: per_launch(record, store.samples(record).to_pandas())
+    if per_size is not None and nbytes is not None:
+        return lambda record, store: per_size(record, store.samples(record).to_pandas(), nbytes)
+    return None
+
+
+def _numbers(suite: Suite, experiment: str, size: str) -> list[ClaimNumber]:
+    """The numbers of the claims that launches of this size serve."""
+    from scaleproof.claims.claims_yaml import load_claims
+    from scaleproof.claims.launch_pool import matches
+    from scaleproof.launch.claim_stopping import ClaimNumber
+
+    cases, numbers = suite.experiment(experiment).size(size).cases, []
+    for claim in load_claims(suite):
+        form = claim.form
+        if form.experiment != experiment or claim.metric is None or form.arms or form.rule is None:
+            continue
+        sides = [
+            tuple(case.case_id for case in cases if select is not None and matches(case, select))
+            for select in (form.select, form.against)
+        ]
+        value_of = _of_launch(claim.metric, form.nbytes)
+        served = sides[0] and (form.against is None or len(sides[0]) == len(sides[1]))
+        if value_of is not None and served:
+            numbers.append(ClaimNumber(form.id, sides[0], sides[1], value_of))
+    return numbers
 
 
 def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]:

@@ -85,6 +85,8 @@ class Sequential:
         self._repetitions = {case.case_id: chosen.launches for case in chosen.cases}
         self._decided: dict[str, Decided] = {}
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
+        self._seen: dict[str, list[float]] = {}
+        """Values of each case's launches so far."""
         self._next = chosen.launches
         self.allocated: AllocatedNodes | None = None
         """Nodes that the run has; None: this machine."""
@@ -92,23 +94,27 @@ class Sequential:
     def more(self, store: Store) -> list[PlannedLaunch]:
         """The next block: cases whose interval is still too wide and those they are compared with; empty when all
         cases are decided. Writes the decisions so far."""
-        values = {case.case_id: self._case_values(case.case_id, store) for case in self.cases}
-        for case_id, case_values in values.items():
-            if case_id not in self._decided:
-                self._decide(case_id, case_values)
-        undecided = {case_id for case_id in values if case_id not in self._decided}
-        continuing = undecided | {
-            companion
-            for case_id in undecided
-            for companion in self.companions.get(case_id, ())
-            if values.get(companion)
-        }
+        continuing = self._continuing(store)
         block = [launch for launch in self._blocks.get(self._next, []) if launch.case.case_id in continuing]
         for launch in block:
             self._repetitions[launch.case.case_id] = self._next + 1
         self._next += 1
-        write_stops(store.results, self._stops(values))
+        write_stops(store.results, self._stops())
         return block
+
+    def _continuing(self, store: Store) -> set[str]:
+        """Decides what can be decided; the cases that need another launch."""
+        self._seen = {case.case_id: self._case_values(case.case_id, store) for case in self.cases}
+        for case_id, case_values in self._seen.items():
+            if case_id not in self._decided:
+                self._decide(case_id, case_values)
+        undecided = {case_id for case_id in self._seen if case_id not in self._decided}
+        return undecided | {
+            companion
+            for case_id in undecided
+            for companion in self.companions.get(case_id, ())
+            if self._seen.get(companion)
+        }
 
     def _decide(self, case_id: str, values: Sequence[float]) -> None:
         if not values:
@@ -131,7 +137,11 @@ class Sequential:
             self._values[key] = record.launch, self.value_of(record, store)
         return self._values[key][1]
 
-    def _stops(self, values: Mapping[str, Sequence[float]]) -> Stops:
+    def _half_width(self, case_id: str) -> float | None:
+        values = self._seen[case_id]
+        return _state(values, self.stop).half_width_share if values else None
+
+    def _stops(self) -> Stops:
         suite, experiment, size = self.names
         return Stops(
             suite=suite,
@@ -142,6 +152,7 @@ class Sequential:
             metric=self.stop.metric,
             nbytes=self.stop.nbytes,
             target=self.stop.target,
+            minutes=self.stop.minutes,
             minimum=self.minimum,
             budget=self.stop.budget,
             cases=tuple(
@@ -150,9 +161,9 @@ class Sequential:
                     arm=case.arm,
                     campaign=self.campaign,
                     repetitions=self._repetitions[case.case_id],
-                    launches=len(values[case.case_id]),
+                    launches=len(self._seen.get(case.case_id, ())),
                     decided=self._decided.get(case.case_id, "unfinished"),
-                    half_width_share=_half_width(values[case.case_id], self.stop),
+                    half_width_share=self._half_width(case.case_id),
                 )
                 for case in self.cases
             ),
@@ -176,10 +187,6 @@ def finished_launches(
 
 def _machine(allocated: AllocatedNodes | None) -> str:
     return allocated.machine if allocated else machine_id()
-
-
-def _half_width(values: Sequence[float], stop: Stop) -> float | None:
-    return _state(values, stop).half_width_share if values else None
 
 
 def _state(values: Sequence[float], stop: Stop) -> State:

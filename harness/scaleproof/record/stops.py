@@ -15,7 +15,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, campaign_plan, plan
 from scaleproof.spec.suite import Suite
 
-Decided = Literal["reached", "budget spent", "fixed number", "no result", "unfinished"]
+Decided = Literal["reached", "budget spent", "time spent", "fixed number", "no result", "unfinished"]
 
 
 class _Part(BaseModel):
@@ -40,8 +40,29 @@ class CaseStop(_Part):
     )
 
 
+class ClaimStop(_Part):
+    """How exactly the number of one claim is known, and why its launches ended."""
+
+    claim: str = Field(description="Id of the claim.")
+    campaign: int = Field(0, description="The campaign of these launches, from 0.")
+    launches: int = Field(description="Blocks in which every side of the claim has a value.")
+    minutes: float = Field(description="Wall time of the launches of its cases.")
+    decided: Decided = Field(description="What ended its launches.")
+    half_width_share: float | None = Field(
+        description="Distance from the number to the farther end of its interval, as a share of the number; None "
+        "without an interval."
+    )
+
+    @property
+    def reached(self) -> str:
+        """The interval reached and what it took, in words."""
+        share = self.half_width_share
+        interval = "no interval" if share is None else f"an interval that reaches {100 * share:.2g} % from the number"
+        return f"{interval} after {self.launches} blocks in {self.minutes:.1f} minutes"
+
+
 class Stops(_Part):
-    """One experiment at one size with all its campaigns, written after every block. Without a metric the number of
+    """One experiment at one size with all its campaigns, written after every block. Without a target the number of
     launches was fixed."""
 
     schema_version: Literal[1] = 1
@@ -50,12 +71,18 @@ class Stops(_Part):
     size: str
     machine: str = Field(description="Id of the machine on which the experiment ran.")
     code: str = Field(description="Digest of the code that ran.")
-    metric: str | None = Field(None, description="Metric whose interval decides; None: the number was fixed.")
+    metric: str | None = Field(None, description="Metric whose interval decides; None: the claims' numbers, or none.")
     nbytes: int | None = Field(None, description="Message size in bytes, for a metric per message size.")
-    target: float | None = Field(None, description="Largest half width of the interval, as a share of the median.")
+    target: float | None = Field(
+        None, description="Largest half width of the interval, as a share of the median; None: the number was fixed."
+    )
+    minutes: float | None = Field(None, description="Most minutes of the launches of one claim in a campaign.")
     minimum: int = Field(description="Launches of each case in a campaign before anything is decided.")
     budget: int = Field(description="Most launches of a case in a campaign.")
     cases: tuple[CaseStop, ...] = Field(description="An entry per campaign and case.")
+    claims: tuple[ClaimStop, ...] = Field(
+        (), description="An entry per campaign and claim, where the claims' numbers decide."
+    )
 
     def case(self, case_id: str, campaign: int = 0) -> CaseStop | None:
         """The entry of a case in a campaign."""
@@ -64,6 +91,16 @@ class Stops(_Part):
     def repetitions(self, campaign: int) -> dict[str, int]:
         """Planned repetitions in a campaign, by case id."""
         return {case.case_id: case.repetitions for case in self.cases if case.campaign == campaign}
+
+    def claim_sentence(self, claim: str) -> str:
+        """A sentence on what ended the launches of a claim and the interval reached; empty if its number did not
+        decide."""
+        stops = [each for each in self.claims if each.claim == claim]
+        if not stops or self.target is None:
+            return ""
+        limits = f"{self.budget} launches" + ("" if self.minutes is None else f" or {self.minutes:g} minutes")
+        found = "; ".join(f"{stop.decided}, with {stop.reached}" for stop in stops)
+        return f"launches went on until {100 * self.target:g} % was reached or {limits} were spent: {found}"
 
     def sentence(self, case_ids: Collection[str]) -> str:
         """A sentence on what ended the launches of these cases; empty if their number was fixed."""
@@ -98,8 +135,11 @@ def write_stops(results: Path, stops: Stops) -> Path:
         earlier = None
     written = {case.campaign for case in stops.cases}
     kept = [case for case in (earlier.cases if earlier else ()) if case.campaign not in written]
+    kept_claims = [claim for claim in (earlier.claims if earlier else ()) if claim.campaign not in written]
     cases = sorted([*kept, *stops.cases], key=lambda case: case.campaign)
-    return write_form(stops_path(results, *names), stops.model_copy(update={"cases": tuple(cases)}))
+    claims = sorted([*kept_claims, *stops.claims], key=lambda claim: claim.campaign)
+    merged = stops.model_copy(update={"cases": tuple(cases), "claims": tuple(claims)})
+    return write_form(stops_path(results, *names), merged)
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:

@@ -173,17 +173,17 @@ def _merged_stops(our_path: Path, their_path: Path) -> Stops | None:
         ours, theirs = (Stops.model_validate_json(file.read_bytes()) for file in (our_path, their_path))
     except ValueError:
         return None
-    if (ours.machine, ours.code, ours.metric, ours.nbytes, ours.target) != (
-        theirs.machine,
-        theirs.code,
-        theirs.metric,
-        theirs.nbytes,
-        theirs.target,
-    ):
+    rules = [(each.machine, each.code, each.metric, each.nbytes, each.target, each.minutes) for each in (ours, theirs)]
+    if rules[0] != rules[1]:
         return None
     cases: dict[tuple[int, str], CaseStop] = {(case.campaign, case.case_id): case for case in ours.cases}
     for case in theirs.cases:
         key = case.campaign, case.case_id
         if key not in cases or case.launches > cases[key].launches:
             cases[key] = case
-    return ours.model_copy(update={"cases": tuple(cases.values())})
+    claims = {(claim.campaign, claim.claim): claim for claim in ours.claims}
+    for claim in theirs.claims:
+        key = claim.campaign, claim.claim
+        if key not in claims or claim.launches > claims[key].launches:
+            claims[key] = claim
+    return ours.model_copy(update={"cases": tuple(cases.values()), "claims": tuple(claims.values())})

@@ -28,13 +28,15 @@ _BYTES = ("sizes",)
 @dataclass(frozen=True)
 class Stop:
     """When launches are enough: the interval of the metric's median is within `target` of it, or `budget` launches of a
-    case were made."""
+    case were made. Without a metric the numbers of the experiment's claims decide, each at most `minutes` long."""
 
-    metric: str
+    metric: str | None
     nbytes: int | None
     """Message size, for metrics per size."""
     target: float
     budget: int
+    minutes: float | None = None
+    """Wall time of the launches of one claim."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,11 @@ def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
             f"{stop.budget} is less than 'launches', {form.launches}: the budget counts all launches of a case",
         )
     nbytes = None if stop.nbytes is None else int(str(_nbytes(document, (*path, "nbytes"), stop.nbytes)))
-    return Stop(stop.metric, nbytes, stop.target, stop.budget)
+    if stop.metric is None and nbytes is not None:
+        raise document.error((*path, "nbytes"), "claims bring their own message sizes: leave it out, or give 'metric'")
+    if stop.metric is not None and stop.minutes is not None:
+        raise document.error((*path, "minutes"), "counts the launches of a claim: leave it out, or leave out 'metric'")
+    return Stop(stop.metric, nbytes, stop.target, stop.budget, stop.minutes)
 
 
 def _resolve_size(

@@ -35,12 +35,19 @@ class MatrixForm(_Form):
 
 class StopForm(_Form):
     """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a
-    case."""
+    case. Without a metric, until that holds for the number of every claim of the experiment."""
 
-    metric: str = Field(description="The metric whose interval decides (docs/metrics).")
+    metric: str | None = Field(
+        None,
+        description="The metric whose interval decides (docs/metrics); null: the numbers of the claims, ratios paired "
+        "by block.",
+    )
     nbytes: Any = Field(None, description="Message size, for a metric per message size.")
     target: float = Field(0.05, gt=0, lt=1, description="Largest half width of the interval, as a share of the median.")
     budget: int = Field(ge=1, le=1000, description="Most launches of a case.")
+    minutes: PositiveFloat | None = Field(
+        None, description="Without a metric: most minutes that the launches of one claim take together."
+    )
 
 
 class SizeForm(_Form):

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from scaleproof.stats.bootstrap import ratio, ratio_interval
 from scaleproof.stats.intervals import CONFIDENCE, median, median_interval, smallest_count
 
 TARGET = 0.05
@@ -53,6 +54,21 @@ def state(
             True, f"budget of {budget} launches spent; {so_far}, the target is {target:.1%}", share, "budget spent"
         )
     return Stop(False, f"{so_far}, the target is {target:.1%}; up to {budget - count} more", share, "continue")
+
+
+def ratio_share(above: Sequence[float], below: Sequence[float]) -> float | None:
+    """The distance of the farther end of a paired ratio's interval from the ratio, as a share of the ratio. Only the
+    width counts, never where the interval lies: who stops at a favourable moment finds agreement too often."""
+    interval = ratio_interval(above, below, paired=True)
+    if interval is None:
+        return None
+    centre = ratio(above, below)
+    return max(interval.high - centre, centre - interval.low) / abs(centre) if centre else None
+
+
+def median_share(values: Sequence[float]) -> float | None:
+    """The distance of the farther end of the median's interval from the median, as a share of the median."""
+    return _share(values, CONFIDENCE)
 
 
 def _share(values: Sequence[float], confidence: float) -> float | None:
