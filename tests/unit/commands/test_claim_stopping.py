@@ -74,6 +74,9 @@ class Machine:
         return [record for (own, _), record in self.found.items() if own == case_id]
 
     def launch(self, case_id: str, index: int) -> None:
+        """Make this launch, once."""
+        if (case_id, index) in self.found:
+            return
         values = self.levels[self.arms[case_id]]
         self.found[case_id, index] = SimpleNamespace(
             case_id=case_id,
@@ -89,19 +92,16 @@ class Machine:
 
     def run(self, blocks: int = 99) -> Stops:
         ids = {arm: case_id for case_id, arm in self.arms.items()}
-        numbers = [
-            ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), lambda record, store: record.value)  # type: ignore[attr-defined]
-            for name in ("ours", "other")
-        ]
+        value_of: Any = lambda record, store: record.value  # noqa: E731
+        numbers = [ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), value_of) for name in ("ours", "other")]
         for case_id in self.arms:
             for index in range(6):
-                self.found.get((case_id, index)) or self.launch(case_id, index)
+                self.launch(case_id, index)
         rule = SequentialClaims(self.suite, "e", "full", numbers)
         while blocks and (block := rule.more(self)):  # type: ignore[arg-type]
             blocks -= 1
             for planned in block:
-                key = (planned.case.case_id, planned.plan_index)
-                self.found.get(key) or self.launch(*key)
+                self.launch(planned.case.case_id, planned.plan_index)
         stops = read_stops(self.results, "x", "e", "full")
         assert stops is not None
         return stops
