@@ -50,6 +50,8 @@ class SequentialClaims(Sequential):
         self.numbers = numbers
         self._looks = looks(self.minimum, self.stop.budget)
         self._claims: dict[str, ClaimStop] = {}
+        self._served: dict[str, set[str]] = {}
+        """Cases that have values for a claim."""
         self._found: dict[tuple[str, str], float | None] = {}
         """Value of a launch for a claim."""
 
@@ -61,29 +63,33 @@ class SequentialClaims(Sequential):
             for case in self.cases
         }
         self._finished = {case_id: len(of_case) for case_id, of_case in records.items()}
+        going_on = set[str]()
         for number in self.numbers:
-            if self._decided_claim(number.claim) == "unfinished":
-                self._claims[number.claim] = self._claim_stop(number, records, store)
-        return {
-            case_id
-            for number in self.numbers
-            if self._decided_claim(number.claim) == "unfinished"
-            for case_id in number.cases
-        }
+            if self._decided_claim(number.claim) != "unfinished":
+                continue
+            values = self._values_of(number, records, store)
+            self._served[number.claim] = set(values)
+            self._claims[number.claim] = self._claim_stop(number, values, records)
+            if self._claims[number.claim].decided == "unfinished":
+                going_on |= set(values)
+        return going_on
 
     def _decided_claim(self, claim: str) -> Decided:
         return self._claims[claim].decided if claim in self._claims else "unfinished"
 
-    def _claim_stop(self, number: ClaimNumber, records: dict[str, list[Record]], store: Store) -> ClaimStop:
-        from scaleproof.stats.stopping_rule import median_share, ratio_share  # SciPy takes half a second
-
-        above, below, blocks = self._values_of(number, records, store)
-        minutes = sum(record.wall_s for case_id in number.cases for record in records[case_id]) / 60
-        late = self.stop.minutes is not None and minutes >= self.stop.minutes
-        spent = self._next >= self.stop.budget
-        share = None
-        if blocks in self._looks or (blocks and (late or spent)):
-            share = ratio_share(above, below) if number.below else median_share(above)
+    def _claim_stop(
+        self, number: ClaimNumber, values: dict[str, dict[int, float]], records: dict[str, list[Record]]
+    ) -> ClaimStop:
+        blocks = sorted(set.intersection(*map(set, values.values()))) if values else []
+        above, below = (
+            [values[case_id][block] for block in blocks for case_id in side if case_id in values]
+            for side in (number.above, number.below)
+        )
+        if not above or (number.below and len(above) != len(below)):
+            blocks = []
+        minutes = sum(record.wall_s for case_id in values for record in records[case_id]) / 60
+        late, spent = self.stop.minutes is not None and minutes >= self.stop.minutes, self._next >= self.stop.budget
+        share = _share(above, below) if blocks and (len(blocks) in self._looks or late or spent) else None
         decided: Decided = "unfinished"
         if not blocks:
             decided = "no result"
@@ -96,7 +102,7 @@ class SequentialClaims(Sequential):
         return ClaimStop(
             claim=number.claim,
             campaign=self.campaign,
-            launches=blocks,
+            launches=len(blocks),
             minutes=minutes,
             decided=decided,
             half_width_share=share,
@@ -104,24 +110,17 @@ class SequentialClaims(Sequential):
 
     def _values_of(
         self, number: ClaimNumber, records: dict[str, list[Record]], store: Store
-    ) -> tuple[list[float], list[float], int]:
-        """Values of both sides, block by block, and the number of blocks in which every case has one."""
+    ) -> dict[str, dict[int, float]]:
+        """Values by block of each case that has any: a claim at one message size selects cases of other sizes too."""
         values = {
             case_id: {
-                record.plan_index - self.start: self._value_for(number, record, store) for record in records[case_id]
+                record.plan_index - self.start: value
+                for record in records[case_id]
+                if (value := self._value_for(number, record, store)) is not None
             }
             for case_id in number.cases
         }
-        complete = [
-            block
-            for block in range(max(self._repetitions[case_id] for case_id in number.cases))
-            if all(of_case.get(block) is not None for of_case in values.values())
-        ]
-        above, below = (
-            [float(values[case_id][block] or 0.0) for block in complete for case_id in side]
-            for side in (number.above, number.below)
-        )
-        return above, below, len(complete)
+        return {case_id: of_case for case_id, of_case in values.items() if of_case}
 
     def _value_for(self, number: ClaimNumber, record: Record, store: Store) -> float | None:
         key = (number.claim, record.launch)
@@ -142,5 +141,16 @@ class SequentialClaims(Sequential):
 
     def _of_case(self, case_id: str) -> Decided:
         """What ended the launches of a case; a case of no claim had a fixed number."""
-        outcomes = {self._decided_claim(number.claim) for number in self.numbers if case_id in number.cases}
+        outcomes = {self._decided_claim(number.claim) for number in self.numbers if self._serves(number, case_id)}
         return next((decided for decided in WORST if decided in outcomes), "fixed number")
+
+    def _serves(self, number: ClaimNumber, case_id: str) -> bool:
+        if self._decided_claim(number.claim) == "no result":
+            return case_id in number.cases
+        return case_id in self._served.get(number.claim, ())
+
+
+def _share(above: Sequence[float], below: Sequence[float]) -> float | None:
+    from scaleproof.stats.stopping_rule import median_share, ratio_share  # SciPy takes half a second
+
+    return ratio_share(above, below) if below else median_share(above)

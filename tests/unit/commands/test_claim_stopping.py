@@ -74,7 +74,6 @@ class Machine:
         return [record for (own, _), record in self.found.items() if own == case_id]
 
     def launch(self, case_id: str, index: int) -> None:
-        """Make this launch, once."""
         if (case_id, index) in self.found:
             return
         values = self.levels[self.arms[case_id]]
@@ -92,8 +91,10 @@ class Machine:
 
     def run(self, blocks: int = 99) -> Stops:
         ids = {arm: case_id for case_id, arm in self.arms.items()}
-        value_of: Any = lambda record, store: record.value  # noqa: E731
-        numbers = [ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), value_of) for name in ("ours", "other")]
+        numbers = [
+            ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), lambda record, store: record.value)  # type: ignore[attr-defined]
+            for name in ("ours", "other")
+        ]
         for case_id in self.arms:
             for index in range(6):
                 self.launch(case_id, index)
@@ -151,6 +152,20 @@ def test_the_minutes_of_a_claim_end_it_and_the_sentence_says_which_interval_was_
     )
     assert sentence.endswith("% from the number after 10 blocks in 2.0 minutes")
     assert "no interval" in stops.claim_sentence("x.other") and stops.claim_sentence("x.unknown") == ""
+
+
+def test_a_case_without_values_for_a_claim_is_no_part_of_it(tmp_path: Path) -> None:
+    """A claim at one message size selects the cases of other sizes too; they have no value at it."""
+    machine = Machine(tmp_path, suite_of(tmp_path), {"tool": noisy(0.04, 6), "ours": [1.0], "other": []})
+    ids = {arm: case_id for case_id, arm in machine.arms.items()}
+    number = ClaimNumber("x", (ids["tool"], ids["other"]), (ids["ours"],), lambda record, store: record.value)  # type: ignore[attr-defined]
+    for case_id in machine.arms:
+        for index in range(6):
+            machine.launch(case_id, index)
+    rule = SequentialClaims(machine.suite, "e", "full", [number])
+    assert {launch.case.arm for launch in rule.more(machine)} == {"tool", "ours"}  # type: ignore[arg-type]
+    stops = read_stops(tmp_path, "x", "e", "full")
+    assert stops is not None and stops.claims[0].launches == 6
 
 
 def test_a_run_that_was_killed_decides_the_same_and_repeats_nothing(tmp_path: Path) -> None:
