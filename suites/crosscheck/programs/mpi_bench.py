@@ -25,7 +25,7 @@ from scaleproof.programs.common import mark
 TIMEOUT_S = 100.0
 OSU = (
     "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment "
-    "and add them to PATH"
+    "and add the folder of osu_latency and osu_bw to PATH (docs/crosscheck.md)"
 )
 MICRO, MEGA, GIGA = 1e-6, 1e6, 1e9
 

@@ -62,6 +62,11 @@ def _quick_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "calibrated", lambda count, paired, confidence=0.95: (confidence, confidence))
 
 
+def _made_up(record: Any, store: Any) -> float | None:
+    value: float | None = record.value
+    return value
+
+
 class Machine:
     """Launches with made-up values by arm and block; each takes `wall_s`."""
 
@@ -91,10 +96,7 @@ class Machine:
 
     def run(self, blocks: int = 99) -> Stops:
         ids = {arm: case_id for case_id, arm in self.arms.items()}
-        numbers = [
-            ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), lambda record, store: record.value)  # type: ignore[attr-defined]
-            for name in ("ours", "other")
-        ]
+        numbers = [ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), _made_up) for name in ("ours", "other")]
         for case_id in self.arms:
             for index in range(6):
                 self.launch(case_id, index)
@@ -158,7 +160,7 @@ def test_a_case_without_values_for_a_claim_is_no_part_of_it(tmp_path: Path) -> N
     """A claim at one message size selects the cases of other sizes too; they have no value at it."""
     machine = Machine(tmp_path, suite_of(tmp_path), {"tool": noisy(0.04, 6), "ours": [1.0], "other": []})
     ids = {arm: case_id for case_id, arm in machine.arms.items()}
-    number = ClaimNumber("x", (ids["tool"], ids["other"]), (ids["ours"],), lambda record, store: record.value)  # type: ignore[attr-defined]
+    number = ClaimNumber("x", (ids["tool"], ids["other"]), (ids["ours"],), _made_up)
     for case_id in machine.arms:
         for index in range(6):
             machine.launch(case_id, index)
