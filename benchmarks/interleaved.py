@@ -111,7 +111,7 @@ def median_rate(seconds: Sequence[float], nbytes: int) -> float:
 def rate(measured: Measured, arm: Arm, nbytes: int) -> float:
     """Bytes per second of an arm: its median launch, but of a bound the fastest."""
     seconds = measured.seconds(arm, nbytes)
-    return nbytes / min(seconds) if arm in BOUNDS.values() else median_rate(seconds, nbytes)
+    return nbytes / min(seconds) if arm in BOUNDS else median_rate(seconds, nbytes)
 
 
 def settings_tried(trials: Mapping[Arm, Sequence[Trial]], used: Mapping[Arm, Used]) -> list[dict[str, object]]:

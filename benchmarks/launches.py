@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from benchmarks.arms import BOUND, RING_OVER_GRPC, TENSORFLOW_GRPC, Arm, transport_arms
+from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, TENSORFLOW_GRPC, Arm, transport_arms
 from benchmarks.tuning import Setting, Sizes
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
@@ -26,7 +26,16 @@ DEADLINE_S = 120.0
 PEER_TIMEOUT_S = 180.0
 Launch = Callable[[Setting, Sequence[int], int], Sizes]
 """One launch under a setting, of some sizes, with a number that no other launch of the run has."""
-BOUNDS = {"all_reduce": Arm(BOUND, 2, "all_reduce"), "copy": Arm(BOUND, 1, "copy")}
+PLAIN_BOUND = f"{BOUND}{PLAIN}"
+PROGRAMS = {
+    "scaleproof.calibrate.memory_bandwidth": {
+        "all_reduce": Arm(BOUND, 2, "all_reduce"),
+        "copy": Arm(BOUND, 1, "copy"),
+    },
+    "scaleproof.calibrate.plain_bandwidth": {"all_reduce": Arm(PLAIN_BOUND, 2, "all_reduce")},
+}
+"""The programs of the bounds, and what each measures."""
+BOUNDS = tuple(arm for arms in PROGRAMS.values() for arm in arms.values())
 TENSORFLOW = (Arm(RING_OVER_GRPC, 2, "all_reduce"), Arm(TENSORFLOW_GRPC, 2, "transfer"))
 
 
@@ -43,16 +52,26 @@ def launches(results: Path, seed: int) -> dict[Arm, Launch]:
 
 
 def bounds(sizes: Sequence[int]) -> dict[Arm, Sizes]:
-    """One launch of the program of the bounds."""
-    seconds_by_operation = _peer("scaleproof.calibrate.memory_bandwidth", *map(str, sizes))
-    return {arm: _sizes(seconds_by_operation[operation]) for operation, arm in BOUNDS.items()}
+    """One launch of each program of the bounds."""
+    measured: dict[Arm, Sizes] = {}
+    for program, arms in PROGRAMS.items():
+        seconds_by_operation = _peer(program, *map(str, sizes))
+        measured |= {arm: _sizes(seconds_by_operation[operation]) for operation, arm in arms.items()}
+    return measured
+
+
+def bound_of(arm: Arm) -> Arm | None:
+    """The bound of an arm by the kind of its buffers; None where it has none, or is one."""
+    bound = Arm(PLAIN_BOUND if arm.name.endswith(PLAIN) else BOUND, 2, "all_reduce")
+    return bound if (arm.ranks, arm.operation) == (2, "all_reduce") and arm not in BOUNDS else None
 
 
 def obstacle(arm: Arm) -> str:
     """Why an arm cannot run here; empty if it can, as far as that is known without a launch."""
-    if arm.name not in registry.names("transport"):
+    transport = arm.name.removesuffix(PLAIN)
+    if transport not in registry.names("transport"):
         return ""
-    availability = registry.availability("transport", arm.name)
+    availability = registry.availability("transport", transport)
     return "" if availability.available else availability.why
 
 

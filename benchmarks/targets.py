@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.arms import BOUND, RING_OVER_GRPC, Arm
+from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, Arm
 from benchmarks.interleaved import Measured, median_rate, rate
-from benchmarks.launches import BOUNDS
+from benchmarks.launches import BOUNDS, PLAIN_BOUND, bound_of
 from benchmarks.outcome import outcome
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.bootstrap import ratio, ratio_interval
@@ -33,7 +33,9 @@ def _two(name: str) -> Arm:
 TARGETS = (
     Target(_two("shm"), 64 * MIB, _two("gloo"), 4),
     Target(_two("shm"), 64 * MIB, _two("mpi"), 3),
-    Target(_two("shm"), 64 * MIB, _two(BOUND), 0.75),
+    Target(_two("shm"), 64 * MIB, _two(BOUND), 0.9),
+    Target(_two(f"shm{PLAIN}"), 64 * MIB, _two(PLAIN_BOUND), 0.85),
+    Target(_two(f"shm{PLAIN}"), 64 * MIB, _two("gloo"), 4),
     Target(_two("shm"), MIB, _two("gloo"), 5),
     Target(_two("tcp"), 64 * MIB, _two("gloo"), 1.2),
     Target(_two("grpc"), 64 * MIB, _two(RING_OVER_GRPC), 1),
@@ -52,7 +54,7 @@ def target_row(measured: Measured, target: Target) -> dict[str, Any]:
     }
     if not ours or not theirs:
         return {**common, "ratio": None, "low": None, "high": None, "outcome": "not measured"}
-    if target.against in BOUNDS.values():
+    if target.against in BOUNDS:
         reached, low, high = share_of_bound(ours, min(theirs))
     else:
         interval, reached = ratio_interval(theirs, ours), ratio(theirs, ours)
@@ -70,8 +72,8 @@ def share_of_bound(seconds: list[float], bound_s: float) -> tuple[float, float |
 
 def above_bound(measured: Measured, arm: Arm, size: int) -> str:
     """Why the rate of an arm is impossible; empty if it is not above the bound, or has none."""
-    bound, seconds = BOUNDS.get(arm.operation), measured.seconds(arm, size)
-    if bound is None or arm == bound or arm.ranks != bound.ranks or not seconds or not measured.seconds(bound, size):
+    bound, seconds = bound_of(arm), measured.seconds(arm, size)
+    if bound is None or not seconds or not measured.seconds(bound, size):
         return ""
     limit, reached = rate(measured, bound, size), median_rate(seconds, size)
     if reached <= limit:

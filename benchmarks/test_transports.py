@@ -11,7 +11,7 @@ from benchmarks.launches import BOUNDS, TENSORFLOW
 from benchmarks.replay import REPLAY
 from benchmarks.targets import above_bound
 
-ARMS = [*transport_arms(), *BOUNDS.values(), *TENSORFLOW]
+ARMS = [*transport_arms(), *BOUNDS, *TENSORFLOW]
 
 
 @pytest.mark.timeout(7200)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, Arm
+from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, SIZES, Arm
 from benchmarks.interleaved import Measured
-from benchmarks.launches import launch_medians
+from benchmarks.launches import PLAIN_BOUND, launch_medians, obstacle
 from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
 from benchmarks.targets import above_bound
@@ -91,6 +91,19 @@ def test_a_rate_above_the_bound_is_impossible_and_says_so() -> None:
     assert above_bound(samples, Arm(BOUND, 2, "all_reduce"), MIB) == ""
     assert len(summary(samples, {})["impossible"]) == len(SIZES)
     assert markdown(summary(samples, {})).count("the measurement of the bound is wrong.") == len(SIZES)
+
+
+def test_plain_buffers_have_a_bound_of_their_own() -> None:
+    plain, registered = f"shm{PLAIN}", "shm"
+    samples = measured(**{registered: [1.0] * 6, plain: [2.0] * 6, BOUND: [0.95] * 6, PLAIN_BOUND: [1.6] * 6})
+    shares = {
+        (row["arm"], row["against"]): (row["ratio"], row["outcome"])
+        for row in summary(samples, {})["targets"]
+        if "bound" in row["against"]
+    }
+    assert shares == {(registered, BOUND): (0.95, "met"), (plain, PLAIN_BOUND): (0.8, "missed")}
+    assert above_bound(measured(**{plain: [1.0] * 6, PLAIN_BOUND: [1.6] * 6}), Arm(plain, 2, "all_reduce"), MIB)
+    assert obstacle(Arm(plain, 2, "all_reduce")) == obstacle(Arm(registered, 2, "all_reduce")) == ""
 
 
 def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
