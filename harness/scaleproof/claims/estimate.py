@@ -198,10 +198,10 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     """Every launch against the base launch of the same seed and the same training."""
     difference = question.metric.pair
     assert difference is not None
-    bases = {_training(launch): launch for launch in base}
+    bases = {_training(launch, launch.record.campaign_id): launch for launch in base}
     values, used = Values(), list[Launch]()
     for launch in launches:
-        other = bases.get(_training(launch))
+        other = bases.get(_training(launch, launch.record.campaign_id)) or bases.get(_training(launch, ""))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))
@@ -217,7 +217,8 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 
-def _training(launch: Launch) -> tuple[Any, ...]:
+def _training(launch: Launch, campaign_id: str) -> tuple[Any, ...]:
+    """What two launches share whose trainings are compared; a prediction as base has no campaign."""
     case = launch.record.case
     fields = SAME_TRAINING if isinstance(case, TrainCase) else ()
-    return launch.record.seed, launch.record.plan_index, *(case.value(name) for name in fields)
+    return launch.record.seed, launch.record.plan_index, campaign_id, *(case.value(name) for name in fields)

@@ -18,6 +18,7 @@ from scaleproof.record.table import collect
 from scaleproof.results.merge import merge
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
+from tests.noise_floors import calibrate_for_suite
 from tests.unit.claims.test_judge import SPEEDUP, SUITE, commit
 
 STEP = {**SPEEDUP, "metric": "step_s", "unit": "s", "against": None, "rule": {"name": "at_most", "value": 0.11}}
@@ -48,6 +49,7 @@ def run(suite: Suite, store: Store, length: Length, name: str = "x", day: int = 
 
 def judged(tmp_path: Path, claim: dict[str, Any], length: Length) -> ClaimResult:
     suite, store = two_campaigns(tmp_path, claim), Store(tmp_path / "results")
+    calibrate_for_suite(store.results, suite, "smoke")
     run(suite, store, length)
     (result,) = judge_suite(suite, "smoke", store)
     return result
