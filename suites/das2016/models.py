@@ -9,20 +9,32 @@ Per node and step, for a layer of `weights` weights and MB points (docs/metrics/
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated
 
 import pandas as pd
+from pydantic import AfterValidator, Field, model_validator
 
-from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.arithmetic import (
+    Amount,
+    Arguments,
+    Count,
+    Published,
+    RowId,
+    Share,
+    Workers,
+    Workload,
+    network_of,
+)
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
-from scaleproof.workloads.layers import Conv
+from scaleproof.spec.errors import FieldError
+from scaleproof.workloads.layers import Conv, Linear
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.volumes import closed_form_groups, volume
 
@@ -32,7 +44,77 @@ PASSES = 3
 """Forward, gradient of the inputs, gradient of the weights: each costs the same."""
 AVX2_FLOP_PER_CYCLE = 32
 """Two fused multiply-adds of 8 floats a cycle and core (Haswell)."""
-Rows = Mapping[str, PublishedRow]
+
+
+class Machine(Arguments):
+    """A node and its network."""
+
+    cores: Count = Field(description="Cores of the node.")
+    ghz: Amount = Field(description="Clock of a core, in GHz.")
+    gigabytes_per_s: Amount = Field(description="Rate of its link, in GB/s.")
+
+
+def _with_convolutions(workload: str) -> str:
+    if not conv_layers(workload):
+        having = [name for name in registry.names("workload") if conv_layers(name)]
+        raise ValueError(f"workload {workload!r} has no convolution; {registry.nearest(workload, having)}")
+    return workload
+
+
+class Convolutions(Arguments):
+    """The convolutions of a network."""
+
+    workload: Annotated[Workload, AfterValidator(_with_convolutions)] = Field(description="The network.")
+    overlap: Share = Field(description="Share of receiving new weights that hides behind sending gradients.")
+
+
+class ConvolutionsAtPoints(Convolutions):
+    """The convolutions of a network at a minibatch."""
+
+    points: Count = Field(description="Data points of a node and step (MB).")
+
+
+class ConvolutionsOn(Convolutions):
+    """The convolutions of a network on a machine."""
+
+    machine: Machine = Field(description="The node and its network.")
+
+
+class ConvolutionsSpread(ConvolutionsOn):
+    """A minibatch of a network over nodes."""
+
+    minibatch: Count = Field(description="Data points of a step, all nodes together.")
+
+
+class DividedLayer(Arguments):
+    """A fully connected layer that is divided over nodes."""
+
+    workload: Workload = Field(description="The network.")
+    layer: str = Field(description="The name of one of its fully connected layers.")
+    nodes: Workers = Field(description="Nodes (N).")
+    minibatch: Count = Field(description="Data points of a step, all nodes together (MB).")
+
+    @model_validator(mode="after")
+    def _can_be_divided(self) -> DividedLayer:
+        layers = fully_connected(self.workload)
+        if self.layer not in layers:
+            advice = registry.nearest(self.layer, list(layers)) if layers else "it has none"
+            raise FieldError("layer", f"{self.workload!r} has no fully connected layer {self.layer!r}; {advice}")
+        if self.nodes > (features := layers[self.layer].output_shape[0]):
+            raise FieldError("nodes", f"{self.nodes} nodes for the {features} features of {self.layer!r}")
+        return self
+
+
+class OfSpeedup(Arguments):
+    """Which published speed-up."""
+
+    speedup: RowId = Field(description="Id of its row.")
+
+
+class OnNodes(Arguments):
+    """What the `x` of a published speed-up must have."""
+
+    nodes: Count = Field(description="Nodes.")
 
 
 def compute_flop(layer: Layer, points: int) -> int:
@@ -48,8 +130,12 @@ def exchange_nbytes(layer: Layer, overlap: float) -> float:
 
 def conv_layers(workload: str) -> list[Layer]:
     """The convolutions of the layer-exact network."""
-    network: Network = registry.load("workload", workload)(None, 1.0)
-    return [layer for layer in network.layers if isinstance(layer.spec, Conv)]
+    return [layer for layer in network_of(workload).layers if isinstance(layer.spec, Conv)]
+
+
+def fully_connected(workload: str) -> dict[str, Layer]:
+    """The fully connected layers of the layer-exact network by name."""
+    return {layer.name: layer for layer in network_of(workload).layers if isinstance(layer.spec, Linear)}
 
 
 def conv_flop_per_byte(workload: str, points: int, overlap: float) -> float:
@@ -60,12 +146,12 @@ def conv_flop_per_byte(workload: str, points: int, overlap: float) -> float:
     )
 
 
-def machine_balance(machine: Mapping[str, float]) -> float:
+def machine_balance(machine: Machine) -> float:
     """Peak FLOP per network byte of a node: cores, GHz, and GB/s of its link."""
-    return machine["cores"] * machine["ghz"] * AVX2_FLOP_PER_CYCLE / machine["gigabytes_per_s"]
+    return machine.cores * machine.ghz * AVX2_FLOP_PER_CYCLE / machine.gigabytes_per_s
 
 
-def flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
+def flop_per_byte(x: ConvolutionsAtPoints, rows: Published) -> float:
     """Arithmetic of the convolutions per byte that a node exchanges.
 
         compute       = 3 x 2 x weights x out_w x out_h x MB     FLOP per step and node
@@ -82,10 +168,10 @@ def flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
     layer shapes: harness/scaleproof/workloads/. Arithmetic, no launches. The row's `x` has workload, points (MB) and
     overlap.
     """
-    return conv_flop_per_byte(x["workload"], x["points"], x["overlap"])
+    return conv_flop_per_byte(x.workload, x.points, x.overlap)
 
 
-def machine_flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
+def machine_flop_per_byte(x: Machine, rows: Published) -> float:
     """Peak arithmetic of a node per byte of its network.
 
         machine_flop_per_byte = cores x GHz x 32 FLOP per cycle / GB/s of the link
@@ -96,7 +182,7 @@ def machine_flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
     return machine_balance(x)
 
 
-def min_points_per_node(x: Mapping[str, Any], rows: Rows) -> float:
+def min_points_per_node(x: ConvolutionsOn, rows: Published) -> float:
     """Fewest data points that a node must compute on per step to hide the exchange of its conv layers.
 
         min_points_per_node = ceil( machine_flop_per_byte / flop_per_byte at 1 point )
@@ -105,10 +191,10 @@ def min_points_per_node(x: Mapping[str, Any], rows: Rows) -> float:
     [machine_flop_per_byte](machine_flop_per_byte.md) and [flop_per_byte](flop_per_byte.md). Source: das2016.
     Arithmetic, no launches. The row's `x` has workload, overlap and machine.
     """
-    return math.ceil(machine_balance(x["machine"]) / conv_flop_per_byte(x["workload"], 1, x["overlap"]))
+    return math.ceil(machine_balance(x.machine) / conv_flop_per_byte(x.workload, 1, x.overlap))
 
 
-def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
+def max_nodes(x: ConvolutionsSpread, rows: Published) -> float:
     """Most nodes over which a minibatch can be spread with the conv exchange hidden.
 
         max_nodes = floor( minibatch / min_points_per_node )
@@ -116,7 +202,7 @@ def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
     See [min_points_per_node](min_points_per_node.md). Arithmetic, no launches. The row's `x` has workload, overlap,
     machine and minibatch.
     """
-    return x["minibatch"] // min_points_per_node(x, rows)
+    return x.minibatch // min_points_per_node(x, rows)
 
 
 def hybrid_nbytes(layer: Layer, nodes: int, minibatch: int, groups: int) -> float:
@@ -131,10 +217,9 @@ def fewest(layer: Layer, nodes: int, minibatch: int) -> int:
     return min(_divisors(nodes), key=lambda groups: (hybrid_nbytes(layer, nodes, minibatch, groups), groups))
 
 
-def layer_of(x: Mapping[str, Any]) -> Layer:
+def layer_of(x: DividedLayer) -> Layer:
     """The layer that `x` names by workload and layer."""
-    network: Network = registry.load("workload", x["workload"])(None, 1.0)
-    return next(layer for layer in network.layers if layer.name == x["layer"])
+    return fully_connected(x.workload)[x.layer]
 
 
 def _alone(layer: Layer) -> Network:
@@ -145,7 +230,7 @@ def _divisors(nodes: int) -> list[int]:
     return [groups for groups in range(1, nodes + 1) if nodes % groups == 0]
 
 
-def hybrid_groups(x: Mapping[str, Any], rows: Rows) -> float:
+def hybrid_groups(x: DividedLayer, rows: Published) -> float:
     """Number of groups of nodes with which a fully connected layer exchanges the fewest bytes.
 
     hybrid_groups = the divisor G of N nodes with the least comm_model(G) + comm_data(G)
@@ -160,10 +245,10 @@ def hybrid_groups(x: Mapping[str, Any], rows: Rows) -> float:
     [strategies](../strategies.md) describes what strategy hybrid decides for a whole network. The row's `x` has
     workload, layer, nodes and minibatch.
     """
-    return fewest(layer_of(x), x["nodes"], x["minibatch"])
+    return fewest(layer_of(x), x.nodes, x.minibatch)
 
 
-def hybrid_groups_closed(x: Mapping[str, Any], rows: Rows) -> float:
+def hybrid_groups_closed(x: DividedLayer, rows: Published) -> float:
     """Number of groups by the closed form.
 
     hybrid_groups_closed = sqrt(N x MB / ofm)
@@ -172,10 +257,10 @@ def hybrid_groups_closed(x: Mapping[str, Any], rows: Rows) -> float:
     ignores that G must divide N, and that one volume vanishes at either end. Below about 2, pure model parallelism is
     better.
     """
-    return closed_form_groups(_alone(layer_of(x)), x["nodes"], x["minibatch"])
+    return closed_form_groups(_alone(layer_of(x)), x.nodes, x.minibatch)
 
 
-def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
+def closed_form_excess(x: DividedLayer, rows: Published) -> float:
     """Share by which the divisor nearest to the closed form sends more than the best divisor.
 
     closed_form_excess = volume at the divisor nearest to the closed form / least volume over divisors - 1
@@ -183,7 +268,7 @@ def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
     The nearest divisor is the nearest by ratio. See [hybrid_groups](hybrid_groups.md) and
     [hybrid_groups_closed](hybrid_groups_closed.md).
     """
-    layer, nodes, minibatch = layer_of(x), x["nodes"], x["minibatch"]
+    layer, nodes, minibatch = layer_of(x), x.nodes, x.minibatch
     optimum = closed_form_groups(_alone(layer), nodes, minibatch)
     nearest = min(_divisors(nodes), key=lambda groups: abs(math.log(groups / optimum)))
     return (
@@ -193,7 +278,7 @@ def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
     )
 
 
-def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
+def published_efficiency(x: OfSpeedup, rows: Published) -> float:
     """Efficiency of a published speed-up.
 
     published_efficiency = published speed-up / its number of nodes
@@ -201,9 +286,7 @@ def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
     Arithmetic on a published row, not a measurement. It checks that our table of the paper agrees with itself. For
     measured launches see [parallel_efficiency](parallel_efficiency.md).
     """
-    row = rows[x["speedup"]]
-    assert row.value is not None
-    return row.value / float(row.x["nodes"])
+    return rows.number(x.speedup) / rows.conditions(x.speedup, OnNodes).nodes
 
 
 def _sent(record: Record) -> list[tuple[float, float]]:
@@ -291,12 +374,12 @@ METRICS = [
     Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio),
     Metric("hybrid_wire_ratio", "1", None, launch=hybrid_wire_ratio),
     Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio),
-    Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte),
-    Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte),
-    Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node),
-    Metric("max_nodes", "nodes", "higher", model=max_nodes),
-    Metric("hybrid_groups", "groups", None, model=hybrid_groups),
-    Metric("hybrid_groups_closed", "groups", None, model=hybrid_groups_closed),
-    Metric("closed_form_excess", "fraction", "lower", model=closed_form_excess),
-    Metric("published_efficiency", "fraction", "higher", model=published_efficiency),
+    Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte, x=ConvolutionsAtPoints),
+    Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte, x=Machine),
+    Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node, x=ConvolutionsOn),
+    Metric("max_nodes", "nodes", "higher", model=max_nodes, x=ConvolutionsSpread),
+    Metric("hybrid_groups", "groups", None, model=hybrid_groups, x=DividedLayer),
+    Metric("hybrid_groups_closed", "groups", None, model=hybrid_groups_closed, x=DividedLayer),
+    Metric("closed_form_excess", "fraction", "lower", model=closed_form_excess, x=DividedLayer),
+    Metric("published_efficiency", "fraction", "higher", model=published_efficiency, x=OfSpeedup),
 ]

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Annotated
 
 import pandas as pd
+from pydantic import AfterValidator, Field
 
-from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.arithmetic import MOST_WORKERS, Arguments, Published, Workers, Workload, network_of
 from scaleproof.claims.finished_launch import SECOND, median_duration_s, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
-from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.link_rates import least_transmit_s
+from scaleproof.spec.registry import nearest
 from scaleproof.workloads.networks import Network
 
 MIB = 1 << 20
-Rows = Mapping[str, PublishedRow]
 
 DELAYS: dict[str, Callable[[int, float, float, float], float]] = {
     "naive_sync_ps": lambda n, t, r, u: 2 * n * t + (n - 1) * r + u,
@@ -44,6 +44,39 @@ LINKS = {"10GbE": 10e9 / 8, "QDR": 32e9 / 8}
 """Bytes/s of Fig. 14's networks: Ethernet's rate, and InfiniBand QDR's data rate of 4 lanes of 8 Gbit/s."""
 REDUCE_RATE, UPDATE_RATE = 10 * 2**30, 2 * 2**30
 """Bytes/s of Fig. 14."""
+
+
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    known = list(names)
+
+    def check(name: str) -> str:
+        if name not in known:
+            raise ValueError(f"unknown name {name!r}; {nearest(name, known)}")
+        return name
+
+    return AfterValidator(check)
+
+
+class Schedules(Arguments):
+    """Which training steps are scheduled on how many workers."""
+
+    workloads: list[Workload] = Field(description="Networks.")
+    workers: int = Field(ge=1, le=256, description="Largest number of workers.")
+
+
+class UpToWorkers(Arguments):
+    """Numbers of workers, from 3."""
+
+    workers: int = Field(ge=3, le=MOST_WORKERS, description="Largest number of workers.")
+
+
+class Fig14(Arguments):
+    """A point of Fig. 14 of Langer et al."""
+
+    scheme: Annotated[str, _one_of(DELAYS)] = Field(description="The scheme of the exchange.")
+    workers: Workers = Field(description="Workers (n).")
+    model: Annotated[str, _one_of(MODELS)] = Field(description="The model that is exchanged.")
+    network: Annotated[str, _one_of(LINKS)] = Field(description="The network.")
 
 
 def traffic_per_node(workers: int, nbytes: float) -> float:
@@ -141,7 +174,7 @@ def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 # -------------------------------------------------------------------------------------------------------------------
 
 
-def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
+def schedules_outside(x: Schedules, rows: Published) -> float:
     """Number of greedy schedules whose length lies outside the bounds by work and depth.
 
     schedules_outside = greedy schedules with T_p outside of max{W / p, D} <= T_p <= W / p + D
@@ -151,10 +184,10 @@ def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
     the workloads, and `workers`: p runs from 1 to it. Arithmetic, no launches.
     """
     outside = 0
-    for workload in x["workloads"]:
-        operations = training_step(registry.load("workload", workload)(None, 1.0))
+    for workload in x.workloads:
+        operations = training_step(network_of(workload))
         work, depth = sum(cost for cost, _ in operations), longest_path(operations)
-        for workers in range(1, int(x["workers"]) + 1):
+        for workers in range(1, x.workers + 1):
             took = greedy_schedule(operations, workers)
             outside += not max(work / workers, depth) <= took * (1 + 1e-9) or not took <= (work / workers + depth) * (
                 1 + 1e-9
@@ -216,7 +249,7 @@ def greedy_schedule(operations: Operations, workers: int) -> float:
     return clock
 
 
-def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
+def naive_worst_share(x: UpToWorkers, rows: Published) -> float:
     """Share of cases in which the naive synchronous server is the slowest scheme by its bound.
 
     naive_worst_share = cases in which the naive synchronous server has the longest bound / cases
@@ -227,7 +260,7 @@ def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
     shares = []
     for nbytes in (size * MIB for size in MODELS.values()):
         for rate in LINKS.values():
-            for workers in range(3, int(x["workers"]) + 1):
+            for workers in range(3, x.workers + 1):
                 bounds = {
                     name: DELAYS[name](workers, nbytes / rate, nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
                     for name in SYNCHRONOUS
@@ -236,7 +269,7 @@ def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
     return sum(shares) / len(shares)
 
 
-def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
+def fig14_delay(x: Fig14, rows: Published) -> float:
     """Lower bound of a scheme's delay, in s.
 
     fig14_delay = lower bound of a scheme with the rates of Fig. 14 of Langer et al.
@@ -244,8 +277,8 @@ def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
     Reducing at 10 GiB/s and updating at 2 GiB/s; 10 Gbit/s Ethernet, or 32 Gbit/s of InfiniBand QDR. Arithmetic, no
     launches. The row's `x` has scheme, workers, model and network.
     """
-    nbytes = MODELS[x["model"]] * MIB
-    return DELAYS[x["scheme"]](x["workers"], nbytes / LINKS[x["network"]], nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
+    nbytes = MODELS[x.model] * MIB
+    return DELAYS[x.scheme](x.workers, nbytes / LINKS[x.network], nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
 
 
 def _workers(case: OwnCase) -> int:
@@ -257,7 +290,7 @@ METRICS = [
     Metric("delay_over_bound", "1", "lower", launch=delay_over_bound, clocked=True),
     Metric("all_reduce_over_bound", "1", "lower", launch=all_reduce_over_bound, clocked=True),
     Metric("traffic_ratio", "1", None, launch=traffic_ratio),
-    Metric("schedules_outside", "schedules", "lower", model=schedules_outside),
-    Metric("naive_worst_share", "fraction", None, model=naive_worst_share),
-    Metric("fig14_delay", "s", "lower", model=fig14_delay),
+    Metric("schedules_outside", "schedules", "lower", model=schedules_outside, x=Schedules),
+    Metric("naive_worst_share", "fraction", None, model=naive_worst_share, x=UpToWorkers),
+    Metric("fig14_delay", "s", "lower", model=fig14_delay, x=Fig14),
 ]

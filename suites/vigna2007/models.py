@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import pandas as pd
+from pydantic import Field
 
-from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.arithmetic import Arguments, Count, Published, RowId
 from scaleproof.claims.finished_launch import median_duration_s, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
-"""Nanoseconds."""
-Rows = Mapping[str, PublishedRow]
+
+class ArcsAndNodes(Arguments):
+    """Two rows that count the same graph."""
+
+    arcs: RowId = Field(description="Id of the row with the number of arcs.")
+    nodes: RowId = Field(description="Id of the row with the number of nodes.")
+
+
+class PartOfNodes(Arguments):
+    """A part of the nodes of a graph."""
+
+    part: Count = Field(description="Nodes of the part.")
+    whole: RowId = Field(description="Id of the row with the number of nodes.")
 
 
 def _fact(record: Record, name: str) -> dict[str, Any]:
@@ -74,7 +85,7 @@ def input_warnings(record: Record, samples: pd.DataFrame) -> float | None:
     return float(sum(finding.outcome == "warn" for finding in record.inputs)) if record.inputs else None
 
 
-def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
+def published_arcs_per_node(x: ArcsAndNodes, rows: Published) -> float:
     """Published number of arcs over published number of nodes.
 
     published_arcs_per_node = published number of arcs / published number of nodes
@@ -82,12 +93,10 @@ def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
     Arithmetic on published rows, not a measurement. It checks that a table agrees with itself. The claim's `x` names
     both rows.
     """
-    arcs, nodes = rows[x["arcs"]].value, rows[x["nodes"]].value
-    assert arcs is not None and nodes is not None
-    return arcs / nodes
+    return rows.number(x.arcs) / rows.positive(x.nodes)
 
 
-def published_share(x: Mapping[str, Any], rows: Rows) -> float:
+def published_share(x: PartOfNodes, rows: Published) -> float:
     """Share of the published nodes that belong to a part, in %.
 
     published_share = 100 * nodes of a part, as the source counts them / published number of nodes
@@ -95,9 +104,7 @@ def published_share(x: Mapping[str, Any], rows: Rows) -> float:
     Arithmetic on published figures, not a measurement. It checks that a table agrees with itself. The claim's `x` has
     the nodes of the part (`part`) and the row with the number of nodes (`whole`).
     """
-    total = rows[x["whole"]].value
-    assert total is not None
-    return 100 * float(x["part"]) / total
+    return 100 * x.part / rows.positive(x.whole)
 
 
 METRICS = [
@@ -179,6 +186,6 @@ METRICS = [
         """,
     ),
     Metric("input_warnings", "1", "lower", launch=input_warnings),
-    Metric("published_arcs_per_node", "arcs/node", None, model=published_arcs_per_node),
-    Metric("published_share", "%", None, model=published_share),
+    Metric("published_arcs_per_node", "arcs/node", None, model=published_arcs_per_node, x=ArcsAndNodes),
+    Metric("published_share", "%", None, model=published_share, x=PartOfNodes),
 ]

@@ -10,12 +10,13 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from scaleproof.claims.arithmetic import Arguments, Published, arguments
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
-from scaleproof.spec.messages import options_of, phrase
+from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import Suite
 
@@ -32,6 +33,8 @@ class Claim:
     form: ClaimForm
     row: PublishedRow | None
     metric: Metric | None
+    arguments: Arguments
+    """`x` in the form of its metric."""
 
     @property
     def statement(self) -> str:
@@ -64,17 +67,16 @@ class Claim:
         return self.row is not None and self.row.provenance == "not_recovered"
 
 
-def load_published(folder: Path) -> dict[str, PublishedRow]:
+def load_published(folder: Path) -> Published:
     """The paper's rows by id; none when the suite has no published.yaml."""
     if not (folder / PUBLISHED).exists():
-        return {}
+        return Published()
     document = read_document(folder / PUBLISHED)
     rows = document.data.get("rows") if isinstance(document.data, dict) else None
     if not isinstance(rows, list):
         raise document.error((), "no list 'rows'")
-    return _by_id(
-        document, ("rows",), [_parse(document, ("rows", index), PublishedRow, row) for index, row in enumerate(rows)]
-    )
+    forms = [_parse(document, ("rows", index), PublishedRow, row) for index, row in enumerate(rows)]
+    return Published(_by_id(document, ("rows",), forms).values(), document)
 
 
 def load_claims(suite: Suite) -> list[Claim]:
@@ -99,7 +101,7 @@ def load_claims(suite: Suite) -> list[Claim]:
             raise document.error(
                 (index, "validates"), f"only suite {VALIDATION!r} says which evidence is validated; leave it out"
             )
-        claim = Claim(form, rows.get(form.id), metric)
+        claim = Claim(form, rows.get(form.id), metric, _arguments(document, (index,), form, metric, rows))
         _check_gate(document, (index,), claim)
         claims.append(claim)
     if without := [name for name in rows if name not in forms]:
@@ -111,9 +113,7 @@ def _parse(document: Document, path: Key, form: type[Form], data: object) -> For
     try:
         return form.model_validate(data)
     except ValidationError as failed:
-        error = failed.errors(include_url=False)[0]
-    field = str(error["loc"][0]) if error["loc"] else ""
-    raise document.error((*path, *error["loc"]), phrase(error, list(form.model_fields), options_of(form, field)))
+        raise form_error(document, path, form, failed) from None
 
 
 def _by_id(document: Document, path: Key, forms: list[Form]) -> dict[str, Form]:
@@ -192,6 +192,14 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
     if metric.size and form.nbytes is None:
         raise document.error((*path, "metric"), f"metric {form.metric!r} is per message size: give 'nbytes'")
     return metric
+
+
+def _arguments(document: Document, path: Key, form: ClaimForm, metric: Metric | None, rows: Published) -> Arguments:
+    if metric is None or metric.model is None:
+        if form.x:
+            raise document.error((*path, "x"), "only a metric that is arithmetic has arguments; leave it out")
+        return Arguments()
+    return arguments(document, path, metric.x, form.x, rows)
 
 
 def _check_launch_values(document: Document, path: Key, form: ClaimForm, metric: Metric | None) -> None:

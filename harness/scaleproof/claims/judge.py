@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scaleproof.claims import claim_notes, range_of_conditions
-from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claim_notes import ServedClaim
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
 from scaleproof.claims.claims_file import ClaimResult, ControlOut
@@ -48,7 +47,7 @@ class _Judging:
 
     def __init__(self, suite: Suite, size: str, store: Store) -> None:
         self.suite, self.size, self.store = suite, size, store
-        self.rows: dict[str, PublishedRow] = load_published(suite.folder)
+        self.rows = load_published(suite.folder)
         self._pools: dict[str, Pool] = {}
         findings = Findings() if suite.name == VALIDATION else Findings.read(store.results)
         self._maker = ResultMaker(suite.name, size, findings, self._pool)
@@ -79,7 +78,7 @@ class _Judging:
 
     def _arithmetic(self, claim: Claim, metric: Metric) -> ClaimResult:
         assert metric.model is not None
-        estimate = Estimate(metric.model(claim.form.x, self.rows), None, None)
+        estimate = Estimate(metric.model(claim.arguments, self.rows), None, None)
         return self._maker.result(claim, Answer(_outcome(claim, estimate), estimate))
 
     def _unserved(self, claim: Claim) -> ClaimResult:

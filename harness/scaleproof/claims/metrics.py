@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,8 +20,8 @@ from scaleproof.claims import (
     metrics_wire,
     stragglers,
 )
+from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.beyond_floor import Share
-from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.record_schema import Record
@@ -36,8 +36,8 @@ PerPair = Callable[[Launch, Launch, float | None], float | None]
 """From a launch and its base, with the machine's noise floor as a share: a difference within it is none."""
 PerBlock = Callable[[Sequence[Launch], float | None], float | Share | None]
 """From the selected launches of one repetition, and the noise floor: several arms together give one value."""
-Model = Callable[[Mapping[str, Any], Mapping[str, PublishedRow]], float]
-"""Arithmetic on the claim's `x` and the paper's rows by id; no launches."""
+Model = Callable[[Any, Published], float]
+"""Arithmetic on the claim's `x`, in the metric's form of it, and the paper's rows; no launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,9 @@ class Metric:
     """A named estimator. Exactly one of the functions is set.
 
     `apart` combines the relative differences of `ratio_of` between two levels of evidence, one per case, into one value
-    (claims/level_difference.py). `scaled_by_ranks` divides a ratio by the ratio of ranks. `clocked` marks shares and
-    ratios within a launch that come from clocks; for times and rates the unit shows it. `noise_of`: of a block or a
+    (claims/level_difference.py). `x` is the form of the claim's `x` that `model` takes. `scaled_by_ranks` divides a
+    ratio by the ratio of ranks. `clocked` marks shares and ratios within a launch that come from clocks; for times and
+    rates the unit shows it. `noise_of`: of a block or a
     pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
     the floor is a factor of the value, is added to it (a relative difference), or the metric itself counts only what
     lies beyond it. `doc` is the text of the metric's page; without it, the page has the function's docstring.
@@ -61,6 +62,7 @@ class Metric:
     block: PerBlock | None = None
     ratio_of: str | None = None
     model: Model | None = None
+    x: type[Arguments] = Arguments
     apart: Callable[[Sequence[float]], float] | None = None
     scaled_by_ranks: bool = False
     clocked: bool = False
@@ -138,8 +140,8 @@ _ALL = (
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
     Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
     Metric("wire_bytes_ratio", "1", None, launch=metrics_wire.wire_bytes_ratio),
-    Metric("model_size", "MiB", None, model=metrics_networks.model_size),
-    Metric("tensor_count", "count", None, model=metrics_networks.tensor_count),
+    Metric("model_size", "MiB", None, model=metrics_networks.model_size, x=metrics_networks.OfNetwork),
+    Metric("tensor_count", "count", None, model=metrics_networks.tensor_count, x=metrics_networks.OfNetwork),
     Metric(
         "transfer_latency",
         "s",

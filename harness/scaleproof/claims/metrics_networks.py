@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from pydantic import Field
 
-from scaleproof.claims.claim_form import PublishedRow
-from scaleproof.spec import registry
-from scaleproof.workloads.networks import Network
+from scaleproof.claims.arithmetic import Arguments, Published, Workload, network_of
 
 MIB = 1 << 20
 FLOAT = 4
 """Bytes of a float32."""
-Rows = Mapping[str, PublishedRow]
 
 
-def model_size(x: Mapping[str, Any], rows: Rows) -> float:
+class OfNetwork(Arguments):
+    """Which network."""
+
+    workload: Workload = Field(description="The network.")
+
+
+def model_size(x: OfNetwork, rows: Published) -> float:
     """Size of the network's parameters in float32, in MiB.
 
     model_size = parameters of the layer-exact network * 4 bytes / 2^20
@@ -23,10 +25,10 @@ def model_size(x: Mapping[str, Any], rows: Rows) -> float:
     Arithmetic on the layer tables in harness/scaleproof/workloads, no launches. Inception-v3 has its auxiliary head, 10
     classes, and of each batch normalisation only the offset. LSTM and GRU have one bias per gate.
     """
-    return _network(x).parameters * FLOAT / MIB
+    return network_of(x.workload).parameters * FLOAT / MIB
 
 
-def tensor_count(x: Mapping[str, Any], rows: Rows) -> float:
+def tensor_count(x: OfNetwork, rows: Published) -> float:
     """Number of tensors that hold the network's parameters.
 
     tensor_count = number of tensors that hold the parameters of the layer-exact network
@@ -34,9 +36,4 @@ def tensor_count(x: Mapping[str, Any], rows: Rows) -> float:
     Arithmetic on the layer tables in harness/scaleproof/workloads, no launches. Moments of batch normalisation are not
     parameters.
     """
-    return len(_network(x).parameter_shapes)
-
-
-def _network(x: Mapping[str, Any]) -> Network:
-    network: Network = registry.load("workload", x["workload"])(None, 1.0)
-    return network
+    return len(network_of(x.workload).parameter_shapes)

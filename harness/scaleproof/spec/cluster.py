@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFlo
 from scaleproof.paths import PROJECT
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import Document, Key, read_document
-from scaleproof.spec.messages import phrase
+from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
 
 if TYPE_CHECKING:
@@ -198,7 +198,4 @@ def _parsed(document: Document, path: Key, data: Any, kind: type[Form]) -> Form:
     try:
         return kind.model_validate(data)
     except ValidationError as failed:
-        error = failed.errors(include_url=False)[0]
-    inner: dict[str, type[_Form]] = {"star": Rate, "links": LinkForm}
-    fields = (inner.get(str(error["loc"][0]), kind) if len(error["loc"]) > 1 else kind).model_fields
-    raise document.error((*path, *error["loc"]), phrase(error, list(fields), []))
+        raise form_error(document, path, kind, failed) from None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from scaleproof.spec.errors import FieldError
+from scaleproof.spec.errors import FieldError, SpecError
+from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.registry import nearest
 
 _BOUNDS = {
@@ -28,6 +29,52 @@ _TYPES = {
     "list": "a list",
     "tuple": "a list",
 }
+
+
+def form_error(document: Document, path: Key, form: type[BaseModel], failed: ValidationError) -> SpecError:
+    """The first thing in the file that a form refuses, at its line, with the nearest valid name. `path`: where the
+    form's data stand."""
+    located = [(_in_file(document, path, error), error) for error in failed.errors(include_url=False)]
+    loc, error = min(located, key=lambda entry: document.line((*path, *entry[0])))
+    if "[key]" in error["loc"]:
+        keys = _literals(_annotation_at(form, error["loc"][:-2]))
+        message = f"unknown {str(loc[-2]).removesuffix('s')}; {nearest(str(loc[-1]), [str(key) for key in keys])}"
+        return document.error((*path, *loc), message)
+    holding = _annotation_at(form, loc[:-1])
+    around = next(_forms_in(holding), None) if loc else form
+    name = str(loc[-1]) if loc else ""
+    fields, options = (list(around.model_fields), options_of(around, name)) if around else ([], [])
+    return document.error((*path, *loc), phrase({**error, "loc": loc}, fields, options))
+
+
+def _in_file(document: Document, path: Key, error: Mapping[str, Any]) -> Key:
+    """An error's location without what pydantic adds for unions and for keys; with the field that it points at."""
+    loc: Key = ()
+    for part in (*error["loc"], *filter(None, [field_of(error)])):
+        if (*path, *loc, part) in document.lines:
+            loc = (*loc, part)
+    return (*loc, error["loc"][-1]) if error["type"] == "missing" else loc
+
+
+def _annotation_at(annotation: Any, loc: Key) -> Any:
+    """The type of what stands at a location of a form; None where any data may stand."""
+    if not loc:
+        return annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(str(loc[0]))
+        return _annotation_at(field.annotation, loc[1:]) if field else None
+    parts = typing.get_args(annotation)
+    if typing.get_origin(annotation) in (dict, list, tuple):
+        return _annotation_at(next(part for part in reversed(parts) if part is not ...), loc[1:])
+    return next((found for part in parts if (found := _annotation_at(part, loc)) is not None), None)
+
+
+def _forms_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif typing.get_origin(annotation) not in (dict, list, tuple):
+        for part in typing.get_args(annotation):
+            yield from _forms_in(part)
 
 
 def phrase(error: Mapping[str, Any], fields: list[str], options: list[str]) -> str:

@@ -11,11 +11,10 @@ from pydantic import ValidationError
 from scaleproof.paths import PROJECT
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.experiment import Experiment, resolve_experiment
-from scaleproof.spec.locate import Document, Key, read_document, shown
-from scaleproof.spec.messages import phrase
+from scaleproof.spec.locate import Document, read_document, shown
+from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
-from scaleproof.spec.request import RequestForm
-from scaleproof.spec.suite_form import FORM_AT_DEPTH, SIZES, SuiteForm
+from scaleproof.spec.suite_form import SuiteForm
 
 FILE = "suite.yaml"
 
@@ -102,19 +101,4 @@ def _parse(document: Document) -> SuiteForm:
     try:
         return SuiteForm.model_validate(document.data)
     except ValidationError as failed:
-        errors = [
-            (document.line(_path(error["loc"])), index, error)
-            for index, error in enumerate(failed.errors(include_url=False))
-        ]
-        error = min(errors, key=lambda entry: entry[:2])[2]
-    path = _path(error["loc"])
-    if error["loc"][-1] == "[key]":
-        raise document.error(
-            path, f"unknown {'size' if path[-2] == 'sizes' else 'key'}; {nearest(str(path[-1]), list(SIZES))}"
-        )
-    form = RequestForm if len(path) > 1 and path[-2] == "allocation" else FORM_AT_DEPTH.get(len(path))
-    raise document.error(path, phrase(error, list(form.model_fields) if form else [], list(SIZES)))
-
-
-def _path(loc: tuple[int | str, ...]) -> Key:
-    return tuple(part for part in loc if part != "[key]")
+        raise form_error(document, (), SuiteForm, failed) from None

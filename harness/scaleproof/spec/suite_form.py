@@ -106,7 +106,3 @@ class SuiteForm(_Form):
         None, description="Minutes of the reference run (size smoke, two quiet cores) that the suite may take."
     )
     experiments: Annotated[dict[str, ExperimentForm], Field(min_length=1)] = Field(description="By name.")
-
-
-FORM_AT_DEPTH: dict[int, type[BaseModel]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}
-"""Which form stands at which depth of the file: its keys are the candidates for a misspelt one."""

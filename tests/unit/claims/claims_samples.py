@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_split import part_arrays
 from scaleproof.core.record_schema import Check, Code, RankStatus, Record
 from tests.short_form import case_from
@@ -24,6 +26,12 @@ TRAIN: dict[str, Any] = {
     "minibatch": 8,
     "steps": 2,
 }
+
+
+def arithmetic(metric: Metric, rows: Published | None = None, **x: Any) -> float:
+    """The value of a metric that is arithmetic."""
+    assert metric.model is not None
+    return metric.model(metric.x.model_validate(x, context=rows), rows or Published())
 
 
 def record(case: dict[str, Any], plan_index: int = 0, checks: list[Check] | None = None, **fields: Any) -> Record:

@@ -15,7 +15,7 @@ from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.suite_metrics import suite_metrics, suite_metrics_version
 from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
-from tests.unit.claims.claims_samples import TRAIN, record, samples, step
+from tests.unit.claims.claims_samples import TRAIN, arithmetic, record, samples, step
 
 COLLECTIVE: dict[str, Any] = {
     "program": "collective",
@@ -189,8 +189,7 @@ def test_two_suites_with_packages_of_equal_module_names_keep_their_own_metrics(t
         models_package(tmp_path / "two", __init__=ARITHMETIC, numbers="NUMBER = 2"),
         models_package(tmp_path / "other" / "one", __init__=ARITHMETIC, numbers="NUMBER = 3"),
     ]
-    models = [suite_metrics(folder)["number"].model for folder in folders]
-    assert [model({}, {}) for model in models if model] == [1, 2, 3]
+    assert [arithmetic(suite_metrics(folder)["number"]) for folder in folders] == [1, 2, 3]
 
 
 def test_an_edit_to_a_file_of_a_models_package_is_seen_by_the_next_load(tmp_path: Path) -> None:
@@ -198,8 +197,7 @@ def test_an_edit_to_a_file_of_a_models_package_is_seen_by_the_next_load(tmp_path
     version = suite_metrics_version(suite)
     assert suite_metrics(suite).keys() > METRICS.keys()
     (suite / "models" / "numbers.py").write_text("NUMBER = 1000")
-    model = suite_metrics(suite)["number"].model
-    assert model is not None and model({}, {}) == 1000
+    assert arithmetic(suite_metrics(suite)["number"]) == 1000
     assert suite_metrics_version(suite) != version
 
 

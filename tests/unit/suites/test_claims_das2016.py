@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_file import read_claims, write_claims
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
@@ -18,6 +19,7 @@ from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite
+from tests.unit.claims.claims_samples import arithmetic
 
 ROOT = Path(__file__).resolve().parents[3]
 GATED = {
@@ -131,11 +133,10 @@ def test_claims_survive_the_way_to_disk(suite: Suite, tmp_path: Path) -> None:
 
 
 def test_largest_node_counts_follow_from_the_fewest_points(suite: Suite) -> None:
-    model = suite_metrics(suite.folder)["max_nodes"].model
-    assert model is not None
+    metric = suite_metrics(suite.folder)["max_nodes"]
     for claim in load_claims(suite):
         if claim.row and claim.row.metric == "min_points_per_node":
-            assert model({**claim.form.x, "minibatch": 256}, {}) == claim.row.x["max_nodes_at_minibatch_256"]
+            assert arithmetic(metric, **claim.form.x, minibatch=256) == claim.row.x["max_nodes_at_minibatch_256"]
 
 
 def test_flop_per_byte_depends_on_the_output_map_and_the_points_alone(suite: Suite) -> None:
@@ -168,8 +169,8 @@ def test_hybrid_groups_are_the_divisor_with_the_fewest_bytes(
     megabytes: tuple[float, ...],
 ) -> None:
     models = runpy.run_path(str(suite.folder / "models.py"))
-    x = {"workload": layer[0], "layer": layer[1], "nodes": nodes, "minibatch": minibatch}
-    assert (models["hybrid_groups"](x, {}), models["hybrid_groups_closed"](x, {})) == (
+    x = models["DividedLayer"](workload=layer[0], layer=layer[1], nodes=nodes, minibatch=minibatch)
+    assert (models["hybrid_groups"](x, Published()), models["hybrid_groups_closed"](x, Published())) == (
         best,
         pytest.approx(closed, abs=0.005),
     )
@@ -213,10 +214,9 @@ def test_the_abstract_is_judged_over_all_that_may_be_true_of_its_hardware(
 def test_flop_per_byte_over_all_conv_layers(
     suite: Suite, workload: str, overlapped: float, not_overlapped: float
 ) -> None:
-    model = suite_metrics(suite.folder)["flop_per_byte"].model
-    assert model is not None
+    metric = suite_metrics(suite.folder)["flop_per_byte"]
     for overlap, expected in ((1, overlapped), (0, not_overlapped)):
-        assert model({"workload": workload, "points": 1, "overlap": overlap}, {}) == pytest.approx(expected, abs=0.05)
+        assert arithmetic(metric, workload=workload, points=1, overlap=overlap) == pytest.approx(expected, abs=0.05)
 
 
 def test_every_metric_has_its_page(suite: Suite) -> None:

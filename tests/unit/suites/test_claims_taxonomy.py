@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
+from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
@@ -229,12 +230,13 @@ def test_a_schedule_that_wastes_a_worker_is_outside() -> None:
     chain = [(1.0, []), (1.0, [0]), (1.0, [0]), (1.0, [1, 2])]
     assert MODELS["longest_path"](chain) == 3
     assert [MODELS["greedy_schedule"](chain, workers) for workers in (1, 2, 4)] == [4, 3, 3]
-    assert MODELS["schedules_outside"]({"workloads": ["cd_dnn"], "workers": 4}, {}) == 0
+    schedules = MODELS["Schedules"](workloads=["cd_dnn"], workers=4)
+    assert MODELS["schedules_outside"](schedules, Published()) == 0
     slow = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "models.py"))
     slow["schedules_outside"].__globals__["greedy_schedule"] = lambda operations, workers: (
         3 * sum(cost for cost, _ in operations)
     )
-    assert slow["schedules_outside"]({"workloads": ["cd_dnn"], "workers": 4}, {}) == 4
+    assert slow["schedules_outside"](schedules, Published()) == 4
 
 
 @pytest.mark.parametrize("size", ["smoke", "small", "full"])

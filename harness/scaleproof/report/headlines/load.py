@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
@@ -17,7 +16,7 @@ from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
-from scaleproof.spec.messages import options_of, phrase
+from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import Suite
 
@@ -61,26 +60,7 @@ def _parse(document: Document, index: int, entry: Any) -> FigureForm:
     try:
         return FigureForm.model_validate(entry)
     except ValidationError as failed:
-        error = failed.errors(include_url=False)[0]
-    location = tuple(part for part in error["loc"] if part not in ("literal['x']", "float"))
-    form = _form_around(FigureForm, location)
-    field = str(location[-1]) if location else ""
-    raise document.error((index, *location), phrase(error, list(form.model_fields), options_of(form, field)))
-
-
-def _form_around(form: type[BaseModel], location: Key) -> type[BaseModel]:
-    """The form whose field an error's location ends in."""
-    for part in location[:-1]:
-        if isinstance(part, str) and part in form.model_fields:
-            form = next(_forms_in(form.model_fields[part].annotation), form)
-    return form
-
-
-def _forms_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in typing.get_args(annotation):
-        yield from _forms_in(part)
+        raise form_error(document, (index,), FigureForm, failed) from None
 
 
 def _expect(document: Document, key: Key, kind: str, name: str, names: Iterable[str]) -> None:
