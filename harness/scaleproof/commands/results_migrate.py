@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,24 +33,7 @@ def main(options: argparse.Namespace) -> None:
     from scaleproof.spec.suite import list_suites
 
     suites = {folder.name: folder for folder in list_suites(options.suites)}
-    _summary(migrate(options.folder, options.to, suites, _with_progress), options.folder)
-
-
-def _with_progress(folders: Sequence[Path], every_s: float = 5.0) -> Iterable[Path]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(folders, "migrate", console=console) if console.is_terminal else _with_lines(folders, every_s)
-
-
-def _with_lines(folders: Sequence[Path], every_s: float) -> Iterator[Path]:
-    reported = time.monotonic()
-    for number, folder in enumerate(folders, start=1):
-        yield folder
-        if time.monotonic() - reported > every_s:
-            reported = time.monotonic()
-            print(f"migrate: {number}/{len(folders)} records", file=sys.stderr, flush=True)
+    _summary(migrate(options.folder, options.to, suites, partial(tracked, "migrate")), options.folder)
 
 
 def _summary(migrated: Migrated, folder: Path) -> None:

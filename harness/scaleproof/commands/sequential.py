@@ -28,30 +28,29 @@ def sequential(suite: Suite, experiment: str, size: str, campaign: int = 0) -> S
         suite,
         experiment,
         size,
-        _value_of(suite, f"experiments.{experiment}.sizes.{size}.stop", stop),
+        _value_of(suite, stop),
         _companions(suite, experiment, size),
         campaign,
     )
 
 
-def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
+def _value_of(suite: Suite, stop: Stop) -> ValueOf:
     from scaleproof.claims.suite_metrics import suite_metrics
     from scaleproof.spec.errors import SpecError
-    from scaleproof.spec.locate import shown
     from scaleproof.spec.registry import nearest
 
-    metrics, location = suite_metrics(suite.folder), f"{shown(suite.file)}: {key}"
+    metrics = suite_metrics(suite.folder)
     assert stop.metric is not None
     if stop.metric not in metrics:
-        raise SpecError(f"{location}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
+        raise SpecError(f"{stop.place}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
     metric = metrics[stop.metric]
     per_launch, per_size = metric.launch, metric.size
     if value_of := _of_launch(metric, stop.nbytes):
         return value_of
     if per_size is not None:
-        raise SpecError(f"{location}: metric {stop.metric!r} is per message size: give 'nbytes'")
+        raise SpecError(f"{stop.place}: metric {stop.metric!r} is per message size: give 'nbytes'")
     raise SpecError(
-        f"{location}: metric {stop.metric!r} "
+        f"{stop.place}: metric {stop.metric!r} "
         + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch")
     )
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn, track
 from rich.progress import Progress as RichProgress
 
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.units import format_seconds
+
+Item = TypeVar("Item")
 
 
 class Progress(Protocol):
@@ -43,6 +46,21 @@ def failure_line(record: Record) -> str:
         position += f" step {failure.step} in {failure.operation!r}" if failure.operation else ""
     advice = f"; {failure.advice}" if failure.advice else ""
     return f"{name}: {failure.code}{position}: {failure.message}{advice} [{record.launch}]"
+
+
+def tracked(title: str, items: Sequence[Item], every_s: float = 5.0) -> Iterable[Item]:
+    """The items, with a bar on a terminal and a line from time to time elsewhere."""
+    console = Console(stderr=True)
+    return track(items, title, console=console) if console.is_terminal else _with_lines(title, items, every_s)
+
+
+def _with_lines(title: str, items: Sequence[Item], every_s: float) -> Iterator[Item]:
+    reported = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        yield item
+        if time.monotonic() - reported > every_s:
+            reported = time.monotonic()
+            print(f"{title}: {number}/{len(items)}", file=sys.stderr, flush=True)
 
 
 class Silent:

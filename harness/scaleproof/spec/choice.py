@@ -26,9 +26,9 @@ def choose(kind: Kind, value: Any) -> Options:
     the nearest valid name."""
     if isinstance(value, Options):
         return value
-    values = {"name": value} if isinstance(value, str) else value
-    if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
-        raise FieldError(kind, f"{brief(value)} is neither a name nor a mapping with one: write NAME, or name: NAME")
+    values = _mapping(kind, value)
+    if not isinstance(values.get("name"), str):
+        raise _no_name(kind, value)
     if (truth := next((name for name, option in values.items() if isinstance(option, bool)), None)) is not None:
         raise FieldError(f"{kind}.{truth}", f"{str(values[truth]).lower()} is neither a number nor a name")
     try:
@@ -36,7 +36,7 @@ def choose(kind: Kind, value: Any) -> Options:
     except SpecError as unknown:
         raise FieldError(kind, str(unknown)) from None
     try:
-        return plugin.options.model_validate(dict(values))
+        return plugin.options.model_validate(values)
     except ValidationError as failed:
         error = failed.errors(include_url=False)[0]
     option = str(error["loc"][0]) if error["loc"] else ""
@@ -47,6 +47,19 @@ def choose(kind: Kind, value: Any) -> Options:
         raise FieldError(f"{kind}.{field}", str(error["ctx"]["error"]))
     message = phrase(error, list(plugin.options.model_fields), options_of(plugin.options, option))
     raise FieldError(f"{kind}.{option}" if option else kind, message)
+
+
+def _mapping(field: str, value: Any) -> dict[str, Any]:
+    """Options with the name of their plugin, where they have one."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise _no_name(field, value)
+
+
+def _no_name(field: str, value: Any) -> FieldError:
+    return FieldError(field, f"{brief(value)} is neither a name nor a mapping with one: write NAME, or name: NAME")
 
 
 def _no_such_option(name: str, kind: Kind, option: str) -> str:
@@ -77,8 +90,7 @@ def nested(values: Mapping[str, Any], lenient: bool = False) -> dict[str, Any]:
         chosen = result.get(field)
         if lenient and field in registry.FOLDERS and (chosen is None or not _has(field, chosen, option)):
             continue
-        mapping = {"name": chosen} if isinstance(chosen, str) else dict(chosen or {})
-        result[field] = mapping | {option: value}
+        result[field] = _mapping(field, {} if chosen is None else chosen) | {option: value}
     return result
 
 

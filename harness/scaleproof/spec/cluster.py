@@ -180,18 +180,23 @@ def _unreached(cluster: Cluster, nodes: list[str]) -> list[str]:
     return sorted(set(nodes) - networkx.node_connected_component(graph, node_name(0)))
 
 
-@cache
-def node_types() -> dict[str, NodeType]:
-    """Every node type of clusters/nodes.yaml."""
-    document = read_document(ROOT / NODE_TYPES)
+def node_types(file: Path = ROOT / NODE_TYPES) -> dict[str, NodeType]:
+    """Every node type of clusters/nodes.yaml, or of another file."""
+    document = read_document(file)
+    if not isinstance(document.data, dict):
+        raise document.error((), "empty or no mapping of node types by name")
     return {name: _parsed(document, (name,), form, NodeType) for name, form in document.data.items()}
+
+
+_ready_node_types = cache(node_types)
 
 
 def node_type(name: str) -> NodeType:
     """By name; SpecError names the nearest one."""
-    if name not in node_types():
-        raise SpecError(f"unknown node type {name!r} in clusters/{NODE_TYPES}; {nearest(name, list(node_types()))}")
-    return node_types()[name]
+    known = _ready_node_types()
+    if name not in known:
+        raise SpecError(f"unknown node type {name!r} in clusters/{NODE_TYPES}; {nearest(name, list(known))}")
+    return known[name]
 
 
 def _parsed(document: Document, path: Key, data: Any, kind: type[Form]) -> Form:

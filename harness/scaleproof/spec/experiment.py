@@ -35,6 +35,8 @@ class Stop:
     """Message size, for metrics per size."""
     target: float
     budget: int
+    place: str
+    """File, line and key of the metric."""
     minutes: float | None = None
     """Wall time of the launches of one claim."""
 
@@ -122,7 +124,9 @@ def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
         raise document.error((*path, "nbytes"), "claims bring their own message sizes: leave it out, or give 'metric'")
     if stop.metric is not None and stop.minutes is not None:
         raise document.error((*path, "minutes"), "counts the launches of a claim: leave it out, or leave out 'metric'")
-    return Stop(stop.metric, nbytes, stop.target, stop.budget, stop.minutes)
+    return Stop(
+        stop.metric, nbytes, stop.target, stop.budget, document.place((*path, "metric")), stop.minutes
+    )
 
 
 def _resolve_size(

@@ -33,8 +33,11 @@ class Document:
 
     def error(self, path: Key, message: str) -> SpecError:
         """`file:line: key: message`, on one line."""
-        origin = f"{shown(self.file)}:{self.line(path)}: "
-        return SpecError(origin + (f"{dotted(path)}: " if path else "") + " ".join(message.split()))
+        return SpecError(f"{self.place(path)}: {' '.join(message.split())}")
+
+    def place(self, path: Key) -> str:
+        """`file:line: key`."""
+        return f"{shown(self.file)}:{self.line(path)}" + (f": {dotted(path)}" if path else "")
 
 
 def shown(file: Path) -> str:
@@ -51,14 +54,7 @@ def dotted(path: Key) -> str:
 def read_document(file: Path) -> Document:
     """Read a YAML file safely; raises SpecError for a missing file, wrong syntax, a repeated key or a key that is no
     text."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise SpecError(f"{shown(file)}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(
-            f"{shown(file)}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}"
-        ) from None
+    text = _text(file)
     lines: dict[Key, int] = {(): 1}
     try:
         loader, node = _composed(text)
@@ -72,8 +68,36 @@ def read_document(file: Path) -> Document:
             f"{shown(file)}:{line}: not valid YAML: character #x{ord(text[error.position]):04x} is not allowed"
         ) from None
     except RecursionError:
-        raise SpecError(f"{shown(file)}: not usable: nested too deeply") from None
+        line = lines[max(lines, key=len)] if len(lines) > 1 else _deepest_line(text)
+        raise SpecError(f"{shown(file)}:{line}: not usable: nested too deeply") from None
     return Document(file, data, lines)
+
+
+def _text(file: Path) -> str:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise SpecError(f"{shown(file)}: no such file") from None
+    except OSError as error:
+        raise SpecError(f"{shown(file)}: cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{shown(file)}:{line}: not UTF-8 text: byte {content[error.start]:#04x}") from None
+
+
+def _deepest_line(text: str) -> int:
+    """The line that is nested most deeply, also of a text that cannot be composed."""
+    depth, deepest, line = 0, 0, 1
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > deepest:
+                deepest, line = depth, event.start_mark.line + 1 if event.start_mark else line
+    except yaml.YAMLError:
+        pass  # what came before it was too deep already
+    return line
 
 
 class _FastLoader(Composer, yaml.CSafeLoader):

@@ -150,6 +150,8 @@ def names(kind: Kind) -> list[str]:
 
 def nearest(name: str, candidates: list[str]) -> str:
     """Advice for a misspelt name: the nearest valid one, else all of them."""
+    if not candidates:
+        return "there is none"
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(candidates)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from scaleproof.spec.request import RequestForm
 
@@ -53,8 +53,10 @@ class StopForm(_Form):
 class SizeForm(_Form):
     """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
-    launches: PositiveInt = Field(description="Repetitions of every case, in fresh processes; with `stop` the minimum.")
-    campaigns: PositiveInt | None = Field(
+    launches: int = Field(
+        ge=1, le=1000, description="Repetitions of every case, in fresh processes; with `stop` the minimum."
+    )
+    campaigns: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
         description="Calls of `scaleproof run` that make these launches, each call all of them (docs/measuring.md); "
         "null: 2 at size small, else 1.",

@@ -393,10 +393,10 @@ def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wr
     [
         (b"", "suites/x/suite.yaml:1: empty or no mapping; it starts with 'suite:', 'title:' and 'experiments:'"),
         (b"- 1\n", "suites/x/suite.yaml:1: empty or no mapping; it starts with 'suite:', 'title:' and 'experiments:'"),
-        (b"\xff\xfe\xfa", "suites/x/suite.yaml: cannot be read: it is no UTF-8 text"),
-        (b"suite: &a [*a]\n", "suites/x/suite.yaml: not usable: nested too deeply"),
-        (b"suite: " + b"[" * 5000, "suites/x/suite.yaml: not usable: nested too deeply"),
-        (b"- " * 100_000, "suites/x/suite.yaml: not usable: nested too deeply"),
+        (b"\xff\xfe\xfa", "suites/x/suite.yaml:1: not UTF-8 text: byte 0xff"),
+        (b"suite: &a [*a]\n", "suites/x/suite.yaml:1: not usable: nested too deeply"),
+        (b"suite: " + b"[" * 5000, "suites/x/suite.yaml:1: not usable: nested too deeply"),
+        (b"- " * 100_000, "suites/x/suite.yaml:1: not usable: nested too deeply"),
         (
             b"a: &a [1,1,1,1,1,1,1,1,1,1]\n"
             + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b",".join([b"*%c" % (97 + i)] * 10)) for i in range(8)),

@@ -1,0 +1,180 @@
+"""Everything that a user's commands do with a file before the first launch: list, run --dry-run, judge, and the figures
+of a report."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaleproof.claims.judge import judge_suite
+from scaleproof.commands.dry_run import dry_run
+from scaleproof.commands.run import plan_experiments
+from scaleproof.commands.sequential import sequential
+from scaleproof.record.store import Store
+from scaleproof.report.headlines.load import load_headlines
+from scaleproof.spec.cluster import NODE_TYPES, node_types
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import FILE, Suite, load_suite
+from scaleproof.spec.suite_form import SIZES
+from tools.mutated_files.messages import fault_of
+from tools.mutated_files.mutations import CLUSTER, ROOT, MutatedFile
+from tools.reference.text_records import unpack
+
+CLUSTERED = """\
+suite: clustered
+title: Cases on the cluster of a file
+experiments:
+  reduce:
+    summary: All-reduce
+    base: {program: collective, operation: all_reduce, sizes: [1 KiB], transport: tcp, collective: ring, ranks: 4}
+    arms:
+      predicted: {fabric: {name: simulated, cluster: CLUSTER}}
+      emulated: {fabric: {name: netns, cluster: CLUSTER}}
+    sizes: {ci: {launches: 1, matrix: [{arms: [predicted, emulated]}]}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a user would see of one file."""
+
+    file: MutatedFile
+    message: str | None
+    """The one line; None: the file was taken."""
+    failure: Exception | None
+    """What ended in a traceback."""
+    fault: str | None
+    """What is wrong with the message, or the traceback; None: nothing."""
+    seconds: float
+    """CPU time."""
+
+    @property
+    def ending(self) -> str:
+        """taken, message or fault."""
+        if self.fault is not None:
+            return "fault"
+        return "taken" if self.message is None else "message"
+
+    @property
+    def fault_line(self) -> str:
+        """What is wrong, in a line."""
+        file = self.file
+        name = f"{file.source.path.parent.name}/{file.source.path.name}, {' and '.join(file.mutations)}"
+        return f"file {file.number} ({name}): {self.fault}" + (f": {self.message}" if self.message else "")
+
+
+class Workplace:
+    """A folder with all suites, in which one file at a time is replaced by a mutated one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        unpack(folder / "results")
+        self._kept = Store(folder / "results")
+        self._empty = Store(folder / "nothing")
+        self._suites: dict[str, Suite] = {}
+        for suite in (path.parent for path in (ROOT / "suites").glob(f"*/{FILE}")):
+            own = folder / "suites" / suite.name
+            own.mkdir(parents=True)
+            for path in suite.iterdir():
+                (own / path.name).symlink_to(path)
+        (folder / "suites" / "clustered").mkdir()
+
+    def outcome(self, file: MutatedFile) -> Outcome:
+        """Of all commands on a file; what they print is thrown away."""
+        started = time.process_time()
+        message, failure = None, None
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            try:
+                self._commands(file)
+            except SpecError as mistake:
+                message = str(mistake)
+            except Exception as error:
+                failure = error
+        fault = None
+        if failure is not None:
+            last = traceback.extract_tb(failure.__traceback__)[-1]
+            fault = f"traceback: {type(failure).__name__}: {failure}, {last.filename}:{last.lineno}"
+        elif message is not None:
+            fault = fault_of(message, self.folder)
+        return Outcome(file, message, failure, fault, time.process_time() - started)
+
+    def _commands(self, file: MutatedFile) -> None:
+        if file.source.kind == CLUSTER:
+            self._on_cluster(file)
+            return
+        name = file.source.path.parent.name
+        path = self.folder / "suites" / name / file.source.path.name
+        if path.name == FILE:
+            with _instead(path, file.content):
+                suite = load_suite(path.parent)
+                self._run(suite)
+                self._judge(suite, file.number)
+            return
+        suite = self._suite(name)
+        with _instead(path, file.content):
+            self._judge(suite, file.number)
+
+    def _suite(self, name: str) -> Suite:
+        """A suite whose suite.yaml is as it is: read once."""
+        if name not in self._suites:
+            self._suites[name] = load_suite(self.folder / "suites" / name)
+        return self._suites[name]
+
+    def _run(self, suite: Suite) -> None:
+        for size in dict.fromkeys(size for experiment in suite.experiments.values() for size in experiment.sizes):
+            plans = plan_experiments(suite, None, size)
+            for experiment in plans:
+                sequential(suite, experiment, size)
+            dry_run(suite, plans, size, self._empty.results)
+
+    def _judge(self, suite: Suite, number: int) -> None:
+        """By the kept records, which are those of size smoke, and every other time without any."""
+        load_headlines(suite)
+        if number % 2:
+            judge_suite(suite, "smoke", self._kept)
+        else:
+            judge_suite(suite, SIZES[number // 2 % len(SIZES)], self._empty)
+
+    def _on_cluster(self, file: MutatedFile) -> None:
+        path = self.folder / "clusters" / file.source.path.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(file.content)
+        if path.name == NODE_TYPES:
+            node_types(path)
+            return
+        folder = self.folder / "suites" / "clustered"
+        (folder / FILE).write_text(CLUSTERED.replace("CLUSTER}", f"{path}}}"))
+        self._run(load_suite(folder))
+
+
+@contextlib.contextmanager
+def _instead(path: Path, content: bytes) -> Iterator[None]:
+    """This content in place of a link, as long as it takes."""
+    target = path.readlink()
+    path.unlink()
+    path.write_bytes(content)
+    try:
+        yield
+    finally:
+        path.unlink()
+        path.symlink_to(target)
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Workplace]:
+    """A workplace in a folder of its own, which is the working directory as long as it lasts."""
+    before, folder = Path.cwd(), Path(tempfile.mkdtemp(prefix="scaleproof-mutated-"))
+    try:
+        os.chdir(folder)
+        yield Workplace(folder)
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder)
