@@ -1,5 +1,5 @@
-"""The longest that a user waits for what is wrong with a file, or for a plan of it: the slowest of the mutated files that
-the tests make."""
+"""The longest that a user waits for what is wrong with a file, or for a plan of it: the slowest of the mutated files
+that the tests make."""
 
 from __future__ import annotations
 

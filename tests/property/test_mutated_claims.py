@@ -1,4 +1,4 @@
-"""Mutated files of claims, published rows and figures, as in test_mutated_suites.py; another worker may take them up."""
+"""Mutated files of claims, published rows and figures, as in test_mutated_suites.py; another worker may have these."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""2,000 mutated files of all suites: these are suite.yaml and clusters, the others are in test_mutated_claims.py. None ends
-in a traceback, and every message is one line with file, line and the nearest valid name."""
+"""2,000 mutated files of all suites: these are suite.yaml and clusters, the others are in test_mutated_claims.py. None
+ends in a traceback, and every message is one line with file, line and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def test_the_same_number_gives_the_same_file_and_another_seed_another() -> None:
 
 
 def test_a_traceback_is_a_fault(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "load_suite", lambda path: {}["gone"])
+    def broken(path: Path) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr(commands, "load_suite", broken)
     file = next(file for number in range(50) if (file := mutated(number, SEED)).source.kind == "suite.yaml")
     outcome = place.outcome(file)
     assert outcome.ending == "fault" and "traceback: KeyError: 'gone'" in outcome.fault_line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ def arguments(actions: Any) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """Convert, and print what happened to the records."""
+    from scaleproof.launch.progress import tracked
     from scaleproof.results.migrate import migrate
     from scaleproof.spec.suite import list_suites
 
