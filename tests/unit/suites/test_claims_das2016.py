@@ -1,7 +1,7 @@
 """The suite das2016: every row of the paper is there with its value, and every claim can find launches or says what it
 needs."""
 
-import runpy
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.metrics_pairs import EQUIVALENT
-from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.suite_metrics import load_models, suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite
@@ -140,7 +140,7 @@ def test_largest_node_counts_follow_from_the_fewest_points(suite: Suite) -> None
 
 
 def test_flop_per_byte_depends_on_the_output_map_and_the_points_alone(suite: Suite) -> None:
-    models = runpy.run_path(str(suite.folder / "models.py"))
+    models = vars(load_models(suite.folder / "models" / "__init__.py"))
     for layer in models["conv_layers"]("overfeat_fast") + models["conv_layers"]("vgg_a"):
         pixels = layer.output_shape[1] * layer.output_shape[2]
         assert models["compute_flop"](layer, 4) / models["exchange_nbytes"](layer, 1) == 1.5 * pixels * 4
@@ -168,7 +168,7 @@ def test_hybrid_groups_are_the_divisor_with_the_fewest_bytes(
     best: int,
     megabytes: tuple[float, ...],
 ) -> None:
-    models = runpy.run_path(str(suite.folder / "models.py"))
+    models = vars(load_models(suite.folder / "models" / "__init__.py"))
     x = models["DividedLayer"](workload=layer[0], layer=layer[1], nodes=nodes, minibatch=minibatch)
     assert (models["hybrid_groups"](x, Published()), models["hybrid_groups_closed"](x, Published())) == (
         best,
@@ -264,8 +264,9 @@ def test_a_wrong_claim_is_one_line_with_file_and_line(
 ) -> None:
     folder = tmp_path / "das2016"
     folder.mkdir()
-    for name in ("suite.yaml", "published.yaml", "models.py"):
+    for name in ("suite.yaml", "published.yaml"):
         (folder / name).write_text((suite.folder / name).read_text())
+    shutil.copytree(suite.folder / "models", folder / "models")
     (folder / "claims.yaml").write_text("# first line\n" + yaml.safe_dump([entry]))
     with pytest.raises(SpecError) as raised:
         load_claims(load_suite("das2016", tmp_path))

@@ -11,32 +11,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
 
 import pandas as pd
-from pydantic import AfterValidator, Field, model_validator
 
-from scaleproof.claims.arithmetic import (
-    Amount,
-    Arguments,
-    Count,
-    Published,
-    RowId,
-    Share,
-    Workers,
-    Workload,
-    network_of,
-)
+from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.core.record_schema import Record
-from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.errors import FieldError
-from scaleproof.workloads.layers import Conv, Linear
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.volumes import closed_form_groups, volume
+
+from .arguments import (
+    ConvolutionsAtPoints,
+    ConvolutionsOn,
+    ConvolutionsSpread,
+    DividedLayer,
+    Machine,
+    OfSpeedup,
+    OnNodes,
+    conv_layers,
+    fully_connected,
+)
 
 FLOAT = 4
 """Bytes of a float32."""
@@ -44,77 +41,6 @@ PASSES = 3
 """Forward, gradient of the inputs, gradient of the weights: each costs the same."""
 AVX2_FLOP_PER_CYCLE = 32
 """Two fused multiply-adds of 8 floats a cycle and core (Haswell)."""
-
-
-class Machine(Arguments):
-    """A node and its network."""
-
-    cores: Count = Field(description="Cores of the node.")
-    ghz: Amount = Field(description="Clock of a core, in GHz.")
-    gigabytes_per_s: Amount = Field(description="Rate of its link, in GB/s.")
-
-
-def _with_convolutions(workload: str) -> str:
-    if not conv_layers(workload):
-        having = [name for name in registry.names("workload") if conv_layers(name)]
-        raise ValueError(f"workload {workload!r} has no convolution; {registry.nearest(workload, having)}")
-    return workload
-
-
-class Convolutions(Arguments):
-    """The convolutions of a network."""
-
-    workload: Annotated[Workload, AfterValidator(_with_convolutions)] = Field(description="The network.")
-    overlap: Share = Field(description="Share of receiving new weights that hides behind sending gradients.")
-
-
-class ConvolutionsAtPoints(Convolutions):
-    """The convolutions of a network at a minibatch."""
-
-    points: Count = Field(description="Data points of a node and step (MB).")
-
-
-class ConvolutionsOn(Convolutions):
-    """The convolutions of a network on a machine."""
-
-    machine: Machine = Field(description="The node and its network.")
-
-
-class ConvolutionsSpread(ConvolutionsOn):
-    """A minibatch of a network over nodes."""
-
-    minibatch: Count = Field(description="Data points of a step, all nodes together.")
-
-
-class DividedLayer(Arguments):
-    """A fully connected layer that is divided over nodes."""
-
-    workload: Workload = Field(description="The network.")
-    layer: str = Field(description="The name of one of its fully connected layers.")
-    nodes: Workers = Field(description="Nodes (N).")
-    minibatch: Count = Field(description="Data points of a step, all nodes together (MB).")
-
-    @model_validator(mode="after")
-    def _can_be_divided(self) -> DividedLayer:
-        layers = fully_connected(self.workload)
-        if self.layer not in layers:
-            advice = registry.nearest(self.layer, list(layers)) if layers else "it has none"
-            raise FieldError("layer", f"{self.workload!r} has no fully connected layer {self.layer!r}; {advice}")
-        if self.nodes > (features := layers[self.layer].output_shape[0]):
-            raise FieldError("nodes", f"{self.nodes} nodes for the {features} features of {self.layer!r}")
-        return self
-
-
-class OfSpeedup(Arguments):
-    """Which published speed-up."""
-
-    speedup: RowId = Field(description="Id of its row.")
-
-
-class OnNodes(Arguments):
-    """What the `x` of a published speed-up must have."""
-
-    nodes: Count = Field(description="Nodes.")
 
 
 def compute_flop(layer: Layer, points: int) -> int:
@@ -126,16 +52,6 @@ def exchange_nbytes(layer: Layer, overlap: float) -> float:
     """Bytes that a node sends and receives for a layer; `overlap` in [0, 1] is the share of receiving that hides behind
     sending."""
     return FLOAT * layer.weights * (2 - overlap)
-
-
-def conv_layers(workload: str) -> list[Layer]:
-    """The convolutions of the layer-exact network."""
-    return [layer for layer in network_of(workload).layers if isinstance(layer.spec, Conv)]
-
-
-def fully_connected(workload: str) -> dict[str, Layer]:
-    """The fully connected layers of the layer-exact network by name."""
-    return {layer.name: layer for layer in network_of(workload).layers if isinstance(layer.spec, Linear)}
 
 
 def conv_flop_per_byte(workload: str, points: int, overlap: float) -> float:
