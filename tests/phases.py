@@ -41,6 +41,8 @@ LONGEST = (
     "tests/integration/test_rdma_training.py",
     "tests/integration/test_rdma.py",
     "tests/integration/test_ci_workflow.py",
+    "tests/property/test_mutated_claims.py",
+    "tests/property/test_mutated_suites.py",
     "tests/property/test_stats_comparisons.py",
     "tests/property/test_cost_fits.py",
 )

@@ -14,7 +14,9 @@ from scaleproof.claims.arithmetic import Arguments, Published, arguments
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.verdict_rules import accepted_region
 from scaleproof.spec.case_layers import every_key
+from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
@@ -62,6 +64,11 @@ class Claim:
         return self.row is not None and self.row.provenance.startswith("memory")
 
     @property
+    def judged(self) -> bool:
+        """Whether its rule gives the verdict: context is only shown, and what is recalled or not known decides nothing."""
+        return self.form.kind != "context" and not self.recalled and not self.not_recovered
+
+    @property
     def not_recovered(self) -> bool:
         """Whether the published value is not available."""
         return self.row is not None and self.row.provenance == "not_recovered"
@@ -103,6 +110,7 @@ def load_claims(suite: Suite) -> list[Claim]:
             )
         claim = Claim(form, rows.get(form.id), metric, _arguments(document, (index,), form, metric, rows))
         _check_gate(document, (index,), claim)
+        _check_rule(document, (index,), claim)
         claims.append(claim)
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
@@ -134,6 +142,17 @@ def _check_gate(document: Document, path: Key, claim: Claim) -> None:
         (*path, "kind"),
         f"{claim.form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'",
     )
+
+
+def _check_rule(document: Document, path: Key, claim: Claim) -> None:
+    """A judged claim has what its rule compares with, and a direction where the rule needs one."""
+    rule = claim.form.rule
+    if rule is None or rule.name == "monotone" or not claim.judged:
+        return
+    try:
+        accepted_region(rule, claim.published, claim.direction)
+    except SpecError as wrong:
+        raise document.error((*path, "rule"), str(wrong)) from None
 
 
 def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
