@@ -9,7 +9,7 @@ INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test env bench reference calibration-study lint clean
+.PHONY: help demo check test env bench reference aa-study lint clean
 
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
@@ -18,7 +18,7 @@ help:
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
 	@echo "make reference   every suite at size smoke as one run, in 75 quiet minutes; goes on where it was interrupted"
-	@echo "make calibration-study   4290 launches that show false alarms and detection, in about 20 quiet minutes"
+	@echo "make aa-study   launches of identical arms: false alarms and resolution of comparisons, in two quiet hours"
 	@echo "make lint   formatting, lint, types, workflow"
 	@echo "make clean  remove .venv, caches and pages; results/ stays"
 
@@ -49,9 +49,10 @@ bench: env
 reference: env
 	$(INSIDE) python -m tools.reference run
 
-calibration-study: env
-	$(INSIDE) python -m tools.calibration_study run
-	$(INSIDE) python -m tools.calibration_study pack
+aa-study: env
+	$(INSIDE) python -m tools.aa_study run
+	$(INSIDE) python -m tools.aa_study pack
+	$(INSIDE) python -m tools.aa_study table
 
 lint: env
 	$(INSIDE) ruff check .

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scaleproof.cli import main
-from tools.calibration_study import __main__ as study
+from tools.aa_study import __main__ as study
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,8 +46,8 @@ def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch
         )
         assert process.returncode == 0 and "scaleproof calibrate" in process.stdout + process.stderr
     else:
-        assert (program, arguments[:2]) == ("python", ["-m", "tools.calibration_study"])
-        monkeypatch.setattr(sys, "argv", ["calibration_study", *arguments[2:], "--help"])
+        assert (program, arguments[:2]) == ("python", ["-m", "tools.aa_study"])
+        monkeypatch.setattr(sys, "argv", ["aa_study", *arguments[2:], "--help"])
         with pytest.raises(SystemExit) as ended:
             study.main()
         assert ended.value.code == 0 and arguments[2] in study.ACTIONS

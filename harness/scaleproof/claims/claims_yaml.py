@@ -65,7 +65,7 @@ class Claim:
 
     @property
     def judged(self) -> bool:
-        """Whether its rule gives the verdict: context is only shown, and what is recalled or not known decides nothing."""
+        """Whether its rule gives the verdict: context is only shown, what is recalled or unknown decides nothing."""
         return self.form.kind != "context" and not self.recalled and not self.not_recovered
 
     @property
