@@ -19,9 +19,11 @@ from scaleproof.compare.environment_differences import differences
 from scaleproof.compare.launch_values import Catalogue, launch_values, ordered
 from scaleproof.compare.pair_floors import Floors
 from scaleproof.compare.side_selection import Side
+from scaleproof.core.campaign import Campaign
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.arm_difference import Difference, Finding
+from scaleproof.stats.campaigns import shift_alone, with_campaigns
 from scaleproof.stats.compare_arms import compare as difference
 from scaleproof.stats.intervals import CONFIDENCE, median
 
@@ -125,17 +127,24 @@ def _measure(
     blocks, _ = pair_launches(pair.a.launches, pair.b.launches)
     measured = []
     for key in ordered({key for values in (*first.values(), *second.values()) for key in values}, metrics):
+        campaigns: dict[Campaign, list[tuple[float, float]]] = {}
+        for one, other in blocks:
+            if key in first[one.launch] and key in second[other.launch]:
+                both = first[one.launch][key], second[other.launch][key]
+                campaigns.setdefault(one.of_campaign, []).append(both)
         if blocks:
-            both = [
-                (first[a.launch][key], second[b.launch][key])
-                for a, b in blocks
-                if key in first[a.launch] and key in second[b.launch]
-            ]
-            a, b = [value for value, _ in both], [value for _, value in both]
+            paired = [both for of_one in campaigns.values() for both in of_one]
+            a, b = [value for value, _ in paired], [value for _, value in paired]
         else:
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
         floor = floors.share(pair, metrics[key[0]], key[1])
         result = difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)
+        if result.shift is not None:
+            alone = [
+                shift_alone([value for _, value in of_one], [value for value, _ in of_one], paired=True)
+                for of_one in campaigns.values()
+            ]
+            result = with_campaigns(result, alone)
         measured.append(_Measured(metrics[key[0]], key[1], a, b, result))
     return measured
 

@@ -11,8 +11,9 @@ from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
 from scaleproof.compare.comparison_schema import NotPaired
 from scaleproof.compare.side_selection import select
 from scaleproof.spec.errors import SpecError
+from scaleproof.stats.arm_difference import DifferenceReason
 from tests.short_form import case_from
-from tests.unit.compare.compare_records import FAST, code, launches
+from tests.unit.compare.compare_records import FAST, calibrate, code, compared, launches
 from tests.unit.records import case, record
 
 
@@ -186,3 +187,19 @@ def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
 def test_launches_that_cannot_be_paired_give_the_reason(other: dict[str, Any], reason: NotPaired) -> None:
     a, b = [launch_of(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
     assert pair_launches(a, b) == ([], reason)
+
+
+def test_a_difference_that_one_campaign_reverses_is_inconclusive(tmp_path: Path) -> None:
+    """Arms in the same blocks: three campaigns in which the second arm is slower, and one in which it is faster."""
+    for number in range(4):
+        slower = 0.9 if number == 3 else 1.5
+        fields: dict[str, Any] = {"first": 8 * number, "campaign": number, "campaign_id": f"c{number}", "at": number}
+        for name, arm, factor in (("a", "plain", 1.0), ("b", "other", slower)):
+            times = [factor * time for time in FAST]
+            launches(tmp_path, times, f"{name}{number}", case=small(arm=arm, iterations=4, warmup=0), **fields)
+    calibrate(tmp_path)
+    comparison = compared(tmp_path, "@arm:plain", "@arm:other")
+    assert comparison.pairs[0].paired
+    assert {row.reason for row in comparison.rows} == {DifferenceReason.CAMPAIGNS_DISAGREE}
+    assert {row.finding for row in comparison.rows} == {"inconclusive"}
+    assert all((row.low or 9) < 0.95 and (row.high or 0) > 1.05 for row in comparison.rows)
