@@ -12,7 +12,7 @@ from scaleproof.core.campaign import Campaign
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.arm_difference import Difference
-from scaleproof.stats.campaigns import shift_alone, with_campaigns
+from scaleproof.stats.campaigns import around_campaigns, shift_alone, with_campaigns
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import median, median_interval
 
@@ -50,7 +50,7 @@ def known_value(values: Values) -> predictions.Known:
     if is_predicted(values):
         drawn = repetitions(values)
         return predictions.central(drawn), predictions.spread(drawn)
-    return median(numbers(values)), median_interval(numbers(values))
+    return median(numbers(values)), around_campaigns(median_interval(numbers(values)), medians_alone(values))
 
 
 def arm_difference(first: Values, second: Values, floor: float | None) -> Difference:
@@ -72,6 +72,11 @@ def by_campaign(values: Values) -> dict[Campaign, list[float]]:
     for launch, value in values:
         campaigns.setdefault(launch.record.of_campaign, []).append(value)
     return campaigns
+
+
+def medians_alone(values: Values) -> list[float]:
+    """The median of each campaign alone."""
+    return [median(of_one) for of_one in by_campaign(values).values()]
 
 
 def of_campaigns(first: Values, second: Values) -> list[tuple[list[float], list[float]]]:

@@ -11,11 +11,11 @@ from scaleproof.claims import level_difference
 from scaleproof.claims.arm_values import (
     Values,
     arm_difference,
-    by_campaign,
     finite_values,
     is_predicted,
     known_value,
     launch_ids,
+    medians_alone,
     numbers,
     of_campaigns,
     paired_by_block,
@@ -103,8 +103,8 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None
 
 def _median(values: Values, launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
     """Of one value per launch or block; the launch beside a value says in which campaign it was made."""
-    each, alone = numbers(values), [median(of_one) for of_one in by_campaign(values).values()]
-    interval = around_campaigns(median_interval(each), alone)
+    each = numbers(values)
+    interval = around_campaigns(median_interval(each), medians_alone(values))
     estimate = Estimate(median(each), interval, len(each), tuple(each))
     return Measurement(estimate, tuple(launch.record.launch for launch in launches), base)
 

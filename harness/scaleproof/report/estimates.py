@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from scaleproof.report.groups import summary
+from scaleproof.core.campaign import Campaign
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio_interval
-from scaleproof.stats.intervals import Interval, median
+from scaleproof.stats.campaigns import around_campaigns
+from scaleproof.stats.intervals import Interval, median, median_interval
+
+InCampaign = tuple[Campaign, float]
+"""The value of a launch with the campaign that made it."""
 
 
 class Estimate(NamedTuple):
@@ -24,10 +28,11 @@ class Estimate(NamedTuple):
         return Estimate(self.value / divisor, low, high)
 
 
-def of_launches(values: Iterable[float]) -> Estimate:
-    """The median over launches with its interval."""
-    stats = summary(values)
-    return Estimate(stats.median, stats.low, stats.high)
+def of_launches(values: Sequence[InCampaign]) -> Estimate:
+    """The median over launches with its interval around their campaigns."""
+    numbers = [value for _, value in values]
+    alone = [median(of_one) for of_one in _by_campaign(values).values()]
+    return _with_interval(median(numbers), around_campaigns(median_interval(numbers), alone))
 
 
 def of_predictions(values: Mapping[int, float]) -> Estimate:
@@ -35,9 +40,22 @@ def of_predictions(values: Mapping[int, float]) -> Estimate:
     return _with_interval(predictions.central(values), predictions.spread(values))
 
 
-def ratio_of_launches(above: Sequence[float], below: Sequence[float]) -> Estimate:
-    """Median over median, with a bootstrap interval over launches."""
-    return _with_interval(median(above) / median(below), ratio_interval(above, below))
+def ratio_of_launches(above: Sequence[InCampaign], below: Sequence[InCampaign]) -> Estimate:
+    """Median over median, with a bootstrap interval over launches around the campaigns that both sides have."""
+    numerator, denominator = [value for _, value in above], [value for _, value in below]
+    one, other = _by_campaign(above), _by_campaign(below)
+    interval = ratio_interval(numerator, denominator)
+    if interval is not None:
+        both = sorted(one.keys() & other.keys())
+        interval = around_campaigns(interval, [median(one[campaign]) / median(other[campaign]) for campaign in both])
+    return _with_interval(median(numerator) / median(denominator), interval)
+
+
+def _by_campaign(values: Sequence[InCampaign]) -> dict[Campaign, list[float]]:
+    campaigns: dict[Campaign, list[float]] = {}
+    for campaign, value in values:
+        campaigns.setdefault(campaign, []).append(value)
+    return campaigns
 
 
 def around(estimates: Sequence[Estimate]) -> Estimate:

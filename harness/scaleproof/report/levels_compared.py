@@ -11,7 +11,7 @@ import numpy as np
 from scaleproof.claims.level_difference import level_independent_key
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
-from scaleproof.report.estimates import Estimate, of_launches, of_predictions
+from scaleproof.report.estimates import Estimate, InCampaign, of_launches, of_predictions
 from scaleproof.report.groups import arm, grouped, training
 from scaleproof.report.numbers import bracket, percent, significant
 from scaleproof.report.sections import Cell, Row, Table
@@ -27,9 +27,13 @@ def level(run: Run) -> Evidence:
     return run.record.evidence
 
 
-def rates(runs: Iterable[Run]) -> list[float]:
+def rates(runs: Iterable[Run]) -> list[InCampaign]:
     """Throughput of each launch that has one, samples/s."""
-    return [value for run in runs if (value := run.metric("throughput")) is not None]
+    return [
+        (run.record.of_campaign, value)
+        for run in runs
+        if run.record and (value := run.metric("throughput")) is not None
+    ]
 
 
 def by_draw(runs: Iterable[Run]) -> dict[int, float]:

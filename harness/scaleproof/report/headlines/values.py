@@ -13,7 +13,7 @@ from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
-from scaleproof.report.estimates import Estimate, around, of_launches, of_predictions, ratio_of_launches
+from scaleproof.report.estimates import Estimate, InCampaign, around, of_launches, of_predictions, ratio_of_launches
 from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
 from scaleproof.report.groups import grouped
 from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
@@ -168,7 +168,7 @@ def _value(run: Run, metric: Metric, size: int | None) -> float | None:
 def _absolute(values: Sequence[Measured]) -> Estimate:
     if _record(values[0].run).evidence == "simulated":
         return of_predictions(_by_repetition(values))
-    return of_launches(measured.value for measured in values)
+    return of_launches(_in_campaigns(values))
 
 
 def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
@@ -178,9 +178,13 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
     elif {measured.run.launch for measured in ours} == {measured.run.launch for measured in base}:
         ratio = Estimate(1.0, None, None)
     else:
-        ratio = ratio_of_launches([measured.value for measured in above], [measured.value for measured in below])
+        ratio = ratio_of_launches(_in_campaigns(above), _in_campaigns(below))
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
     return ratio.over(times)
+
+
+def _in_campaigns(values: Sequence[Measured]) -> list[InCampaign]:
+    return [(_record(measured.run).of_campaign, measured.value) for measured in values]
 
 
 def _by_repetition(values: Sequence[Measured]) -> dict[int, float]:
