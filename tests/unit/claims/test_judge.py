@@ -518,6 +518,33 @@ def test_a_floor_is_no_tolerance_of_what_no_clock_measures(tmp_path: Path) -> No
         judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
 
 
+WINS = """
+from scaleproof.claims.beyond_floor import Share
+from scaleproof.claims.metrics import Metric
+
+
+def wins(block, floor):
+    return Share(0.0, 1.0) if block[0].record.case.ranks == 1 else Share(1.0, 0.0)
+
+
+METRICS = [Metric("wins", "1", "higher", block=wins, noise="inside")]
+"""
+
+
+@pytest.mark.parametrize(("ranks", "verdict"), [(2, "reproduced"), (1, "inconclusive")])
+def test_what_lies_within_the_floor_refutes_no_claim_and_is_no_effect_in_its_control(
+    ranks: int, verdict: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "models.py").write_text(WINS)
+    fields = {"metric": "wins", "select": {"ranks": ranks}, "rule": {"name": "at_least", "value": 0.5}}
+    claim = {**SPEEDUP, **fields, "control": {"statement": "one rank wins nothing", "select": {"ranks": 1}}}
+    del claim["against"]
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert result.control is not None
+    assert (result.verdict, result.control.shows_effect) == (verdict, False)
+
+
 def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
     claim = {**ORDER}
     del claim["against"]
