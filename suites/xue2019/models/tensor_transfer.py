@@ -50,7 +50,22 @@ def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, counter: str)
         status.facts["costs"][str(nbytes)] for status in record.ranks if str(nbytes) in status.facts.get("costs", {})
     ]
     tensors = sum(cost["tensors"] for cost in costs)
-    return sum(cost[counter] for cost in costs) / tensors if tensors else None
+    known = all(cost.get(counter) is not None for cost in costs)  # records of an earlier version have no packets
+    return sum(cost[counter] for cost in costs) / tensors if tensors and known else None
+
+
+def packets_per_tensor(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
+    """Packets that the interfaces of both ends sent, per tensor.
+
+    packets_per_tensor(n) = packets that both ends' interfaces sent while the tensors of n bytes were sent / tensors
+
+    The kernel of each node counts them, in /proc/net/dev, with acknowledgements and the program's answer, which is a
+    tensor of one element by the same mechanism. The value exists where each rank has a node, and so an interface, of
+    its own. [messages_per_tensor](messages_per_tensor.md) is what our own code counts.
+    """
+    if len({part.namespace for part in record.network}) != record.case.ranks:
+        return None
+    return per_tensor(record, samples, nbytes, "packets")
 
 
 def extreme_speedup(launch: Launch, base: Launch, floor: float | None = None, *, extreme: Any) -> float | None:
@@ -95,6 +110,7 @@ METRICS = [
         message that is acknowledged one tensor later makes a launch's mean a little more than a whole number.
         """,
     ),
+    Metric("packets_per_tensor", "1", "lower", size=packets_per_tensor),
     Metric(
         "round_trips_per_tensor",
         "1",

@@ -3,7 +3,7 @@ it.
 
 A sample is the time on rank 0 from the start of the send until the answer has arrived, for any mechanism of remote/
 over any transport. Content is verified before and after the samples of a size. Copies, messages and round trips are
-counted over all tensors of the size, at both ends.
+counted over all tensors of the size, at both ends; so are the packets that the interface of each rank sent.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from suite_programs import tuning
 
 from scaleproof.core.context import RankContext
+from scaleproof.core.counters import Counters, difference, read_counters
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.payload import differing, pattern
@@ -59,14 +60,14 @@ class _Size:
         """Verify, run the timed tensors, verify again."""
         self._verified("first")
         before = replace(self.channel.counts.of(self.tensor))
-        processor = time.process_time()
+        processor, counters = time.process_time(), read_counters()
         for iteration in timed_iterations(self.context, self.case.warmup, repetitions(self.case, self.tensor.nbytes)):
             self.context.at(iteration, f"tensor of {self.tensor.nbytes} B", 1 - self.context.rank)
             if self.context.rank == 0:
                 self._request(iteration)
             elif self.context.rank < PEERS:
                 self._answer(iteration)
-        self._keep(before, time.process_time() - processor)
+        self._keep(before, time.process_time() - processor, counters)
         self._verified("last")
 
     def _request(self, iteration: int) -> None:
@@ -111,9 +112,13 @@ class _Size:
                 f"content.{self.tensor.nbytes}.{when}", not wrong, f"{wrong} of {self.tensor.shape[0]} elements differ"
             )
 
-    def _keep(self, before: TransferCounts, processor_s: float) -> None:
+    def _keep(self, before: TransferCounts, processor_s: float, counters: Counters) -> None:
         """Records the costs on this rank of the tensors between the two verified ones. The first tensor of an edge may
         cost more, because its shape is not yet known."""
         after = self.channel.counts.of(self.tensor)
         cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(TransferCounts)}
-        self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {"processor_s": processor_s}
+        moved = difference(counters, read_counters()).get(self.case.interface, {})
+        self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {
+            "processor_s": processor_s,
+            "packets": moved.get("tx_packets"),
+        }

@@ -16,7 +16,7 @@ from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
-from scaleproof.core.record_schema import RankStatus, Record
+from scaleproof.core.record_schema import RankNetwork, RankStatus, Record
 from scaleproof.programs.own import load_entry
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
@@ -207,3 +207,23 @@ def test_tensorflow_is_tuned_over_the_grid_and_all_that_was_tried_is_recorded(mo
     assert tuning["pieces"] == {"4096": 6}
     assert tuning["tried"]["4096"] == [{"pieces": pieces, "s": min(times)} for pieces, times in seconds.items()]
     assert len(tuning["tried"]["4096"]) >= 8, "as many settings as our gRPC service had"
+
+
+def test_packets_of_a_tensor_are_those_of_both_ranks_own_interfaces(metrics: dict[str, Metric]) -> None:
+    metric = metrics["packets_per_tensor"].size
+    assert metric is not None
+    case = {**OWN, "arm": "a", "transport": "rdma", "fabric": "guests", "options": {"mechanism": "zero_copy"}}
+    costs = [{"costs": {"4096": {"tensors": 10 * (1 - rank), "packets": 60 - 20 * rank}}} for rank in range(2)]
+    made = with_facts(case, *costs)
+
+    def on(*namespaces: str) -> Record:
+        parts = [
+            RankNetwork(rank=rank, namespace=name, asked_bytes=0, before={}, after={})
+            for rank, name in enumerate(namespaces)
+        ]
+        return made.model_copy(update={"network": parts})
+
+    assert metric(on("a", "b"), samples(), 4 * KIB) == pytest.approx(10)
+    assert metric(on("a", "a"), samples(), 4 * KIB) is None
+    del costs[0]["costs"]["4096"]["packets"]
+    assert metric(on("a", "b"), samples(), 4 * KIB) is None
