@@ -11,6 +11,8 @@ from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.commands.sequential import sequential
+from scaleproof.launch.claim_stopping import SequentialClaims
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.suite import Suite, load_suite
@@ -152,6 +154,27 @@ def test_every_claim_finds_its_arms_side_by_side_in_one_experiment(suite: Suite)
         cases = suite.experiment(claim.form.experiment).size("small").cases
         assert any(matches(case, claim.form.select) for case in cases), claim.form.id
         assert any(matches(case, claim.form.against or {}) for case in cases), claim.form.id
+
+
+def test_a_comparison_that_did_not_agree_names_what_was_found(suite: Suite) -> None:
+    """Of the reference run: whatever a claim compared with a foreign tool and did not reproduce has a cause."""
+    rows = (ROOT / "results" / "reference" / "crosscheck.verdicts.csv").read_text().splitlines()
+    columns = rows[0].split(",")
+    verdicts = {row["id"]: row for row in (dict(zip(columns, line.split(","), strict=True)) for line in rows[1:])}
+    causes = {claim.form.id: claim.form.cause for claim in load_claims(suite)}
+    open_ones = [name for name, row in verdicts.items() if row["launches"] and row["verdict"] != "reproduced"]
+    assert [name for name in open_ones if not causes[name]] == []
+
+
+def test_a_full_run_stops_by_the_width_of_each_comparison_or_after_ten_minutes(suite: Suite) -> None:
+    for name in ("tcp", "mpi", "training"):
+        stop, small = suite.experiment(name).size("full").stop, suite.experiment(name).size("small")
+        assert stop is not None and (stop.metric, stop.target, stop.minutes) == (None, 0.025, 10)
+        rule = sequential(suite, name, "full")
+        assert isinstance(rule, SequentialClaims)
+        compared = {number.claim for number in rule.numbers}
+        assert compared == {claim.form.id for claim in load_claims(suite) if claim.form.experiment == name}
+        assert small.stop is None and suite.experiment(name).size("full").cases == small.cases
 
 
 def test_the_size_for_the_gate_runs_few_cheap_launches(suite: Suite) -> None:
