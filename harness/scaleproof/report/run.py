@@ -32,6 +32,7 @@ FACTS = (
     "thread_pools",
     "framework_threads",
     "sockets",
+    "plain_buffers",
     "seeds",
     "hash_seed",
     "variables_bytes",

@@ -10,6 +10,7 @@ import pytest
 from scaleproof.compare.case_pairs import title
 from scaleproof.report.data import Run
 from scaleproof.report.groups import arm
+from scaleproof.report.run import _facts
 from scaleproof.spec import registry
 from scaleproof.transports._buffers import memory_of
 from tests.short_form import ring_case, train_case
@@ -61,3 +62,11 @@ def test_pages_and_comparisons_say_which_buffers_are_plain() -> None:
     assert title(plain).endswith("shm ring, plain buffers, 2 ranks") and "plain" not in title(registered)
     names = [arm(Run({}, record(case.written()), None)) for case in (registered, plain)]  # type: ignore[arg-type]
     assert names == ["a", "a (plain buffers)"]
+
+
+def test_the_page_of_a_launch_says_which_way_plain_buffers_took() -> None:
+    made = record(ring_case("shm", buffers="plain").written())
+    way = {"way": "shared pieces", "refused": "rank 1: process_vm_readv of rank 0: Operation not permitted"}
+    for status in made.ranks:
+        status.facts["plain_buffers"] = way
+    assert _facts(made) == {"plain_buffers": way}
