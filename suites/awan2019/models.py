@@ -210,7 +210,7 @@ METRICS = [
         noise_of=("throughput", "collective_latency"),
         noise="inside",
     ),
-    Metric("queries_per_message", "1", "lower", launch=queries_per_message),
+    Metric("queries_per_message", "1", "lower", launch=queries_per_message, own_count=True),
     Metric("reduce_latency", "s", "lower", size=reduce_latency),
     Metric("server_bytes_per_s", "B/s", "higher", launch=server_bytes_per_s),
     Metric("fused_share", "fraction", None, launch=fused_share),

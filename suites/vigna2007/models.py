@@ -185,7 +185,7 @@ METRICS = [
         (check D2).
         """,
     ),
-    Metric("input_warnings", "1", "lower", launch=input_warnings),
+    Metric("input_warnings", "1", "lower", launch=input_warnings, own_count=True),
     Metric("published_arcs_per_node", "arcs/node", None, model=published_arcs_per_node, x=ArcsAndNodes),
     Metric("published_share", "%", None, model=published_share, x=PartOfNodes),
 ]

@@ -17,7 +17,12 @@ from tools.reference.stored import minutes_table, statement, statement_of_speed
 from tools.reference.verdicts import Verdict, read
 
 SHARES_PAGE = ROOT / "docs" / "add_a_suite.md"
-KINDS = {"published": ("claim", "paper"), "our own": ("claim", "own"), "consistency": ("consistency", None)}
+KINDS = {
+    "published": ("claim", "paper"),
+    "our own": ("claim", "own"),
+    "checks": ("check", None),
+    "consistency": ("consistency", None),
+}
 OLD_BENCH = (
     "This run is older than the rules of [benchmarks.md]({folder}benchmarks.md): its bound is a median of launches, "
     "not the fastest, and its peers ran with the settings that they are shipped with."
@@ -74,8 +79,10 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
 
 
 def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
-    """docs/reference_verdicts.md: each claim of our own that launches served."""
-    rows = [_row(verdict) for verdict in verdicts if verdict.origin == "own" and verdict.launches]
+    """docs/reference_verdicts.md: each claim of our own that launches served, and the checks apart."""
+    served = [verdict for verdict in verdicts if verdict.launches]
+    rows = [_row(verdict) for verdict in served if verdict.origin == "own" and verdict.kind != "check"]
+    checks = [_row(verdict) for verdict in served if verdict.kind == "check"]
     return "\n".join(
         [
             "# Our own claims in the reference run",
@@ -87,12 +94,19 @@ def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
             f"Each of the {len(rows)} claims of our own that launches served. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",
             "",
-            "| claim of our own | evidence | ours | interval | noise floor | launches | verdict |",
-            "|---|---|---|---|---|---|---|",
-            *rows,
-            "",
+            *_table("claim of our own", rows),
+            *(["## Checks: what our own code counts, and identities", "", *_table("check", checks)] if checks else []),
         ]
     )
+
+
+def _table(first: str, rows: Sequence[str]) -> list[str]:
+    return [
+        f"| {first} | evidence | ours | interval | noise floor | launches | verdict |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+        "",
+    ]
 
 
 def _row(verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scaleproof.core.record_schema import Evidence
 
-Kind = Literal["claim", "consistency", "context"]
+Kind = Literal["claim", "check", "consistency", "context"]
 Origin = Literal["paper", "own"]
 Direction = Literal["higher", "lower"]
 Provenance = Literal[
@@ -170,7 +170,9 @@ class ClaimForm(Form):
 
     id: str = Field(description="Id of a row of published.yaml, or one of our own.")
     kind: Kind = Field(
-        "claim", description="claim: a result; consistency: checked by arithmetic; context: shown, never judged."
+        "claim",
+        description="claim: a result; check: an identity or a counter of our own code, counted apart; consistency: "
+        "checked by arithmetic; context: shown, never judged.",
     )
     origin: Origin = Field("paper", description="paper: a row of published.yaml; own: a claim of our own.")
     experiment: str | None = Field(None, description="Experiment whose launches decide.")

@@ -51,6 +51,8 @@ class ResultMaker:
         form, estimate, measurement = claim.form, answer.estimate, answer.measurement
         unjudged = form.kind == "context" or self.size in NO_VERDICTS
         outcome = None if unjudged else answer.outcome
+        if outcome is not None and form.kind == "check":
+            outcome = outcome.of_check()
         used = self._used(claim, measurement)
         result = ClaimResult(
             id=form.id,
@@ -128,7 +130,7 @@ def _origin(claim: Claim) -> dict[str, Any]:
 
 
 def _attempt(claim: Claim) -> Attempt | None:
-    """ACM's term for the kind of attempt; None for arithmetic, where nothing is run."""
-    if claim.form.kind == "consistency" or (claim.metric is not None and claim.metric.model is not None):
+    """ACM's term for the kind of attempt; None for checks of our own code, and for arithmetic, where nothing is run."""
+    if claim.form.kind in ("check", "consistency") or (claim.metric is not None and claim.metric.model is not None):
         return None
     return claim.form.attempt or ("repeatability" if claim.form.origin == "own" else "replication")

@@ -23,9 +23,9 @@ STANDING_TEXTS: dict[Standing, str] = {
 }
 
 
-SchemaVersion = Literal[1, 2]
+SchemaVersion = Literal[1, 2, 3]
 """Version 2 has the facts of each outcome and note beside their sentences; files of version 1 have the sentences
-alone."""
+alone. Version 3 has entries of kind `check`, whose verdicts are `holds` and `fails`."""
 
 
 class IntervalOut(Form):
@@ -96,7 +96,7 @@ class ClaimResult(Form):
     """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic
     alone)."""
 
-    schema_version: SchemaVersion = 2
+    schema_version: SchemaVersion = 3
     id: str
     suite: str
     size: str
@@ -165,7 +165,7 @@ class ClaimResult(Form):
 class ClaimsFile(Form):
     """results/claims/<suite>.<size>.json and reports/claims.json."""
 
-    schema_version: SchemaVersion = 2
+    schema_version: SchemaVersion = 3
     claims: tuple[ClaimResult, ...]
 
 

@@ -206,6 +206,11 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
             (*path, "metric"),
             f"metric {form.metric!r} needs an experiment; leave it out and say in 'needs' what is missing",
         )
+    if metric.own_count and form.kind == "claim":
+        raise document.error(
+            (*path, "kind"),
+            f"metric {form.metric!r} is counted by our own code, and a claim is about the world: write 'kind: check'",
+        )
     if (metric.pair or metric.ratio_of) and form.against is None:
         raise document.error((*path, "metric"), f"metric {form.metric!r} compares: give 'against'")
     if metric.size and form.nbytes is None:

@@ -50,7 +50,9 @@ class Metric:
     rates the unit shows it. `noise_of`: of a block or a
     pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
     the floor is a factor of the value, is added to it (a relative difference), or the metric itself counts only what
-    lies beyond it. `doc` is the text of the metric's page; without it, the page has the function's docstring.
+    lies beyond it. `own_count` marks what our own code counts, and identities of it: entries with it are checks, since
+    it says nothing about the world. `doc` is the text of the metric's page; without it, the page has the function's
+    docstring.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Metric:
     clocked: bool = False
     noise_of: tuple[str, ...] = ()
     noise: Literal["factor", "added", "inside"] = "factor"
+    own_count: bool = False
     doc: str = ""
 
     @property
@@ -96,6 +99,8 @@ class Metric:
         text = inspect.cleandoc(self.doc or (function.__doc__ if function else "") or "")
         unit = f"{self.unit} (10^9 bytes)" if self.unit == "GB/s" else self.unit
         head = f"| | |\n|---|---|\n| unit | {unit} |\n| better | {self.direction or 'neither'} |"
+        if self.own_count:
+            head += "\n| kind | counted by our own code: an entry with it is a check |"
         return f"# {self.name}\n\n{head}\n\n{text}\n"
 
 
@@ -138,7 +143,7 @@ _ALL = (
     Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),
     Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
-    Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
+    Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio, own_count=True),
     Metric("wire_bytes_ratio", "1", None, launch=metrics_wire.wire_bytes_ratio),
     Metric("model_size", "MiB", None, model=metrics_networks.model_size, x=metrics_networks.OfNetwork),
     Metric("tensor_count", "count", None, model=metrics_networks.tensor_count, x=metrics_networks.OfNetwork),

@@ -21,7 +21,12 @@ Verdict = Literal[
     "not runnable here",
     "value not recovered",
     "unverified",
+    "holds",
+    "fails",
 ]
+OF_CHECKS: dict[Verdict, Verdict] = {"reproduced": "holds", "direction only": "fails", "not reproduced": "fails"}
+"""The words for entries of kind `check`: an identity or counter of our own code is not reproduced, it holds or
+fails."""
 Position = Literal["inside", "outside", "straddles"]
 
 
@@ -188,7 +193,11 @@ class Outcome(Form):
     @property
     def holds(self) -> bool:
         """Whether the effect that the rule describes is there."""
-        return self.verdict == "reproduced"
+        return self.verdict in ("reproduced", "holds")
+
+    def of_check(self) -> Outcome:
+        """The same outcome in the words for checks."""
+        return self.model_copy(update={"verdict": OF_CHECKS.get(self.verdict, self.verdict)})
 
 
 PointFacts.model_rebuild()

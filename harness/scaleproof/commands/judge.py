@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HELP = "verdicts from the existing records, without running"
 EXAMPLE = "scaleproof judge das2016 --size smoke"
+_COLUMNS = ("published", "ours", "interval", "n", "unit", "evidence", "verdict")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +44,19 @@ def main(options: argparse.Namespace) -> int:
     for name, results in judged.items():
         path = options.results / "claims" / f"{name}.{size}.json"
         write_claims(path, results)
-        rows = [_row(result) for result in results if result.kind != "context"]
-        hidden = len(results) - len(rows)
-        print_table(
-            ["claim", "published", "ours", "interval", "n", "unit", "evidence", "verdict"], rows, f"{name} {size}"
-        )
+        claims = [_row(result) for result in results if result.kind in ("claim", "consistency")]
+        checks = [_row(result) for result in results if result.kind == "check"]
+        print_table(["claim", *_COLUMNS], claims, f"{name} {size}")
+        if checks:
+            print_table(["check", *_COLUMNS], checks, f"{name} {size}: checks of our own code, counted apart")
+        hidden = len(results) - len(claims) - len(checks)
         print(f"{path}" + (f" ({hidden} rows of context are in it too)" if hidden else ""))
     return 0
 
 
 def _row(result: ClaimResult) -> list[str]:
     interval = f"{_number(result.interval.low)} to {_number(result.interval.high)}" if result.interval else ""
-    verdict = (result.verdict or "not judged") + (f" ({result.kind})" if result.kind != "claim" else "")
+    verdict = (result.verdict or "not judged") + (" (consistency)" if result.kind == "consistency" else "")
     number = "" if result.n is None else str(result.n)
     return [
         result.id,

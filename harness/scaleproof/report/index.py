@@ -40,8 +40,14 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
     (
         "own",
         "Claims of our own",
-        "what the suite promises about itself, to our tolerance.",
+        "what we claim about the world, to our tolerance.",
         lambda claim: claim.kind == "claim" and claim.origin == "own",
+    ),
+    (
+        "checks",
+        "Checks",
+        "identities and counters that our own code should keep; counted apart, since they say nothing about the world.",
+        lambda claim: claim.kind == "check",
     ),
     (
         "consistency",

@@ -29,6 +29,8 @@ MEANING = {
     "not runnable here": "needs what this machine does not have",
     "value not recovered": "published, but the figure is not available",
     "unverified": "the published value is recalled, not read: ours stands beside it",
+    "holds": "a check: the identity or the count is right in every launch",
+    "fails": "a check: the identity or the count is wrong, a mistake of this code",
     NOT_JUDGED: "shown only: context, or a size without verdicts",
 }
 

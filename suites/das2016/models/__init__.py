@@ -287,7 +287,7 @@ def _counted_per_step(record: Record) -> float | None:
 
 
 METRICS = [
-    Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio),
+    Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio, own_count=True),
     Metric("hybrid_wire_ratio", "1", None, launch=hybrid_wire_ratio),
     Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio),
     Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte, x=ConvolutionsAtPoints),

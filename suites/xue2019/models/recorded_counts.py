@@ -30,6 +30,7 @@ METRICS = [
         "fraction",
         "lower",
         launch=partial(copied_share, first=True),
+        own_count=True,
         doc="""
         copied_share_first = tensors that had to be copied into a send buffer / tensors sent, in the first step
 
@@ -42,6 +43,7 @@ METRICS = [
         "fraction",
         "lower",
         launch=partial(copied_share, first=False),
+        own_count=True,
         doc="""
         copied_share_later = tensors that had to be copied into a send buffer / tensors sent, in all steps but the first
 
@@ -78,6 +80,7 @@ METRICS = [
         "fraction",
         "higher",
         launch=partial(fact_count, name="static_edges_share"),
+        own_count=True,
         doc="""
         static_edges_share = weights and gradients that the graph analyser places statically / weights and gradients
         that cross between servers

@@ -88,6 +88,7 @@ METRICS = [
         "1",
         "lower",
         size=partial(per_tensor, counter="copies"),
+        own_count=True,
         doc="""
         copies_per_tensor(n) = copies of a payload that the mechanism made in the memory of either end / tensors sent
 
@@ -102,6 +103,7 @@ METRICS = [
         "1",
         "lower",
         size=partial(per_tensor, counter="messages"),
+        own_count=True,
         doc="""
         messages_per_tensor(n) = messages before the receiver has the tensor / tensors sent, both ends together
 
@@ -116,6 +118,7 @@ METRICS = [
         "1",
         "lower",
         size=partial(per_tensor, counter="round_trips"),
+        own_count=True,
         doc="""
         round_trips_per_tensor(n) = times that an end sent a request and needed the answer before the receiver had the
         tensor / tensors sent

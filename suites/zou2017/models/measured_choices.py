@@ -89,9 +89,9 @@ def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tu
 
 
 METRICS = [
-    Metric("ilp_difference", "1", None, launch=ilp_difference),
+    Metric("ilp_difference", "1", None, launch=ilp_difference, own_count=True),
     Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers),
-    Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share),
+    Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share, own_count=True),
     Metric(
         "ilp_minibatch",
         "points",

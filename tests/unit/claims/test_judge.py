@@ -11,6 +11,7 @@ import yaml
 
 from scaleproof.claims.claims_file import ClaimResult, read_claims, write_claims
 from scaleproof.claims.judge import judge_suite
+from scaleproof.cli import main
 from scaleproof.core.record_schema import SAMPLES, Failure, Warning
 from scaleproof.record.machine import write_profile
 from scaleproof.record.store import Store
@@ -73,7 +74,7 @@ def judged(
 
 def a_suite(tmp_path: Path, claim: dict[str, Any], matrix: str = "") -> Suite:
     folder = tmp_path / "mine"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     (folder / "suite.yaml").write_text(SUITE.replace("matrix: [", f"matrix: [{matrix}"))
     (folder / "claims.yaml").write_text(yaml.safe_dump([claim]))
     return load_suite("mine", tmp_path)
@@ -564,10 +565,38 @@ def test_each_verdict_has_its_acm_term(tmp_path: Path) -> None:
         return judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: None).attempt
 
     assert attempt(SPEEDUP) == "repeatability"
+    assert attempt({**SPEEDUP, "kind": "check"}) is None
     (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [ROW]}))
     assert attempt(SERVED) == "replication"
     assert attempt({**SERVED, "attempt": "reproduction"}) == "reproduction"
     assert attempt({**SERVED, "kind": "consistency"}) is None
+
+
+@pytest.mark.parametrize(("least", "verdict"), [(1.5, "holds"), (2.5, "fails")])
+def test_a_check_holds_or_fails(tmp_path: Path, least: float, verdict: str) -> None:
+    check = {**SPEEDUP, "kind": "check", "rule": {"name": "at_least", "value": least}}
+    result = judged(tmp_path, check, one_rank_takes_twice_as_long)
+    assert (result.kind, result.verdict) == ("check", verdict)
+    assert result.outcome is not None and result.outcome.verdict == verdict
+
+
+def test_the_terminal_has_checks_in_a_table_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_suite(tmp_path, SPEEDUP)
+    entries = [SPEEDUP, {**SPEEDUP, "id": "mine.own.check", "kind": "check"}]
+    (tmp_path / "mine" / "claims.yaml").write_text(yaml.safe_dump(entries))
+    results = ["--results", str(tmp_path / "results"), "--suites", str(tmp_path)]
+    assert main(["judge", "mine", "--size", "smoke", *results]) == 0
+    claims, _, checks = capsys.readouterr().out.partition("mine smoke: checks of our own code, counted apart")
+    assert "mine.own.speedup" in claims and "mine.own.check" not in claims
+    assert "mine.own.check" in checks and "mine.own.speedup" not in checks
+
+
+def test_what_our_own_code_counts_is_no_claim(tmp_path: Path) -> None:
+    counted = {**SPEEDUP, "metric": "bytes_per_rank_ratio"}
+    del counted["against"]
+    with pytest.raises(SpecError, match="about the world: write 'kind: check'"):
+        judged(tmp_path / "claim", counted, one_rank_takes_twice_as_long)
+    assert judged(tmp_path / "check", {**counted, "kind": "check"}, one_rank_takes_twice_as_long).kind == "check"
 
 
 @pytest.mark.parametrize(("failing", "score"), [(1, "0.207 s"), (2, "none")])

@@ -14,7 +14,7 @@ from scaleproof.claims.claim_form import Deviation, Rule
 from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, write_claims
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.metrics import PER_LAUNCH
-from scaleproof.claims.outcome import Outcome, PointFacts, RangeFacts, Reason, Verdict
+from scaleproof.claims.outcome import OF_CHECKS, Outcome, PointFacts, RangeFacts, Reason, Verdict
 from scaleproof.claims.sentences import rule_sentence
 from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.core.record_schema import (
@@ -143,7 +143,7 @@ def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimR
         id=f"example.claim{number}",
         suite="example",
         size="smoke",
-        kind="claim" if verdict else "context",
+        kind="context" if verdict is None else "check" if verdict in OF_CHECKS.values() else "claim",
         origin="paper",
         statement=f"Statement {number} {HOSTILE}",
         metric="throughput",

@@ -14,8 +14,8 @@ from scaleproof.report.build import build
 from tests.unit.claims.test_claims_validation import verdict
 from tests.unit.report.report_levels import levels_example
 from tests.unit.report.report_results import claim
-from tools.reference.tables import counts
-from tools.reference.verdicts import Verdict
+from tools.reference.tables import counts, verdicts_page
+from tools.reference.verdicts import NUMBERS, Verdict
 
 MADE_UP = {"machine": "madeup", "code": "d" * 16, "judged_on": [{}]}
 EMULATED: dict[str, Any] = {"what": "emulation", "evidence": "emulated"}
@@ -92,13 +92,24 @@ def test_every_launch_has_its_label_on_its_page_and_in_the_copy(reports: Path) -
     assert "simulated (validation missed)" in (reports / "runs" / f"{simulated['launch']}.html").read_text()
 
 
+NOTHING: dict[str, Any] = dict.fromkeys(Verdict._fields, "") | dict.fromkeys(NUMBERS)
+
+
 def test_the_readme_counts_them_in_brackets() -> None:
-    nothing: dict[str, Any] = dict.fromkeys(Verdict._fields, "") | {
-        "published": None,
-        "ours": None,
-        "low": None,
-        "high": None,
-    }
-    common = {**nothing, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
+    common = {**NOTHING, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
     verdicts = [Verdict(**{**common, "standing": standing}) for standing in ("", "missed", "validated")]
     assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in counts(verdicts)
+
+
+def test_the_readme_counts_checks_apart() -> None:
+    own = {**NOTHING, "origin": "own", "launches": 6}
+    verdicts = [
+        Verdict(**{**own, "id": "s.claim", "kind": "claim", "verdict": "reproduced"}),
+        Verdict(**{**own, "id": "s.check", "kind": "check", "verdict": "holds"}),
+    ]
+    assert counts(verdicts).splitlines()[2:] == [
+        "| s | our own | 1 | reproduced 1 |",
+        "| s | checks | 1 | holds 1 |",
+    ]
+    claims, checks = verdicts_page(verdicts).split("## Checks")
+    assert "Each of the 1 claims" in claims and "s.check" not in claims and "`s.check`" in checks
