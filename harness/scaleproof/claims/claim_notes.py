@@ -79,15 +79,38 @@ def without_value(served: ServedClaim) -> list[Note]:
     return [note(NoteCode.NO_VALUE, metric=served.metric.name, compared=compared), *_excluded(served)]
 
 
-def without_launches(claim: Claim, pool: Pool, size: str) -> tuple[Note, bool]:
-    """Why no launch finished, and whether the reason is that the case cannot run here."""
-    failed, planned = pool.unfinished(claim.form.select), pool.planned_count(claim.form.select)
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a claim, or a side of it, has no launches; `cannot_run`: because its cases cannot run here."""
+
+    why: Note
+    cannot_run: bool = False
+
+
+def without_launches(pool: Pool, select: dict[str, Any], size: str) -> Absence:
+    """Why no launch of these cases finished."""
+    failed, planned = pool.unfinished(select), pool.planned_count(select)
     absent = [record.failure for record in failed if record.status == "not_runnable" and record.failure]
     if absent:
-        return note(NoteCode.NOT_RUNNABLE, message=absent[0].message, advice=absent[0].advice), True
+        why = note(NoteCode.NOT_RUNNABLE, message=absent[0].message, advice=absent[0].advice)
+        return Absence(why, cannot_run=True)
     if planned:
-        return note(NoteCode.NONE_FINISHED, planned=planned, failed=len(failed)), False
-    return note(NoteCode.NOT_PLANNED, size=size), False
+        return Absence(note(NoteCode.NONE_FINISHED, planned=planned, failed=len(failed)))
+    return Absence(note(NoteCode.NOT_PLANNED, size=size))
+
+
+def missing_side(served: ServedClaim, size: str) -> Absence | None:
+    """Why a side of the claim has no launches, or none with its message size; None where every side has some."""
+    form, pool = served.claim.form, served.pool
+    for side in served.sides:
+        evidence = form.base_evidence if side is form.against else None
+        launches = pool.launches(side, evidence or served.evidence)
+        if not launches:
+            return without_launches(pool, side, size)
+        sizes = [getattr(launch.record.case, "sizes", None) for launch in launches]
+        if form.nbytes is not None and all(each is not None and form.nbytes not in each for each in sizes):
+            return Absence(note(NoteCode.NO_SUCH_SIZE, nbytes=form.nbytes, size=size))
+    return None
 
 
 def left_out(served: ServedClaim, floor: KnownFloor) -> list[Note]:

@@ -25,7 +25,8 @@ STANDING_TEXTS: dict[Standing, str] = {
 
 SchemaVersion = Literal[1, 2, 3]
 """Version 2 has the facts of each outcome and note beside their sentences; files of version 1 have the sentences
-alone. Version 3 has entries of kind `check`, whose verdicts are `holds` and `fails`."""
+alone. Version 3 has entries of kind `check`, whose verdicts are `holds` and `fails`, and the
+verdict `not run at this size`."""
 
 
 class IntervalOut(Form):

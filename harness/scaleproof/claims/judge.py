@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scaleproof.claims import claim_notes, range_of_conditions
-from scaleproof.claims.claim_notes import ServedClaim
+from scaleproof.claims.claim_notes import Absence, ServedClaim
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
 from scaleproof.claims.claims_file import ClaimResult, ControlOut
 from scaleproof.claims.claims_yaml import VALIDATION, Claim, load_claims, load_published
@@ -20,7 +20,7 @@ from scaleproof.claims.notes import NoteCode, note
 from scaleproof.claims.outcome import Outcome, Reason, Verdict
 from scaleproof.claims.question import Measurement, Question
 from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
-from scaleproof.core.record_schema import Record
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite
 
@@ -66,7 +66,7 @@ class _Judging:
         pool = self._pool(claim.form.experiment)
         results = [
             self._served(ServedClaim(claim, claim.metric, pool, evidence, self.store.results))
-            for evidence in pool.evidences(claim.form.select)
+            for evidence in _levels(claim, pool)
             if evidence != claim.form.base_evidence
         ]
         return results or [self._without_launches(claim, pool)]
@@ -91,9 +91,8 @@ class _Judging:
         return self._maker.result(claim, Answer(unserved, reasons=[note(NoteCode.NEEDS, needs=needs)]))
 
     def _without_launches(self, claim: Claim, pool: Pool) -> ClaimResult:
-        why, absent = claim_notes.without_launches(claim, pool, self.size)
-        outcome = _nothing_measured(claim, "not runnable here" if absent else "inconclusive")
-        return self._maker.result(claim, Answer(outcome, reasons=[why]))
+        absence = claim_notes.without_launches(pool, claim.form.select, self.size)
+        return self._maker.result(claim, Answer(_not_run(claim, absence), reasons=[absence.why]))
 
     def _served(self, served: ServedClaim) -> ClaimResult:
         claim, form, evidence = served.claim, served.claim.form, served.evidence
@@ -103,9 +102,7 @@ class _Judging:
         floor = floor_of(self.store.results, served.metric, served.pool, served.levels, form.nbytes)
         measurement, outcome = _measured(served, floor)
         if measurement is None:
-            reasons = claim_notes.without_value(served)
-            answered = Answer(_nothing_measured(claim, "inconclusive"), evidence=evidence, reasons=reasons)
-            return self._maker.result(claim, answered)
+            return self._maker.result(claim, self._without_value(served))
         control = _control(served, floor) if form.control is not None else None
         if control is not None and outcome is not None:
             outcome = with_control(outcome, control.outcome)
@@ -127,6 +124,14 @@ class _Judging:
         )
         return self._maker.result(claim, answered)
 
+    def _without_value(self, served: ServedClaim) -> Answer:
+        """Launches of one side or message size alone are none behind the claim; launches without a value are."""
+        reasons, absence = claim_notes.without_value(served), claim_notes.missing_side(served, self.size)
+        if absence is None:
+            outcome = _nothing_measured(served.claim, "inconclusive")
+            return Answer(outcome, evidence=served.evidence, reasons=reasons)
+        return Answer(_not_run(served.claim, absence), evidence=served.evidence, reasons=[*reasons, absence.why])
+
 
 RECALLED = Outcome(verdict="unverified", reason=Reason.RECALLED)
 NOT_RECOVERED = Outcome(verdict="value not recovered", reason=Reason.NOT_RECOVERED)
@@ -143,6 +148,18 @@ def _outcome(claim: Claim, estimate: Estimate) -> Outcome | None:
     if claim.form.rule is None:
         return None
     return apply_rule(claim.form.rule, estimate, claim.published, claim.direction)
+
+
+def _levels(claim: Claim, pool: Pool) -> list[Evidence]:
+    """The levels of evidence at which cases of the claim finished launches."""
+    form = claim.form
+    selections = [{**form.select, **arm} for arm in form.arms] or [form.select]
+    return sorted({evidence for select in selections for evidence in pool.evidences(select)})
+
+
+def _not_run(claim: Claim, absence: Absence) -> Outcome:
+    """A claim without launches: a verdict that the interval decides needs some."""
+    return _nothing_measured(claim, "not runnable here" if absence.cannot_run else "not run at this size")
 
 
 def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:

@@ -15,6 +15,7 @@ TEMPLATES: dict[NoteCode, str] = {
     NoteCode.NOT_RUNNABLE: "{message}; {advice}",
     NoteCode.NONE_FINISHED: "none of {planned} planned launches finished, {failed} failed",
     NoteCode.NOT_PLANNED: "size {size} plans none of its launches",
+    NoteCode.NO_SUCH_SIZE: "size {size} sends no messages of {nbytes} bytes",
     NoteCode.EXCLUDED: "{excluded} of {launches} launches excluded: {why}",
     NoteCode.UNFINISHED: "{finished} of {planned} planned launches finished",
     NoteCode.LEFT_OUT: "{launches} launches of other machines or code versions left out",

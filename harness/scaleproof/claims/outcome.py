@@ -19,6 +19,7 @@ Verdict = Literal[
     "not reproduced",
     "inconclusive",
     "not runnable here",
+    "not run at this size",
     "value not recovered",
     "unverified",
     "holds",

@@ -27,6 +27,7 @@ MEANING = {
     "not reproduced": "the whole interval misses the rule",
     "inconclusive": "the interval decides neither way, or there are too few launches",
     "not runnable here": "needs what this machine does not have",
+    "not run at this size": "no launch behind it: this size plans none, or none finished",
     "value not recovered": "published, but the figure is not available",
     "unverified": "the published value is recalled, not read: ours stands beside it",
     "holds": "a check: the identity or the count is right in every launch",

@@ -159,7 +159,7 @@ def test_failed_launches_are_no_result(tmp_path: Path) -> None:
         one_rank_takes_twice_as_long,
         lambda launch: failed if launch.case.transport == "gloo" else {},
     )
-    assert (result.verdict, result.ours) == ("inconclusive", None)
+    assert (result.verdict, result.ours) == ("not run at this size", None)
     assert result.reason == "none of 6 planned launches finished, 6 failed"
 
 
@@ -495,11 +495,60 @@ def test_an_order_of_three_arms_is_claimed_best_first(tmp_path: Path) -> None:
     )
 
 
-def test_an_order_with_an_arm_missing_is_inconclusive(tmp_path: Path) -> None:
+def test_an_order_with_an_arm_missing_was_not_run(tmp_path: Path) -> None:
     claim = {**ORDER, "select": {"ranks": 2}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}]}
     del claim["against"]
     missing = judged(tmp_path, claim, lambda launch: 100, only_gloo)
-    assert (missing.verdict, missing.reason) == ("inconclusive", "no launch gave step_s in enough arms")
+    assert missing.verdict == "not run at this size"
+    assert missing.reason == "no launch gave step_s in enough arms; none of 6 planned launches finished, 0 failed"
+
+
+def test_a_ratio_without_its_base_was_not_run(tmp_path: Path) -> None:
+    result = judged(tmp_path, SPEEDUP, lambda launch: 100, only_gloo)
+    assert (result.verdict, result.evidence) == ("not run at this size", "measured")
+    assert result.reason.endswith("none of 6 planned launches finished, 0 failed")
+
+
+def test_a_size_that_plans_no_launch_of_a_claim_did_not_run_it(tmp_path: Path) -> None:
+    result = judged(tmp_path, {**SPEEDUP, "select": {"transport": "mpi"}}, lambda launch: 100)
+    assert (result.verdict, result.reason) == ("not run at this size", "size smoke plans none of its launches")
+
+
+def test_an_order_is_judged_at_the_levels_of_its_arms_alone(tmp_path: Path) -> None:
+    claim = {**ORDER, "select": {}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}]}
+    del claim["against"]
+    other = {"evidence": "emulated"}
+    result = judged(tmp_path, claim, lambda launch: 100, lambda launch: {} if launch.case.transport else other)
+    assert result.evidence == "measured", "launches of no arm give no result at their level"
+
+
+def test_launches_without_the_message_size_of_a_claim_are_none_behind_it(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    base = "base: {program: collective, collective: ring, transport: tcp, ranks: 2, sizes: [1 KiB], iterations: 2}"
+    experiment = (
+        f"speed: {{summary: s, {base}, arms: {{a: {{}}}}, sizes: {{smoke: {{launches: 6, matrix: [{{arms: [a]}}]}}}}}}"
+    )
+    (folder / "suite.yaml").write_text(f"suite: mine\ntitle: t\nexperiments: {{{experiment}}}\n")
+    latency = {**SPEEDUP, "metric": "collective_latency", "select": {"arm": "a"}, "nbytes": 4096}
+    del latency["against"]
+    (folder / "claims.yaml").write_text(yaml.safe_dump([latency]))
+    suite, store = load_suite("mine", tmp_path), Store(tmp_path / "results")
+    for launch in plan(suite, "speed", "smoke"):
+        commit(store, launch, 100, {})
+    (result,) = judge_suite(suite, "smoke", store)
+    assert (result.verdict, result.evidence) == ("not run at this size", "measured")
+    assert result.reason.endswith("size smoke sends no messages of 4096 bytes")
+
+
+def test_launches_without_a_value_are_inconclusive(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "time_to_quality", "rule": {"name": "ordering"}}
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert (result.verdict, result.ours, result.reason) == (
+        "inconclusive",
+        None,
+        "no launch gave time_to_quality on both sides",
+    )
 
 
 @pytest.mark.parametrize("key", ["against", "control"])
