@@ -41,6 +41,11 @@ class _Control:
     result: ControlOut
     outcome: Outcome | None
 
+    def judged(self, claim: Outcome) -> _Control:
+        """With what the control shows, from the outcome of its claim."""
+        shows = claim.control.shows_effect if claim.control else None
+        return replace(self, result=self.result.model_copy(update={"shows_effect": shows}))
+
 
 class _Judging:
     """One suite at one size; launches are read once."""
@@ -106,6 +111,7 @@ class _Judging:
         control = _control(served, floor) if form.control is not None else None
         if control is not None and outcome is not None:
             outcome = with_control(outcome, control.outcome)
+            control = control.judged(outcome)
         uncounted = claim_notes.left_out(served, floor)
         further = [
             *measurement.notes,
@@ -210,12 +216,11 @@ def _control(served: ServedClaim, floor: KnownFloor) -> _Control:
         return _Control(nothing, None)
     estimate = replace(measurement.estimate, undecided=0.0)  # what lies within the floor shows no effect
     outcome = _outcome(served.claim, estimate)
-    decided = outcome is not None and outcome.verdict in ("reproduced", "not reproduced", "direction only")
     result = ControlOut(
         statement=form.control.statement,
         ours=estimate.ours,
         interval=interval_out(estimate.interval),
         n=estimate.n or 0,
-        shows_effect=outcome.holds if outcome is not None and decided else None,
+        shows_effect=None,
     )
     return _Control(result, outcome)

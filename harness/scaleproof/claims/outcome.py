@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from scaleproof.claims.claim_form import Form
-from scaleproof.stats.arm_difference import Difference, DifferenceTest
+from scaleproof.stats.arm_difference import Difference, DifferenceTest, Finding
 from scaleproof.stats.intervals import Interval
 from scaleproof.stats.summary import Trend
 
@@ -106,6 +106,7 @@ class IntervalFacts(Form):
     test: DifferenceTest | None = Field(default=None, description="the test behind a ratio")
     test_counts: tuple[int, int] | None = Field(default=None, description="launches of each side in that test")
     p_value: float | None = None
+    finding: Finding | None = Field(default=None, description="what that test finds")
     floor: float | None = Field(default=None, description="noise floor of the machine, a share")
     floor_matters: bool = Field(default=False, description="a noise floor belongs to it: a ratio of measured times")
     neutral: float | None = Field(default=None, description="value without an effect, where the rule names one")
@@ -176,11 +177,26 @@ Facts = Annotated[
 ]
 
 
+ControlFinding = Literal["effect", "no effect", "no difference", "less effect", "undecided", "not measured"]
+
+
 class ControlFacts(Form):
     """How the negative control changes a verdict."""
 
     outcome: Outcome | None = Field(description="its own outcome; None: nothing was measured")
-    overrules: bool = Field(default=False, description="it shows the effect too and takes a positive verdict away")
+    finding: ControlFinding | None = Field(
+        default=None,
+        description="what it shows; of an order also: no difference, or less than the claim by its whole interval. "
+        "None in files of versions 1 and 2",
+    )
+    overrules: bool = Field(
+        default=False, description="it takes a positive verdict away: it shows the effect too, or decides nothing"
+    )
+
+    @property
+    def shows_effect(self) -> bool | None:
+        """Whether the effect is there without its cause; None: not decided."""
+        return None if self.finding in ("undecided", "not measured", None) else self.finding == "effect"
 
 
 class Outcome(Form):

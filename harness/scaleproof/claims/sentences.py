@@ -14,6 +14,7 @@ from scaleproof.claims.difference_sentences import (
 from scaleproof.claims.outcome import (
     ArithmeticFacts,
     Bound,
+    ControlFinding,
     IntervalFacts,
     LaunchesFacts,
     Outcome,
@@ -31,6 +32,14 @@ WITHOUT_FACTS = {
     Reason.UNSERVED: "nothing of this version serves it",
     Reason.NOTHING_MEASURED: "nothing was measured",
     Reason.NO_FLOOR: f"the tolerance is the noise floor of this machine for these launches, and {NO_FLOOR}",
+}
+_OF_CONTROLS: dict[ControlFinding, str] = {
+    "effect": "shows the effect too",
+    "no effect": "does not show the effect",
+    "no difference": "shows no difference",
+    "less effect": "shows less of the effect, all of its interval is nearer to 1",
+    "undecided": "decides nothing",
+    "not measured": "could not be judged",
 }
 _NOT_OF_LAUNCHES = (Method.PREDICTION, Method.CERTAIN_INPUTS, Method.ORDER_STATISTICS_OF_CASES)
 
@@ -79,13 +88,9 @@ def control_sentences(outcome: Outcome) -> list[str]:
     control = outcome.control
     if control is None:
         return []
-    if control.outcome is None:
-        return ["the control could not be judged: nothing was measured"]
-    rule = rule_sentence(control.outcome)
-    if control.outcome.holds:
-        return [f"{'but ' if control.overrules else ''}the control shows the effect too: {rule}"]
-    undecided = control.outcome.verdict == "inconclusive"
-    return [f"the control {'decides nothing' if undecided else 'does not show the effect'}: {rule}"]
+    found = _OF_CONTROLS[control.finding or "undecided"]
+    rule = rule_sentence(control.outcome) if control.outcome else "nothing was measured"
+    return [f"{'but ' if control.overrules else ''}the control {found}: {rule}"]
 
 
 def not_judged_sentence(size: str, no_verdicts: bool) -> str:

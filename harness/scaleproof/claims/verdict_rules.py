@@ -12,6 +12,7 @@ from scaleproof.claims.outcome import (
     ArithmeticFacts,
     Bound,
     ControlFacts,
+    ControlFinding,
     IntervalFacts,
     LaunchesFacts,
     Outcome,
@@ -32,6 +33,7 @@ BY_POSITION: dict[Position, tuple[Verdict, Reason]] = {
     "outside": ("not reproduced", Reason.OUTSIDE),
     "straddles": ("inconclusive", Reason.STRADDLES),
 }
+POSITIVE: tuple[Verdict, ...] = ("reproduced", "direction only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +118,36 @@ def accepted_region(
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
-    """The verdict after the negative control: a control that shows the effect too makes a positive verdict
-    inconclusive."""
-    overrules = control is not None and control.holds and outcome.verdict in ("reproduced", "direction only")
+    """The verdict after the negative control: a positive verdict needs a control that was judged and does not show the
+    effect, else it is inconclusive."""
+    finding = control_finding(outcome, control)
+    overrules = finding in ("effect", "undecided", "not measured") and outcome.verdict in POSITIVE
     verdict = "inconclusive" if overrules else outcome.verdict
-    facts = ControlFacts(outcome=control, overrules=overrules)
+    facts = ControlFacts(outcome=control, finding=finding, overrules=overrules)
     return outcome.model_copy(update={"verdict": verdict, "control": facts})
+
+
+def control_finding(outcome: Outcome, control: Outcome | None) -> ControlFinding:
+    """What the negative control of a claim shows.
+
+    The rule of an order has no size of effect that a control without it could lie outside of: its interval reaches both
+    sides of 1 at any number of launches. There the test must find no difference, or the control's whole interval must
+    be nearer to 1 than the claim's.
+    """
+    if control is None:
+        return "not measured"
+    if control.verdict in ("reproduced", "not reproduced", "direction only"):
+        return "effect" if control.holds else "no effect"
+    ours, without = outcome.facts, control.facts
+    if not isinstance(without, IntervalFacts) or without.region.bound not in (Bound.BELOW_BASE, Bound.ABOVE_BASE):
+        return "undecided"
+    if without.finding == "no difference":
+        return "no difference"
+    if isinstance(ours, IntervalFacts) and ours.interval is not None and without.interval is not None:
+        below = without.region.bound is Bound.BELOW_BASE
+        apart = without.interval.low > ours.interval.high if below else without.interval.high < ours.interval.low
+        return "less effect" if apart else "undecided"
+    return "undecided"
 
 
 def outcome_of_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
@@ -205,6 +231,7 @@ def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: f
         test=difference.test if difference else None,
         test_counts=difference.n if difference else None,
         p_value=difference.p_value if difference else None,
+        finding=difference.finding if difference else None,
         floor=estimate.floor,
         floor_matters=estimate.floor is not None or estimate.floor_unknown,
         neutral=rule.neutral,

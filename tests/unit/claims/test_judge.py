@@ -526,9 +526,8 @@ def test_launches_without_the_message_size_of_a_claim_are_none_behind_it(tmp_pat
     folder = tmp_path / "mine"
     folder.mkdir()
     base = "base: {program: collective, collective: ring, transport: tcp, ranks: 2, sizes: [1 KiB], iterations: 2}"
-    experiment = (
-        f"speed: {{summary: s, {base}, arms: {{a: {{}}}}, sizes: {{smoke: {{launches: 6, matrix: [{{arms: [a]}}]}}}}}}"
-    )
+    sizes = "sizes: {smoke: {launches: 6, matrix: [{arms: [a]}]}}"
+    experiment = f"speed: {{summary: s, {base}, arms: {{a: {{}}}}, {sizes}}}"
     (folder / "suite.yaml").write_text(f"suite: mine\ntitle: t\nexperiments: {{{experiment}}}\n")
     latency = {**SPEEDUP, "metric": "collective_latency", "select": {"arm": "a"}, "nbytes": 4096}
     del latency["against"]

@@ -95,6 +95,7 @@ def test_arithmetic_needs_no_interval() -> None:
     assert apply_rule(rule, Estimate(1456.0, None, None), 1218.1, None).verdict == "not reproduced"
 
 
+WIDE = (1.03, 0.97, 1.00, 1.01, 0.98, 1.02)
 FAST = (1.00, 1.01, 0.99, 1.005, 0.995, 1.002)
 
 
@@ -283,9 +284,41 @@ def test_the_negative_control_is_part_of_the_verdict() -> None:
     assert spoilt.verdict == "inconclusive" and spoilt.control is not None and spoilt.control.overrules
     assert "but the control shows the effect too: 6 launches from 1 to 1" in rule_sentence(spoilt)
     few = apply_rule(rule, measured(1, 1, (1.0,) * 5), None, None)
-    assert "the control decides nothing" in rule_sentence(with_control(good, few))
-    assert rule_sentence(with_control(good, None)).endswith("the control could not be judged: nothing was measured")
     assert with_control(bad, good).verdict == "not reproduced"
+    assert with_control(bad, few).verdict == with_control(bad, None).verdict == "not reproduced"
+
+
+def test_a_claim_whose_control_decides_nothing_is_inconclusive() -> None:
+    rule = Rule(name="at_least", value=1.5)
+    good = apply_rule(rule, measured(1.6, 1.8), None, "higher")
+    undecided = with_control(good, apply_rule(rule, measured(1.4, 1.6), None, "higher"))
+    assert undecided.verdict == "inconclusive"
+    assert "; but the control decides nothing: 1.5 in [1.4, 1.6]: part of it at least 1.5" in rule_sentence(undecided)
+    absent = with_control(good, None)
+    assert absent.verdict == "inconclusive"
+    assert rule_sentence(absent).endswith("; but the control could not be judged: nothing was measured")
+    partly = apply_rule(WITHIN, measured(5, 7), 10, "higher")
+    assert (partly.verdict, with_control(partly, None).verdict) == ("direction only", "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("control", "floor", "finding", "verdict"),
+    [
+        (0.0, 0.03, "no difference", "reproduced"),
+        (0.02, None, "less effect", "reproduced"),
+        (-0.2, None, "no effect", "reproduced"),
+        (0.195, 0.21, "undecided", "inconclusive"),
+        (0.15, None, "effect", "inconclusive"),
+    ],
+)
+def test_the_control_of_an_order_shows_no_difference_or_clearly_less(
+    control: float, floor: float | None, finding: str, verdict: str
+) -> None:
+    rule = Rule(name="ordering")
+    claim = apply_rule(rule, ratio_of(0.2, None), None, "higher")
+    judged = with_control(claim, apply_rule(rule, ratio_of(control, floor, noise=WIDE), None, "higher"))
+    assert judged.control is not None
+    assert (judged.control.finding, judged.verdict) == (finding, verdict)
 
 
 def test_a_rule_without_anything_to_compare_with_is_refused() -> None:
