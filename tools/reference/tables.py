@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.outcome import outcome
 from scaleproof.claims.claims_file import STANDING_TEXTS
+from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.spec.units import format_bytes
 from tools.reference import REFERENCE, ROOT
 from tools.reference.stored import minutes_table, statement, statement_of_speed
@@ -69,13 +69,22 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
-    """Number of entries with each verdict, and how many of them rest on evidence whose validation was missed."""
-    total = Counter(verdict.verdict for verdict in verdicts)
-    missed = Counter(verdict.verdict for verdict in verdicts if verdict.standing == "missed")
-    return ", ".join(
-        f"{word} {total[word]}" + (f" ({missed[word]} where validation missed)" if missed[word] else "")
-        for word in sorted(total)
-    )
+    """Number of entries with each verdict, and of them those on evidence whose validation was missed, over soft-RoCE,
+    and of reduced networks."""
+    by_word: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_word.setdefault(verdict.verdict, []).append(verdict)
+    return ", ".join(f"{word} {len(alike)}{_marked(alike)}" for word, alike in sorted(by_word.items()))
+
+
+def _marked(verdicts: Sequence[Verdict]) -> str:
+    marks = {
+        "where validation missed": sum(verdict.standing == "missed" for verdict in verdicts),
+        f"over {SOFT_ROCE}": sum(SOFT_ROCE in verdict.details for verdict in verdicts),
+        "reduced, not comparable": sum(bool(verdict.work_factor) for verdict in verdicts),
+    }
+    named = [f"{number} {mark}" for mark, number in marks.items() if number]
+    return f" ({', '.join(named)})" if named else ""
 
 
 def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
@@ -110,7 +119,7 @@ def _table(first: str, rows: Sequence[str]) -> list[str]:
 
 
 def _row(verdict: Verdict) -> str:
-    evidence = verdict.evidence
+    evidence = ", ".join(filter(None, [verdict.evidence, verdict.details]))
     if verdict.standing:
         evidence += f" ({STANDING_TEXTS[verdict.standing]})"  # type: ignore[index]  # read from a file of ours
     interval = "" if verdict.low is None else f"{_number(verdict.low)} to {_number(verdict.high)}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scaleproof.claims.claims_file import ClaimResult
 from tools.reference import REFERENCE
 
 DIGITS = 6
@@ -32,6 +33,8 @@ class Verdict(NamedTuple):
     high: float | None
     launches: int | None
     noise_floor: float | None  # a share
+    details: str = ""  # of the evidence: soft-RoCE, dilation
+    work_factor: str = ""  # of reduced networks beside a published value: the full network's work over theirs
 
     @property
     def suite(self) -> str:
@@ -72,6 +75,8 @@ def verdict_of(claim: Mapping[str, Any]) -> Verdict:
         high=interval.get("high"),
         launches=claim["n"],
         noise_floor=claim["noise_floor"],
+        details=" / ".join(claim["evidence_details"]),
+        work_factor=ClaimResult.model_validate(claim).work_factor,
     )
 
 

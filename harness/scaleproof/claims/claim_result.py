@@ -11,6 +11,7 @@ from scaleproof.claims.claim_form import Attempt
 from scaleproof.claims.claims_file import ClaimResult, ControlOut, IntervalOut, Label
 from scaleproof.claims.claims_yaml import VALIDATION, Claim
 from scaleproof.claims.evidence_labels import Findings, finding
+from scaleproof.claims.launch_details import evidence_details, reductions
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.notes import Note
 from scaleproof.claims.outcome import Outcome
@@ -68,6 +69,8 @@ class ResultMaker:
             n=estimate.n if estimate else None,
             unit=claim.unit,
             evidence=answer.evidence,
+            evidence_details=evidence_details(used, answer.evidence),
+            reduced=reductions(used, claim.metric) if _beside_published(claim) else (),
             verdict=outcome.verdict if outcome else None,
             rule=self._rule(outcome),
             outcome=outcome,
@@ -106,6 +109,11 @@ class ResultMaker:
         if self.suite == VALIDATION or claim.metric is None or not claim.metric.timing:
             return None
         return self.findings.label(used)
+
+
+def _beside_published(claim: Claim) -> bool:
+    """Whether ours stands beside a published number; a statement that is true or false is none."""
+    return claim.published is not None and claim.unit != "bool"
 
 
 def interval_out(interval: Interval | None) -> IntervalOut | None:

@@ -93,6 +93,15 @@ class Label(Form):
         return STANDING_TEXTS[self.standing]
 
 
+class Reduction(Form):
+    """A network that ran with less width or smaller images than the paper's."""
+
+    workload: str
+    image_side: int | None = Field(description="side of the images in pixels; None: the paper's")
+    width: float = Field(description="share of every layer's width that was kept")
+    factor: float = Field(description="FLOP per sample of the full network over those of the one that ran")
+
+
 class ClaimResult(Form):
     """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic
     alone)."""
@@ -111,6 +120,16 @@ class ClaimResult(Form):
     n: int | None
     unit: str
     evidence: Evidence | None
+    evidence_details: tuple[str, ...] = Field(
+        default=(),
+        description="what a reader must know of the launches at this level of evidence: `soft-RoCE` (verbs on a device "
+        "made of software), `dilation 4`; each combination that occurs",
+    )
+    reduced: tuple[Reduction, ...] = Field(
+        default=(),
+        description="where a published value stands beside ours: the reduced networks that gave ours, which is then "
+        "not comparable with it",
+    )
     verdict: Verdict | None = Field(description="None: shown, never judged (context rows, size ci)")
     rule: str = Field(description="how the verdict follows from the numbers, in words that can be checked")
     outcome: Outcome | None = Field(
@@ -155,12 +174,36 @@ class ClaimResult(Form):
         """Whether the validation of its evidence was missed."""
         return self.label is not None and self.label.standing == "missed"
 
-    def evidence_text(self, further: str = "") -> str:
-        """The level of evidence with its label; `further` facts of the launches stand between them."""
+    @property
+    def evidence_text(self) -> str:
+        """The level of evidence with the details of its launches and its label."""
         if self.evidence is None:
             return ""
         label = f" ({self.label.text})" if self.label else ""
-        return ", ".join(filter(None, [self.evidence, further])) + label
+        return ", ".join(filter(None, [self.evidence, " / ".join(self.evidence_details)])) + label
+
+    @property
+    def work_factor(self) -> str:
+        """How many times the work per sample the full networks take; empty where none is reduced."""
+        return work_factor_text(self.reduced)
+
+    @property
+    def reduced_text(self) -> str:
+        """That ours is not comparable with the published value beside it; empty where it is."""
+        return reduced_text(self.work_factor)
+
+
+def work_factor_text(reduced: Iterable[Reduction]) -> str:
+    """The least and the largest factor of these networks; empty without any."""
+    factors = sorted({f"{each.factor:.3g}" for each in reduced}, key=float)
+    return " to ".join(dict.fromkeys((factors[0], factors[-1]))) if factors else ""
+
+
+def reduced_text(work_factor: str) -> str:
+    """The mark of a value from reduced networks; empty without a factor."""
+    if not work_factor:
+        return ""
+    return f"reduced, not comparable: the full network takes {work_factor} times the work per sample"
 
 
 class ClaimsFile(Form):

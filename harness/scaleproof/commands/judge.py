@@ -47,6 +47,8 @@ def main(options: argparse.Namespace) -> int:
         claims = [_row(result) for result in results if result.kind in ("claim", "consistency")]
         checks = [_row(result) for result in results if result.kind == "check"]
         print_table(["claim", *_COLUMNS], claims, f"{name} {size}")
+        if any(result.reduced for result in results):
+            print("reduced, 1/x: not comparable with the published value, the full network takes x times the work\n")
         if checks:
             print_table(["check", *_COLUMNS], checks, f"{name} {size}: checks of our own code, counted apart")
         hidden = len(results) - len(claims) - len(checks)
@@ -61,11 +63,11 @@ def _row(result: ClaimResult) -> list[str]:
     return [
         result.id,
         _number(result.published),
-        _number(result.ours),
+        _number(result.ours) + (f" (reduced, 1/{result.work_factor})" if result.reduced else ""),
         interval,
         number,
         result.unit,
-        result.evidence_text(),
+        result.evidence_text,
         verdict,
     ]
 

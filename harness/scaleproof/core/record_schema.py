@@ -193,6 +193,10 @@ LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
 
+SOFT_ROCE = "soft-RoCE"
+"""The detail of evidence from verbs on a device made of software."""
+
+
 def _soft_roce(fabric: str, transport: str | None) -> bool:
     """Whether verbs ran on an emulated device: a transport that needs one, on nodes with kernels of their own."""
     try:
@@ -205,7 +209,7 @@ def _soft_roce(fabric: str, transport: str | None) -> bool:
 
 def evidence_text(evidence: str, fabric: str, transport: str | None) -> str:
     """See Record.evidence_text."""
-    return f"{evidence}, soft-RoCE" if _soft_roce(fabric, transport) else evidence
+    return f"{evidence}, {SOFT_ROCE}" if _soft_roce(fabric, transport) else evidence
 
 
 class Record(InCampaign):
@@ -268,7 +272,7 @@ class Record(InCampaign):
     def evidence_details(self) -> tuple[str, ...]:
         """What a reader must know of the evidence: soft-RoCE, what was dilated and shrunk, whether its links gave what
         was set, why its times do not count."""
-        details = ["soft-RoCE"] if _soft_roce(self.case.fabric, self.case.transport) else []
+        details = [SOFT_ROCE] if _soft_roce(self.case.fabric, self.case.transport) else []
         if emulated(self.case):
             factors = {"dilation": self.case.dilation, "shrink": self.case.shrink}
             details += [f"{name} {value:g}" for name, value in factors.items() if value != 1]

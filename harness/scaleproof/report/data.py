@@ -19,6 +19,7 @@ from scaleproof.claims.claims_file import ClaimResult, Label, read_claims
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.evidence_labels import Findings
 from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_details import evidence_details
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.store import Store
@@ -95,18 +96,6 @@ class SuiteData:
         chosen = {record.launch for record in good if record.case.program == program and times_count(record)}
         return [run for run in self.runs if run.launch in chosen]
 
-    def evidence_of(self, claim: ClaimResult) -> str | None:
-        """A claim's level of evidence as shown, with the details of its launches (core/record_schema.py:
-        `evidence_details`)."""
-        launches = self.launches
-        records = [launches[launch].record for launch in claim.runs if launch in launches]
-        details = {
-            ", ".join(record.evidence_details)
-            for record in records
-            if record is not None and record.evidence == claim.evidence and record.evidence_details
-        }
-        return claim.evidence_text(" / ".join(sorted(details))) or None
-
     def label(self, runs: Iterable[Run]) -> Label | None:
         """The label of evidence from these launches; None in suite validation itself, which decides it, and if all are
         measured."""
@@ -163,16 +152,19 @@ def _suite(
         if (record := store.record(cases[launch], launch)) is not None
     }
     runs = [Run(row, records.get(row["launch"]), store) for row in rows]
-    return SuiteData(suite, [_labelled(claim, records, findings) for claim in claims], runs, findings)
+    return SuiteData(suite, [_current(claim, records, findings) for claim in claims], runs, findings)
 
 
-def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
-    """The claim with the current label from suite validation, which may have been judged after this claim."""
-    if claim.label is None:
-        return claim
-    return claim.model_copy(
-        update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)}
-    )
+def _current(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
+    """The claim with the current label from suite validation, which may have been judged after this claim. Of files of
+    versions 1 and 2 the details of the evidence come from the records."""
+    used = [records[launch] for launch in claim.runs if launch in records]
+    update: dict[str, Any] = {}
+    if claim.schema_version < 3:
+        update["evidence_details"] = evidence_details(used, claim.evidence)
+    if claim.label is not None:
+        update["label"] = findings.label(used)
+    return claim.model_copy(update=update)
 
 
 def anchor(text: str) -> str:

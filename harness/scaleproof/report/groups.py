@@ -14,6 +14,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import WorkloadPlugin
 from scaleproof.stats.intervals import median_interval
+from scaleproof.workloads.case_network import work_factor
 
 
 class PanelKey(NamedTuple):
@@ -69,6 +70,8 @@ def network(run: Run) -> str:
     side, width = case.value("workload.image_side"), case.value("workload.width", 1)
     parts += [f"{side} px"] if side else []
     parts += [f"width {width:g}"] if width != 1 else []
+    if (side or width != 1) and plugin is not None:
+        parts.append(f"1/{work_factor(case):.3g} of the work")
     parts += [f"minibatch {case.minibatch}"]
     return ", ".join(parts)
 

@@ -75,13 +75,6 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[F
         "any_claims": bool(claims),
         "meanings": list(verdicts.MEANING.items()),
     }
-    values |= {
-        "evidence": {
-            (claim.suite, claim.id, claim.evidence): suite.evidence_of(claim)
-            for suite in data
-            for claim in suite.claims
-        }
-    }
     marks = {
         (claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims
     }

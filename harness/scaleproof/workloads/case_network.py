@@ -22,6 +22,12 @@ def network_of(case: TrainCase) -> Network:
     return _resolved(case.workload, case.workload_options.image_side, case.workload_options.width)
 
 
+def work_factor(case: TrainCase, forward_alone: bool = False) -> float:
+    """FLOP per sample of the full network over those of the case's: 1 where it is not reduced."""
+    ours, full = network_of(case), _resolved(case.workload, None, 1.0)
+    return full.forward_flop / ours.forward_flop if forward_alone else full.train_flop / ours.train_flop
+
+
 @lru_cache
 def _resolved(workload: str, image_side: int | None, width: float) -> Network:
     """A suite has hundreds of cases of the same few networks."""

@@ -199,7 +199,7 @@ def test_a_verdict_bears_the_label_of_its_launches(tmp_path: Path, validation_ve
         [verdict(validation_verdict, form=everywhere, judged_on=[{}])],
     )
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
-    assert (result.verdict, result.evidence_text(), result.lowered) == (
+    assert (result.verdict, result.evidence_text, result.lowered) == (
         "reproduced",
         label,
         validation_verdict != "reproduced",
@@ -215,7 +215,7 @@ def test_what_is_counted_bears_no_label(tmp_path: Path) -> None:
         "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1},
     }
     result = judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
-    assert (result.verdict, result.label, result.evidence_text()) == ("reproduced", None, "emulated")
+    assert (result.verdict, result.label, result.evidence_text) == ("reproduced", None, "emulated")
 
 
 def test_verdicts_of_another_form_are_one_line(tmp_path: Path) -> None:

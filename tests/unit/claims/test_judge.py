@@ -294,6 +294,35 @@ def test_provenance_says_whether_a_row_is_judged(
     assert result.ours == pytest.approx(2)
 
 
+@pytest.mark.parametrize(("width", "unit", "marked"), [(0.25, "x", True), (1, "x", False), (0.25, "bool", False)])
+def test_a_value_of_a_reduced_network_beside_the_papers_is_marked(
+    tmp_path: Path, width: float, unit: str, marked: bool
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, "unit": unit}]}))
+    reduced = f"{{arms: [gloo, alone], set: {{workload: {{name: cd_dnn, width: {width}}}, minibatch: 16}}}}, "
+    claim = {**SERVED, "select": {"transport": "gloo", "minibatch": 16}, "against": {"transport": None}}
+    result = judged(tmp_path, claim, lambda launch: 100, matrix=reduced)
+    assert bool(result.reduced) == marked
+    expected = "reduced, not comparable: the full network takes 6.91 times the work per sample" if marked else ""
+    assert result.reduced_text == expected
+
+
+def test_our_own_claims_stand_beside_no_published_value(tmp_path: Path) -> None:
+    reduced = "{arms: [gloo, alone], set: {workload: {name: cd_dnn, width: 0.25}, ranks: 2}}, "
+    claim = {**SPEEDUP, "select": {"transport": "gloo", "workload.width": 0.25}, "against": {"transport": None}}
+    assert judged(tmp_path, claim, lambda launch: 100, matrix=reduced).reduced == ()
+
+
+def test_details_of_the_evidence_are_part_of_the_result(tmp_path: Path) -> None:
+    slow = {"evidence": "emulated", "warnings": [Warning(code="link", message="m", advice="a")]}
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: slow)
+    assert (result.evidence_details, result.evidence_text) == (
+        ("links missed",),
+        "emulated, links missed (not validated here)",
+    )
+
+
 def test_a_row_that_may_not_decide_is_context(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, "gate": False}]}))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from scaleproof.claims.claim_form import Deviation, Rule
-from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, write_claims
+from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, Reduction, write_claims
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.outcome import OF_CHECKS, Outcome, PointFacts, RangeFacts, Reason, Verdict
@@ -153,6 +153,8 @@ def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimR
         n=6,
         unit="x",
         evidence="measured",
+        evidence_details=() if number else ("soft-RoCE",),
+        reduced=() if number else (Reduction(workload="vgg_a", image_side=64, width=0.25, factor=182.5),),
         verdict=verdict,
         rule=f"all of it within 20 % of 6.5; number {number}" if number else rule_sentence(range_outcome()),
         outcome=None if number else range_outcome(),

@@ -113,3 +113,16 @@ def test_the_readme_counts_checks_apart() -> None:
     ]
     claims, checks = verdicts_page(verdicts).split("## Checks")
     assert "Each of the 1 claims" in claims and "s.check" not in claims and "`s.check`" in checks
+
+
+def test_the_readme_counts_soft_roce_and_reduced_networks_in_brackets() -> None:
+    common = {**NOTHING, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "unverified", "launches": 6}
+    verdicts = [
+        Verdict(**{**common, "details": "soft-RoCE", "origin": "own", "evidence": "emulated", "ours": 1.0}),
+        Verdict(**{**common, "work_factor": "110"}),
+    ]
+    assert counts(verdicts).splitlines()[2:] == [
+        "| s | published | 1 | unverified 1 (1 reduced, not comparable) |",
+        "| s | our own | 1 | unverified 1 (1 over soft-RoCE) |",
+    ]
+    assert "| emulated, soft-RoCE |" in verdicts_page(verdicts)

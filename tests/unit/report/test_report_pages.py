@@ -134,6 +134,15 @@ def test_every_claim_has_its_place_with_its_rule(made: tuple[Path, Suite, Path])
         assert f"number {number}" in page
 
 
+@pytest.mark.parametrize("name", ["index.html", "example.html"])
+def test_a_value_bears_its_evidences_details_and_that_its_network_was_reduced(
+    made: tuple[Path, Suite, Path], name: str
+) -> None:
+    page = (made[2] / name).read_text()
+    assert "measured, soft-RoCE" in page
+    assert page.count("reduced, not comparable: the full network takes 182 times the work per sample") == 1
+
+
 def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
     judged = claim("reproduced", 0, ())
     printed = shown_rule(judged)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
+from scaleproof.claims.launch_details import reductions
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
@@ -57,16 +58,25 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     looks = _looks(figure, data)
     series: list[Series] = []
     runs: list[Run] = []
+    beside_published: list[Run] = []
     for form in figure.series:
         marks, used = _marks(figure, form, declared, data)
+        points = published_points(figure, form, declared.rows, judged)
         runs += used
-        series.append(Series(form.name, looks[form.name], marks, published_points(figure, form, declared.rows, judged)))
+        beside_published += used if points else []
+        series.append(Series(form.name, looks[form.name], marks, points))
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
-        figure.caption,
+        f"{figure.caption} {_reduced(beside_published)}".rstrip(),
         _missing(series),
         tuple(_judged(name, data.claims) for name in figure.claims),
     )
+
+
+def _reduced(runs: Sequence[Run]) -> str:
+    """A sentence on the reduced networks behind values that stand beside published ones; empty if none is reduced."""
+    text = reduced_text(work_factor_text(reductions((run.record for run in runs if run.record), None)))
+    return f"Ours beside the paper's is {text}." if text else ""
 
 
 def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: SuiteData) -> SeriesMarks:

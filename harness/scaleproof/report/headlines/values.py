@@ -49,7 +49,7 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: Sui
     ends = (result.interval.low, result.interval.high) if result.interval else (None, None)
     value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
     assert value is not None
-    tooltip = f"{name}, {data.evidence_of(result) or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
+    tooltip = f"{name}, {result.evidence_text or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
     evidence: Evidence = result.evidence or "measured"
     href = f"#claim-{anchor(result.id)}"
     return Mark(None, value, low, high, evidence, evidence != "measured", tooltip, href, result.noise_floor)
