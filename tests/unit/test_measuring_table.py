@@ -10,16 +10,21 @@ TEXT = (ROOT / "docs" / "measuring.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in TEXT.splitlines()
-    if re.match(r"\| (P?\d+) \|", line)
+    if re.match(r"\| ([PV]?\d+) \|", line)
 ]
 
 
 def test_all_rules_and_pains_have_their_row() -> None:
     rules, pains = (
         [str(number) for number in range(1, 13)],
-        [f"P{number}" for number in [*range(1, 25), *range(26, 31), *range(34, 39)]],
+        [f"P{number}" for number in [*range(1, 31), *range(34, 39)]],
     )
-    assert [row[0] for row in ROWS] == [*rules, *pains]
+    assert [row[0] for row in ROWS if not row[0].startswith("V")] == [*rules, *pains]
+
+
+def test_rules_of_verdicts_are_numbered_without_a_gap() -> None:
+    verdicts = [row[0] for row in ROWS if row[0].startswith("V")]
+    assert verdicts == [f"V{number}" for number in range(1, len(verdicts) + 1)] != []
 
 
 def test_every_row_names_a_place_that_exists() -> None:

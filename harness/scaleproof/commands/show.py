@@ -8,8 +8,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scaleproof.calibrate.attained_rate import rate_lines
 from scaleproof.commands.common import open_store, print_table, results_argument
-from scaleproof.commands.show_rate import rate_lines
 from scaleproof.commands.show_stall import stall_lines
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scaleproof.calibrate.attainable import attainable
 from scaleproof.claims.claims_file import ClaimResult, Label, read_claims
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.evidence_labels import Findings
@@ -22,6 +23,7 @@ from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.launch_details import evidence_details
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
+from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import MISSING
 from scaleproof.spec.suite import Suite
@@ -37,6 +39,8 @@ class Run:
     row: dict[str, Any]
     record: Record | None = None
     store: Store | None = None
+    profile: MachineProfile | None = None
+    """The calibration of its machine; None where there is none."""
 
     @property
     def launch(self) -> str:
@@ -52,6 +56,13 @@ class Run:
     def folder(self) -> Path | None:
         """The folder of its record and logs; None without a record."""
         return self.store.folder(self.record) if self.store and self.record else None
+
+    def attained(self, metric: str, value: float, nbytes: int | None = None) -> float | None:
+        """The share of what its machine was measured to do that a rate of this launch is; None without a bound."""
+        if self.record is None:
+            return None
+        found = attainable(self.record, metric, value, self.profile, nbytes)
+        return None if found is None else found.share
 
     @property
     def hollow(self) -> bool:
@@ -111,6 +122,14 @@ class SuiteData:
         label = self.label([run])
         return run.record.evidence_text + (f" ({label.text})" if label else "")
 
+    def attained(self, claim: ClaimResult) -> float | None:
+        """The share of what the machine was measured to do that a claim's rate is; None without a bound, and for
+        ratios."""
+        run = next((self.launches[launch] for launch in claim.runs if launch in self.launches), None)
+        if run is None or claim.metric is None or claim.ours is None or claim.base is not None:
+            return None
+        return run.attained(claim.metric, claim.ours)
+
     def counts(self) -> dict[str, int]:
         """Number of launches by status, and in total as `planned`."""
         by_status = Counter(run.status for run in self.runs)
@@ -121,9 +140,10 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     """The data of all suites that have this size, in their order."""
     index, findings = Index(results), Findings.read(results)
     store = Store(results, index=index)
+    profile_of = lru_cache(partial(read_profile, results))
     cases = {launch: case_id for case_id, launch in index.stamps}
     return [
-        _suite(results, size, suite, store, cases, findings)
+        _suite(results, size, suite, store, cases, findings, profile_of)
         for suite in suites
         if any(size in experiment.sizes for experiment in suite.experiments.values())
     ]
@@ -140,7 +160,13 @@ def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
 
 
 def _suite(
-    results: Path, size: str, suite: Suite, store: Store, cases: dict[str, str], findings: Findings
+    results: Path,
+    size: str,
+    suite: Suite,
+    store: Store,
+    cases: dict[str, str],
+    findings: Findings,
+    profile_of: Callable[[str], MachineProfile | None],
 ) -> SuiteData:
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
     path = results / "claims" / f"{suite.name}.{size}.json"
@@ -151,7 +177,10 @@ def _suite(
         for launch in launches & cases.keys()
         if (record := store.record(cases[launch], launch)) is not None
     }
-    runs = [Run(row, records.get(row["launch"]), store) for row in rows]
+    runs = [
+        Run(row, record, store, None if record is None else profile_of(record.machine))
+        for row, record in ((row, records.get(row["launch"])) for row in rows)
+    ]
     return SuiteData(suite, [_current(claim, records, findings) for claim in claims], runs, findings)
 
 

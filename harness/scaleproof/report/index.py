@@ -78,6 +78,9 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[F
     marks = {
         (claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims
     }
+    values["attained"] = {
+        (claim.suite, claim.id, claim.evidence): suite.attained(claim) for suite in data for claim in suite.claims
+    }
     values |= {
         "marks_of": {key: tags.attribute(of_claim) for key, of_claim in marks.items()},
         "axes": tags.choices(marks.values()),

@@ -186,11 +186,12 @@ def _row(name: str, scaled: ScalingValue, label: Label | None) -> Row:
         ratios = [Cell(significant(estimate.value), bracket(estimate.low, estimate.high)) for estimate in estimates]
     exposed = [seconds * 1e3 for run in scaled.runs if (seconds := run.metric("exposed_communication_s")) is not None]
     throughput = scaled.throughput
+    attained = scaled.runs[0].attained("throughput", throughput.value)
     cells = [
         Cell(scaled.arm),
         Cell(scaled.level + (f" ({label.text})" if label else "")),
         Cell(str(scaled.ranks)),
-        Cell(significant(throughput.value), bracket(throughput.low, throughput.high)),
+        Cell(significant(throughput.value), bracket(throughput.low, throughput.high), attained),
         *ratios,
         Cell(significant(float(np.median(exposed)))) if exposed else Cell("–"),
         Cell(str(len(scaled.runs))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -93,7 +94,7 @@ def _section(key: SectionKey, runs: list[Run], program: str, looks: dict[str, Lo
         values = _values(runs, frames, quantity)
         label = f"{quantity.title} by message size, {operation}, {ranks} ranks"
         panels.append(Panel(quantity.title, sizes(label, series_of(values, runs), looks, quantity.axis)))
-        tables.append(table_of(values, quantity))
+        tables.append(table_of(values, quantity, runs))
     if first := {name: summaries for name, summaries in _values(runs, frames, FIRST).items() if summaries}:
         tables.append(table_of(first, FIRST))
     return section(
@@ -138,12 +139,18 @@ def point_of(size: int, stats: Summary, runs: list[Run], name: str) -> SizePoint
     return SizePoint(size, stats.median, stats.low, stats.high, any(run.hollow for run in runs if arm(run) == name))
 
 
-def table_of(values: Values, quantity: Quantity) -> Table:
-    """Rows by message size, a column per arm."""
+def table_of(values: Values, quantity: Quantity, runs: Sequence[Run] = ()) -> Table:
+    """Rows by message size, a column per arm. `runs`: launches whose machine's bound stands beside rates."""
+    first = {arm(run): run for run in reversed(runs)}
+
+    def cell(name: str, size: int) -> Cell:
+        stats = values[name].get(size)
+        if stats is None or name not in first:
+            return median_cell(stats)
+        return median_cell(stats, first[name].attained(quantity.metric, stats.median, size))
+
     all_sizes = sorted({size for summaries in values.values() for size in summaries})
     counts = {name: sorted({stats.n for stats in summaries.values()}) for name, summaries in values.items()}
     columns = ["message size", *(f"{name} (n = {'–'.join(map(str, counts[name]))})" for name in values)]
-    rows = [
-        Row("", [Cell(nbytes(size)), *(median_cell(values[name].get(size)) for name in values)]) for size in all_sizes
-    ]
+    rows = [Row("", [Cell(nbytes(size)), *(cell(name, size) for name in values)]) for size in all_sizes]
     return Table(f"{quantity.header}: median over n launches and its interval.", columns, rows, stacked=True)

@@ -55,6 +55,7 @@ class Pages:
         self._environment.filters |= {
             "significant": numbers.significant,
             "exact": numbers.exact,
+            "percent": numbers.percent,
             "nbytes": numbers.nbytes,
             "anchor": anchor,
             "shown": _text_or_dash,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from scaleproof.calibrate.attained_rate import rate_lines
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
@@ -93,7 +94,12 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
         ranks=[_rank_row(record, status) for status in record.ranks],
         interfaces=_interfaces(record),
         claims=list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs)),
-        metrics=[(METRICS[name], value) for name in METRICS if (value := run.metric(name)) is not None],
+        metrics=[
+            (METRICS[name], value, run.attained(name, value))
+            for name in METRICS
+            if (value := run.metric(name)) is not None
+        ],
+        rates=rate_lines(record, run.samples, run.profile) if record.status == "ok" else [],
         spark_title=title,
         sparks=sparks,
         logs=logs(folder),

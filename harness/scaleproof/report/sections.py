@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report import csvs
 from scaleproof.report.data import Run
 from scaleproof.report.figures.dots import Dot
@@ -34,6 +35,8 @@ class Cell:
 
     text: str
     interval: str = ""
+    attained: float | None = None
+    """Of a rate: the share of what this machine was measured to do; None without a bound."""
 
     @property
     def is_long(self) -> bool:
@@ -102,7 +105,7 @@ def section(
         how,
         metrics,
         panels,
-        key,
+        _with_soft_roce(key, runs),
         f"{id}.csv",
         csvs.text(columns, rows),
         runs,
@@ -111,9 +114,17 @@ def section(
     )
 
 
-def median_cell(stats: Summary | None) -> Cell:
+def _with_soft_roce(key: Sequence[LegendEntry], runs: Iterable[Run]) -> list[LegendEntry]:
+    """The legend, where series over verbs on a device made of software say so."""
+    soft = {run.record.case.arm for run in runs if run.record and SOFT_ROCE in run.record.evidence_details}
+    return [entry._replace(name=f"{entry.name} ({SOFT_ROCE})") if entry.name in soft else entry for entry in key]
+
+
+def median_cell(stats: Summary | None, attained: float | None = None) -> Cell:
     """A median over launches with its interval; a dash without any launch."""
-    return Cell("–") if stats is None else Cell(significant(stats.median), bracket(stats.low, stats.high))
+    if stats is None:
+        return Cell("–")
+    return Cell(significant(stats.median), bracket(stats.low, stats.high), attained)
 
 
 def legend(looks: dict[str, Look], used: Iterable[str]) -> list[LegendEntry]:

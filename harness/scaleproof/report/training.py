@@ -25,7 +25,7 @@ THROUGHPUT_HOW = (
 )
 THROUGHPUT_CAPTION = (
     "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with "
-    "as many threads as there are cores."
+    "as many threads as there are cores. Attainable is what this machine's cores were measured to compute."
 )
 THROUGHPUT_COLUMNS = [
     "arm",
@@ -154,7 +154,7 @@ def _throughput_cells(name: str, point: Point, ideal: float | None, one_process:
     return [
         Cell(name),
         Cell(str(point.ranks)),
-        Cell(significant(point.median), bracket(point.low, point.high)),
+        Cell(significant(point.median), bracket(point.low, point.high), point.attained),
         Cell(str(len(point.dots))),
         *(Cell(significant(value)) for value in (*bounds, against)),
     ]
@@ -188,7 +188,8 @@ def _points(runs: list[Run]) -> list[Point]:
             continue
         median = summary(value for _, value in values)
         dots = [dot(run, ranks, value, "samples/s") for run, value in values]
-        points.append(Point(ranks, median.median, median.low, median.high, any(run.hollow for run in group), dots))
+        hollow, attained = any(run.hollow for run in group), values[0][0].attained("throughput", median.median)
+        points.append(Point(ranks, median.median, median.low, median.high, hollow, dots, attained))
     return points
 
 

@@ -100,8 +100,9 @@ class TransportPlugin(Plugin):
     """The framework that its library is built on, imported where the case names none."""
     within_node: Literal["memory", "loopback"] = "loopback"
     """How bytes move between ranks of one machine; a noise floor belongs to one of them."""
-    pins_memory: bool = False
-    """Locks its buffers in memory: the limit `memlock` must allow it."""
+    pinned_bytes: Callable[[Any, int], int] | None = None
+    """Bytes that each rank of a case locks in memory, with so many ranks on its node: the limit `memlock` must allow
+    them. None: it locks none."""
     progress: Progress = "background"
     """Who moves the bytes of a call under way: the caller inside wait and test, or a thread of the library's own."""
     moves_in_wait: bool = False

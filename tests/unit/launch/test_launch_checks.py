@@ -281,12 +281,16 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(machine_preflight, "RECORD_BYTES", 1 << 60)
     assert machine_preflight.disk(tmp_path, [case]).passed is False
     assert machine_preflight.locked_memory(case, [65536]).passed
-    pinning = replace(registry.get("transport", "shm"), pins_memory=True)
+    pinning = replace(registry.get("transport", "shm"), pinned_bytes=lambda case, local: local * 30000)
     monkeypatch.setitem(registry._replaced, ("transport", "shm"), pinning)
     assert (
         machine_preflight.locked_memory(case, [65536, -1]).passed is False
         and machine_preflight.locked_memory(case, [-1]).passed
+        and machine_preflight.locked_memory(case, [4 * 30000]).passed
     )
+    region = small_case(transport={"name": "rdma", "region_mib": 64})
+    assert machine_preflight.locked_memory(region, [64 << 20]).passed, "the region that the transport registers"
+    assert machine_preflight.locked_memory(region, [(64 << 20) - 1]).passed is False
     assert machine_preflight.open_files(case, [10]).passed is False
 
 

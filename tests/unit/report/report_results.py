@@ -96,7 +96,19 @@ PROFILE = MachineProfile(
         made_up("algbw", nbytes=1024, share=0.021, spread=0.01),
         made_up("algbw", nbytes=1 << 20, share=0.013, spread=0.01),
     ),
-    bounds=(Bound(name="memory_copy", value=12.3, low=12.0, high=12.5, n=6, unit="GB/s", taken="made up"),),
+    bounds=(
+        Bound(
+            name="memory_copy",
+            nbytes=1 << 20,
+            value=1.23e10,
+            low=1.2e10,
+            high=1.25e10,
+            n=6,
+            unit="B/s",
+            taken="made up",
+        ),
+        Bound(name="single_core_flop", value=4e10, low=3.9e10, high=4.1e10, n=6, unit="FLOP/s", taken="made up"),
+    ),
 )
 
 

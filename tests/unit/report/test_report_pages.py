@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from markupsafe import Markup
 
 from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.outcome import Verdict
@@ -18,11 +20,18 @@ from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST
 from scaleproof.report.data import STATUSES, anchor, load
+from scaleproof.report.figures.style import LegendEntry
 from scaleproof.report.glossary import render
+from scaleproof.report.groups import Summary
+from scaleproof.report.messages import TRANSFER, table_of
+from scaleproof.report.numbers import percent
 from scaleproof.report.run import HEAD, TAIL, logs
+from scaleproof.report.sections import section
 from scaleproof.report.verdicts import shown_rule
 from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import Interval, Method
+from tests.short_form import case_from
+from tests.unit.claims.claims_samples import TRAIN
 from tests.unit.report.report_results import claim, example, range_outcome
 
 
@@ -143,6 +152,46 @@ def test_a_value_bears_its_evidences_details_and_that_its_network_was_reduced(
     assert page.count("reduced, not comparable: the full network takes 182 times the work per sample") == 1
 
 
+def test_every_rate_stands_beside_what_the_machine_can_do(made: tuple[Path, Suite, Path]) -> None:
+    results, suite, reports = made
+    (data,) = load(results, "smoke", [suite])
+    trained = next(run for run in data.completed("train") if run.metric("throughput") and run.row["transport"] == "tcp")
+    rate = trained.metric("throughput") or 0.0
+    share = trained.attained("throughput", rate)
+    assert share is not None and 0 < share < 1
+    page = (reports / "example.html").read_text()
+    row = page.split(f'href="runs/{trained.launch}.html">{trained.launch}</a></th>')[1].split("</tr>")[0]
+    assert f"{percent(share)} of attainable" in row, "the table of launches"
+    assert "of attainable" in page.split('<section id="throughput"')[1].split("</section>")[0]
+    own_page = (reports / "runs" / f"{trained.launch}.html").read_text()
+    assert f"{percent(share)} of attainable" in own_page and "% of the bound measured on machine madeup" in own_page
+    result = claim("reproduced", 1, (trained.launch,)).model_copy(update={"ours": rate, "base": None})
+    assert data.attained(result) == share
+    assert data.attained(claim("reproduced", 1, (trained.launch,))) is None, "a ratio to a base is no rate"
+
+
+def test_a_series_over_soft_roce_says_so_in_every_legend(made: tuple[Path, Suite, Path]) -> None:
+    (data,) = load(made[0], "smoke", [made[1]])
+    run = next(run for run in data.completed("train") if run.row["transport"] == "tcp")
+    assert run.record is not None
+    soft = case_from({**TRAIN, "arm": "tcp", "transport": "rdma", "collective": "ring", "fabric": "guests"})
+    emulated = replace(run, record=run.record.model_copy(update={"case": soft, "evidence": "emulated"}))
+    key = [LegendEntry(Markup("-"), name) for name in ("tcp", "gloo")]
+    for runs, name in (([run], "tcp"), ([emulated], "tcp (soft-RoCE)")):
+        drawn = section("id", "title", "how", [], [], key, (), (), runs)
+        assert [entry.name for entry in drawn.key] == [name, "gloo"]
+
+
+def test_bandwidths_of_messages_stand_beside_what_the_machine_can_do(made: tuple[Path, Suite, Path]) -> None:
+    (data,) = load(made[0], "smoke", [made[1]])
+    run = next(run for run in data.completed("transfer") if run.row["transport"] == "shm")
+    values = {"shm": {1 << 20: Summary(6.15, 6.0, 6.3, 0.969, 6)}}
+    bandwidth, time = TRANSFER[1], TRANSFER[0]
+    assert table_of(values, bandwidth, [run]).rows[0].cells[1].attained == pytest.approx(0.5)
+    assert table_of(values, time, [run]).rows[0].cells[1].attained is None
+    assert table_of(values, bandwidth).rows[0].cells[1].attained is None
+
+
 def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
     judged = claim("reproduced", 0, ())
     printed = shown_rule(judged)
@@ -219,7 +268,7 @@ def test_a_failed_run_shows_who_was_silent_first_and_what_the_others_waited_for(
 def test_a_section_quotes_the_noise_floor_of_its_metrics(made: tuple[Path, Suite, Path]) -> None:
     text = (made[2] / "example.html").read_text()
     assert "throughput ± 3.4 %" in text
-    assert "12.3" in (made[2] / "machine.html").read_text()
+    assert "1.23" in (made[2] / "machine.html").read_text()
 
 
 def test_a_long_log_keeps_its_ends_and_its_line_numbers(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Preflight:
             return [*self._of_experiment, *own, answers]
         limits = [answer["limits"] for answer in answers.values()]
         own += [
-            machine.locked_memory(case, [limit["memlock"] for limit in limits]),
+            machine.locked_memory(case, [limit["memlock"] for limit in limits], placement_for(case, self.allocated)),
             machine.open_files(case, [limit["files"] for limit in limits]),
         ]
         return [*self._of_experiment, *own, *self._sniff_nodes(case), *judge(answers)]

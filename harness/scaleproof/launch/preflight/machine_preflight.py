@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from math import ceil
 from pathlib import Path
 
 from scaleproof.core.counters import read_counters, sent
@@ -87,22 +88,23 @@ def cores(case: AnyCase, placement: NodePlacement | None = None) -> PreflightChe
     return checked("oversubscribed", True, message, advice if threads > usable else "")
 
 
-def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
-    """The ranks' limits on locked memory in bytes (-1: no limit) against what a transport that pins its buffers
-    needs."""
+def locked_memory(case: AnyCase, limits: Sequence[int], placement: NodePlacement | None = None) -> PreflightCheck:
+    """The ranks' limits on locked memory in bytes (-1: no limit) against what the transport locks. Of several nodes the
+    one with the most ranks counts."""
     lowest = min((limit for limit in limits if limit >= 0), default=-1)
     message = f"{'no limit' if lowest < 0 else format_bytes(lowest)} of locked memory"
-    pins = case.transport is not None and case.plugin("transport").pins_memory
-    if not pins:
+    pinned_bytes = case.plugin("transport").pinned_bytes if case.transport is not None else None
+    if pinned_bytes is None:
         return checked("memlock", True, f"{message}; transport {case.transport!r} pins none")
-    needed = estimate(case, {}).nbytes // case.ranks
+    local = max(map(len, placement.ranks)) if placement is not None else ceil(case.ranks / case.nodes)
+    needed = pinned_bytes(case, local)
     advice = (
         "raise it: `ulimit -l unlimited`, LimitMEMLOCK in the service that starts the ranks, "
         "or --ulimit memlock=-1 of the container"
     )
     enough = lowest < 0 or lowest >= needed
     return checked(
-        "memlock", enough, f"{message}, about {format_bytes(needed)} needed per rank", "" if enough else advice
+        "memlock", enough, f"{message}, {format_bytes(needed)} are to be locked per rank", "" if enough else advice
     )
 
 

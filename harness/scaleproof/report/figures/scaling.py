@@ -29,6 +29,8 @@ class Point:
     high: float | None
     hollow: bool
     dots: list[Dot]
+    attained: float | None = None
+    """The share of what this machine was measured to do that the median is; None without a bound."""
 
 
 @styled

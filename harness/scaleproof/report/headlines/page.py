@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
 from scaleproof.claims.launch_details import reductions
+from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
@@ -64,7 +65,7 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
         points = published_points(figure, form, declared.rows, judged)
         runs += used
         beside_published += used if points else []
-        series.append(Series(form.name, looks[form.name], marks, points))
+        series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points))
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
         f"{figure.caption} {_reduced(beside_published)}".rstrip(),
@@ -77,6 +78,14 @@ def _reduced(runs: Sequence[Run]) -> str:
     """A sentence on the reduced networks behind values that stand beside published ones; empty if none is reduced."""
     text = reduced_text(work_factor_text(reductions((run.record for run in runs if run.record), None)))
     return f"Ours beside the paper's is {text}." if text else ""
+
+
+def _with_soft_roce(name: str, runs: Sequence[Run]) -> str:
+    """The name of a series, which says so where verbs ran on a device made of software."""
+    soft = [SOFT_ROCE in run.record.evidence_details for run in runs if run.record]
+    if not any(soft):
+        return name
+    return f"{name} ({SOFT_ROCE})" if all(soft) else f"{name} (emulated: {SOFT_ROCE})"
 
 
 def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: SuiteData) -> SeriesMarks:

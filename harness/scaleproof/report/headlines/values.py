@@ -18,7 +18,7 @@ from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
 from scaleproof.report.groups import grouped
 from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
 from scaleproof.report.headlines.load import SIZE
-from scaleproof.report.numbers import bracket, nbytes, significant
+from scaleproof.report.numbers import bracket, nbytes, percent, significant
 from scaleproof.report.verdicts import PROVENANCE
 from scaleproof.stats import prediction_intervals as predictions
 
@@ -129,6 +129,8 @@ def _mark(
     offset = figure.x.offset if figure.x is not None else 0
     shown_x = None if x is None else x + offset
     tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
+    attained = runs[0].attained(metric.name, value, size) if series.against is None else None
+    tooltip += "" if attained is None else f", {percent(attained)} of attainable"
     hollow = any(run.hollow for run in runs)
     return Mark(shown_x, value, low, high, level, hollow, tooltip, f"runs/{runs[0].launch}.html", None, tuple(launches))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import GrpcPlus
-from scaleproof.transports.verbs.rdma import RdmaOptions
+from scaleproof.transports.verbs.rdma import RdmaOptions, pinned_bytes
 
 
 class GrpcRdma(GrpcPlus):
@@ -24,6 +24,6 @@ PLUGIN = TransportPlugin(
     options=RdmaOptions,
     axis="gRPC+Verbs",
     own_memory=True,
-    pins_memory=True,
+    pinned_bytes=pinned_bytes,
     stated_costs="verbs",
 )

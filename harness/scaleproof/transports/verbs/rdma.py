@@ -38,6 +38,7 @@ from scaleproof.transports.verbs.verbs_device import VerbsDevice, free_bytes
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
+    from scaleproof.spec.case import AnyCase
 
 
 class Rdma:
@@ -76,9 +77,7 @@ class Rdma:
             for rank in range(case.ranks)
             if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks
         )
-        region_mib = context.case.value("transport.region_mib")
-        nbytes = round(region_mib * 2**20) if region_mib else free_bytes(local)
-        mesh = Mesh(context, VerbsDevice(port, nbytes), local)
+        mesh = Mesh(context, VerbsDevice(port, pinned_bytes(case, local)), local)
         try:
             mesh.connect()
         except BaseException:
@@ -273,6 +272,12 @@ class RdmaOptions(Options):
     )
 
 
+def pinned_bytes(case: AnyCase, local: int) -> int:
+    """Bytes of the region that each rank registers; `local`: ranks on its node."""
+    region_mib = case.value("transport.region_mib")
+    return round(region_mib * 2**20) if region_mib else free_bytes(local)
+
+
 PLUGIN = TransportPlugin(
     name="rdma",
     summary="our own: verbs, queue pairs over RoCE or InfiniBand",
@@ -285,7 +290,7 @@ PLUGIN = TransportPlugin(
     point_to_point=True,
     one_sided=True,
     own_memory=True,
-    pins_memory=True,
+    pinned_bytes=pinned_bytes,
     progress="caller",
     stated_costs="verbs",
 )

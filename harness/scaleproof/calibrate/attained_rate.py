@@ -1,4 +1,4 @@
-"""The rate of a finished launch beside what its machine was measured to reach, for `scaleproof show`."""
+"""The rate of a finished launch beside what its machine was measured to reach, for `scaleproof show` and its page."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scaleproof.commands.show_rate import rate_lines
+from scaleproof.calibrate.attained_rate import rate_lines
 from tests.unit.calibrate.test_attainable import PROFILE, TRANSFER, launch
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
