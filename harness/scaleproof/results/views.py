@@ -71,6 +71,8 @@ _CLAIMS = pa.schema(
         ("coverage", pa.float64()),
         ("runs", pa.list_(pa.string())),
         ("warnings", pa.list_(pa.string())),
+        ("evidence_details", pa.list_(pa.string())),
+        ("work_factor", pa.string()),
     ]
 )
 
@@ -133,6 +135,8 @@ def _claim(claim: ClaimResult) -> dict[str, Any]:
         "published": None if claim.published is None else json.dumps(claim.published),
         "runs": list(claim.runs),
         "warnings": list(claim.warnings),
+        "evidence_details": list(claim.evidence_details),
+        "work_factor": claim.work_factor or None,
     }
 
 
