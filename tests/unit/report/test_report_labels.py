@@ -111,7 +111,7 @@ def test_the_readme_counts_checks_apart() -> None:
         "| s | our own | 1 | reproduced 1 |",
         "| s | checks | 1 | holds 1 |",
     ]
-    claims, checks = verdicts_page(verdicts).split("## Checks")
+    claims, checks = verdicts_page(verdicts, "").split("## Checks")
     assert "Each of the 1 claims" in claims and "s.check" not in claims and "`s.check`" in checks
 
 
@@ -125,4 +125,4 @@ def test_the_readme_counts_soft_roce_and_reduced_networks_in_brackets() -> None:
         "| s | published | 1 | unverified 1 (1 reduced, not comparable) |",
         "| s | our own | 1 | unverified 1 (1 over soft-RoCE) |",
     ]
-    assert "| emulated, soft-RoCE |" in verdicts_page(verdicts)
+    assert "| emulated, soft-RoCE |" in verdicts_page(verdicts, "")
