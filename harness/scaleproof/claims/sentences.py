@@ -24,7 +24,9 @@ from scaleproof.claims.outcome import (
     Region,
     StepsFacts,
 )
+from scaleproof.stats.arm_difference import DifferenceTest
 from scaleproof.stats.intervals import Interval, Method, smallest_count
+from scaleproof.stats.many_tests import blocks_needed
 
 WITHOUT_FACTS = {
     Reason.RECALLED: "the published value is known from memory only: nothing is judged",
@@ -77,7 +79,8 @@ def clause_sentences(outcome: Outcome) -> list[str]:
         steps = [
             f"{_step(facts, index)}: {difference_sentence(step.difference)}" for index, step in enumerate(facts.steps)
         ]
-        return [*steps, f"{facts.launches} launches an arm or more, one-sided rule{_correlation(facts)}"]
+        basis = f"{facts.launches} launches an arm or more, one-sided rule{_correlation(facts)}"
+        return [*steps, basis, *_too_few_to_refute(outcome.reason, facts)]
     if isinstance(facts, RangeFacts):
         return _points(facts)
     return []
@@ -178,6 +181,19 @@ def _by_steps(reason: Reason, facts: StepsFacts) -> str:
     if reason is Reason.EVERY_STEP:
         return f"{claimed}: in every step"
     return f"{claimed}: {facts.open_steps} of {len(facts.steps)} steps are not found"
+
+
+def _too_few_to_refute(reason: Reason, facts: StepsFacts) -> list[str]:
+    """Why a step that is the other way round does not refute: too few blocks for so many steps."""
+    opposite = "lower" if facts.wanted == "higher" else "higher"
+    differences = [step.difference for step in facts.steps]
+    paired = all(difference.test is DifferenceTest.SIGNED_RANK for difference in differences)
+    needed = blocks_needed(len(differences))
+    blocks = min(min(difference.n) for difference in differences)
+    turned = any(difference.finding == opposite for difference in differences)
+    if reason is not Reason.STEPS_OPEN or not (paired and turned) or blocks >= needed:
+        return []
+    return [f"{blocks} blocks cannot refute an order of {len(differences)} steps, {needed} can (Holm)"]
 
 
 def _step(facts: StepsFacts, index: int) -> str:

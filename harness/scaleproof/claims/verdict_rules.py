@@ -4,6 +4,7 @@ inconclusive."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,8 +25,9 @@ from scaleproof.claims.outcome import (
     Verdict,
 )
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.arm_difference import Difference, DifferenceTest
+from scaleproof.stats.arm_difference import Difference, DifferenceTest, Finding
 from scaleproof.stats.intervals import CONFIDENCE, Interval, smallest_count
+from scaleproof.stats.many_tests import holm
 from scaleproof.stats.summary import Trend
 
 BY_POSITION: dict[Position, tuple[Verdict, Reason]] = {
@@ -153,17 +155,12 @@ def control_finding(outcome: Outcome, control: Outcome | None) -> ControlFinding
 def outcome_of_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
     """Ordering of several arms, or a trend along x: every step must be shown, and one step the other way refutes it.
 
-    A step is shown at 95 %. To refute, its p-value times the number of steps must be significant (Bonferroni), since
-    any of the steps can refute.
+    Both ways at the same level of 5 %, two-sided: all steps must be significant together, an intersection-union test,
+    which needs no correction; any one of them can refute, so that Holm's correction holds the level for them.
     """
     expected = _expected_direction(rule, direction)
-    opposite = "lower" if expected == "higher" else "higher"
     differences = [step.difference for step in estimate.steps]
-    against = [
-        index
-        for index, difference in enumerate(differences)
-        if difference.finding == opposite and _corrected_p_value(difference, len(differences)) <= 1 - CONFIDENCE
-    ]
+    against = _steps_against(differences, "lower" if expected == "higher" else "higher")
     findings = [difference.finding for difference in differences]
     accepted_findings = {expected} if rule.strict else {expected, "no difference"}
     facts = StepsFacts(
@@ -185,10 +182,21 @@ def outcome_of_steps(rule: Rule, estimate: Estimate, direction: Direction | None
     return Outcome(verdict="inconclusive", reason=Reason.STEPS_OPEN, facts=facts)
 
 
-def _corrected_p_value(difference: Difference, steps: int) -> float:
-    """The p-value of one of several steps. Predictions are not sampled and have none: the finding from their spread
-    stands."""
-    return 0.0 if difference.test is DifferenceTest.DRAWS else (difference.p_value or 1.0) * steps
+def _steps_against(differences: Sequence[Difference], opposite: Finding) -> list[int]:
+    """Steps that are the other way round, after Holm's correction over all steps. Predictions are not sampled and have
+    no p-value: the finding from their spread stands."""
+
+    def p_value(difference: Difference) -> float:
+        if difference.finding != opposite:
+            return 1.0
+        return 1.0 if difference.p_value is None else difference.p_value
+
+    adjusted = holm([p_value(difference) for difference in differences])
+    return [
+        index
+        for index, (difference, p) in enumerate(zip(differences, adjusted, strict=True))
+        if difference.finding == opposite and (difference.p_value is None or p <= 1 - CONFIDENCE)
+    ]
 
 
 def _expected_direction(rule: Rule, direction: Direction | None) -> Literal["higher", "lower"]:

@@ -224,19 +224,20 @@ def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
     assert "signed-rank test over 6 blocks gives p = " in rule_sentence(outcome)
 
 
-def steps_of(*levels: float, floor: float | None = 0.01) -> Estimate:
+def steps_of(*levels: float, floor: float | None = 0.01, blocks: int = 6, paired: bool = False) -> Estimate:
     """Arms at these levels, six launches each."""
-    arms = [[level * value for value in FAST] for level in levels]
+    noise = (*FAST, 1.003, 0.997)[:blocks]
+    arms = [[level * value for value in noise] for level in levels]
     steps = tuple(
         StepFacts(
             before={"arm": i},
             after={"arm": i + 1},
-            difference=compare(arms[i + 1], arms[i], paired=False, floor=floor),
+            difference=compare(arms[i + 1], arms[i], paired=paired, floor=floor),
         )
         for i in range(len(arms) - 1)
     )
     test_result = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
-    return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=test_result)
+    return Estimate(levels[-1] / levels[0], None, blocks, steps=steps, trend=test_result)
 
 
 RISING = Rule(name="monotone", along="ranks", trend="rising")
@@ -262,6 +263,27 @@ def test_several_arms_need_every_step_and_one_step_back_refutes(
     outcome = apply_rule(rule, steps_of(*levels), None, direction)
     assert outcome.verdict == verdict
     assert "Kendall's tau" in rule_sentence(outcome) and "arm=0 to arm=1: " in rule_sentence(outcome)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "levels", "verdict"),
+    [
+        (6, (1, 2, 4, 8), "reproduced"),
+        (7, (1, 2, 4, 8), "reproduced"),
+        (7, (8, 4, 2, 1), "not reproduced"),
+        (7, (1, 2, 1.5, 8), "not reproduced"),
+        (6, (1, 2, 1.5, 8), "inconclusive"),
+        (8, (1, 2, 1.5, 8, 9), "not reproduced"),
+        (7, (1, 2, 2, 8), "inconclusive"),
+    ],
+)
+def test_paired_arms_fall_both_ways_with_as_many_blocks_as_their_steps_need(
+    blocks: int, levels: tuple[float, ...], verdict: str
+) -> None:
+    outcome = apply_rule(Rule(name="ordering"), steps_of(*levels, blocks=blocks, paired=True), None, "lower")
+    assert outcome.verdict == verdict
+    too_few = "6 blocks cannot refute an order of 3 steps, 7 can (Holm)"
+    assert (too_few in rule_sentence(outcome)) == (blocks == 6 and verdict == "inconclusive")
 
 
 def test_a_trend_that_is_not_strict_may_stand_still() -> None:
