@@ -25,7 +25,7 @@ from scaleproof.claims.outcome import (
     Verdict,
 )
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.arm_difference import Difference, DifferenceTest, Finding
+from scaleproof.stats.arm_difference import Difference, Finding
 from scaleproof.stats.intervals import CONFIDENCE, Interval, smallest_count
 from scaleproof.stats.many_tests import holm
 from scaleproof.stats.summary import Trend
