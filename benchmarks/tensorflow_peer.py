@@ -29,6 +29,7 @@ from typing import Any
 
 from benchmarks.arms import ITERATIONS, SIZES, WARMUP
 from scaleproof.rank.process_lifetime import die_with_creator
+from scaleproof.transports.tensorflow.tensorflow_mirrored import configure_context, context_config
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
@@ -72,14 +73,12 @@ def configured(options: argparse.Namespace) -> Any:
     """TensorFlow with the options in the configuration of its context, which its server takes over. Nothing of
     TensorFlow may have run before."""
     import tensorflow as tf
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import ops
 
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)  # as many as every other arm has
     config.experimental.recv_buf_max_chunk = options.piece_kib << 10
     config.rpc_options.num_channels_per_target = options.channels
-    ops.enable_eager_execution_internal(config)  # the public function ignores a configuration in TensorFlow 2
-    assert context.context().config.experimental.recv_buf_max_chunk == options.piece_kib << 10
+    configure_context(config)
+    assert context_config().experimental.recv_buf_max_chunk == options.piece_kib << 10
     return tf
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scaleproof.spec.plugins import FusionOptions, TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
+from scaleproof.transports.tensorflow.session_server import CHUNK
 from scaleproof.transports.tensorflow.tensorflow_collectives import Call, Collective, TensorflowCollectives
 from scaleproof.transports.tensorflow.tensorflow_server import JOB, TensorflowServer
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 WORD = np.dtype(np.int32)
 """A broadcast's bytes travel in these: adding zeros to integers changes no bit."""
-DEFAULT_CHUNK = 4096
-"""Bytes per piece of a RecvBuf answer, TensorFlow's default: the class takes no configuration."""
 
 
 class TensorflowMirrored(TensorflowCollectives):
@@ -131,6 +130,22 @@ class _WaitingTensor:
         return self.call
 
 
+def configure_context(config: Any) -> None:
+    """Gives TensorFlow's context a session configuration, which the strategy's server takes over: the class itself
+    takes none. Before anything else of TensorFlow has run in this process."""
+    from tensorflow.python.framework import ops
+
+    # The public function of TensorFlow 1 ignores its configuration where eager execution is the default.
+    ops.enable_eager_execution_internal(config)
+
+
+def context_config() -> Any:
+    """The configuration of TensorFlow's context as it is in use."""
+    from tensorflow.python.eager import context
+
+    return context.context().config
+
+
 class StrategyWorker(TensorflowServer):
     """The strategy of this rank's worker, and functions that run in its replica context."""
 
@@ -156,6 +171,9 @@ class StrategyWorker(TensorflowServer):
 
     def _serve(self, cluster_spec: Any) -> None:
         tf = self.tf
+        config = tf.compat.v1.ConfigProto()
+        config.experimental.recv_buf_max_chunk = CHUNK
+        configure_context(config)
         # As the models set them; they cannot be changed once TensorFlow's context exists.
         tf.config.threading.set_intra_op_parallelism_threads(self.threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -172,7 +190,7 @@ class StrategyWorker(TensorflowServer):
 
     def _tuning(self) -> dict[str, Any]:
         return {
-            "recv_buf_max_chunk_bytes": DEFAULT_CHUNK,
+            "recv_buf_max_chunk_bytes": context_config().experimental.recv_buf_max_chunk,
             "num_channels_per_target": 1,
             "compression": "none",
             "inter_op_threads": 1,
