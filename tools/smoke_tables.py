@@ -52,7 +52,7 @@ def _moved(size: Size) -> str:
 
 
 def _launches(size: Size) -> int:
-    return size.launches * len(size.cases)
+    return size.launches * size.campaigns * len(size.cases)
 
 
 def with_section(readme: str, text: str) -> str:

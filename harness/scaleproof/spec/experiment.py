@@ -124,9 +124,7 @@ def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
         raise document.error((*path, "nbytes"), "claims bring their own message sizes: leave it out, or give 'metric'")
     if stop.metric is not None and stop.minutes is not None:
         raise document.error((*path, "minutes"), "counts the launches of a claim: leave it out, or leave out 'metric'")
-    return Stop(
-        stop.metric, nbytes, stop.target, stop.budget, document.place((*path, "metric")), stop.minutes
-    )
+    return Stop(stop.metric, nbytes, stop.target, stop.budget, document.place((*path, "metric")), stop.minutes)
 
 
 def _resolve_size(
