@@ -43,6 +43,7 @@ class Manifest(BaseModel):
     machine: str
     codes: dict[str, str] = Field(description="digest of the code that ran, by level of evidence")
     suites: tuple[str, ...]
+    launches: dict[str, int] = Field(description="planned launches of the suites, by status")
     minutes: dict[str, float] = Field(description="of each step, in the order in which they ran")
     ended: str = Field(description="when the last step ended, UTC")
     files: dict[str, str] = Field(description="modules that launches used, with the start of their SHA-256")
@@ -123,7 +124,9 @@ def _counted(values: Sequence[str]) -> str:
     return ", ".join(f"{count} of {value}" for value, count in Counter(values).most_common())
 
 
-def manifest_of(launches: Sequence[Fact], suites: Sequence[str], minutes: dict[str, float], ended: str) -> Manifest:
+def manifest_of(
+    launches: Sequence[Fact], suites: Sequence[str], statuses: dict[str, int], minutes: dict[str, float], ended: str
+) -> Manifest:
     """The manifest of one run. SystemExit with one line where it is none, or where a suite has no launch."""
     if why := mixture(launches):
         raise SystemExit(f"not one run: {why}")
@@ -134,6 +137,7 @@ def manifest_of(launches: Sequence[Fact], suites: Sequence[str], minutes: dict[s
         machine=launches[0].machine,
         codes=dict(sorted({(fact.evidence, fact.code) for fact in launches})),
         suites=tuple(suites),
+        launches=statuses,
         minutes=minutes,
         ended=ended,
         files=dict(sorted({name: content for fact in launches for name, content in fact.files.items()}.items())),

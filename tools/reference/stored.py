@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from scaleproof.record.table import MISSING
 from tools.reference import REFERENCE, SIZE
 from tools.reference.one_run import FILE, Manifest, facts, manifest_of, mixed_codes, read_manifest
 from tools.reference.shares import BUDGET_MIN, TODAY, limit_min
@@ -21,11 +23,18 @@ def manifest_of_run(results: Path, reports: Path) -> Manifest:
     state, launches = read_state(results), facts(results)
     if state.size != SIZE:
         raise SystemExit(f"{results / STATE}: a run of size {state.size}; the reference run is of size {SIZE}")
-    manifest = manifest_of(launches, suite_names(), state.minutes, state.ended)
+    planned = _rows(reports / "runs.csv")
+    if missing := [row for row in planned if row["status"] == MISSING]:
+        raise SystemExit(
+            f"not a whole run: {len(missing)} planned launches were never made, the first of {missing[0]['suite']} "
+            f"{missing[0]['experiment']}"
+        )
+    statuses = dict(sorted(Counter(row["status"] for row in planned).items()))
+    manifest = manifest_of(launches, suite_names(), statuses, state.minutes, state.ended)
     if manifest.commit != state.commit:
         raise SystemExit(f"not one run: launches of commit {manifest.commit[:10]}, but {STATE} of {state.commit[:10]}")
     here = {launch.name.split()[-1] for launch in launches}
-    shown = {row["launch"] for row in _rows(reports / "runs.csv") if row["launch"]}
+    shown = {row["launch"] for row in planned if row["launch"]}
     if strange := sorted(shown - here):
         raise SystemExit(f"{reports}: shows {len(strange)} launches that are not in {results}: {strange[0]}")
     return manifest
@@ -57,11 +66,20 @@ def statement(reference: Path = REFERENCE) -> str:
         return f"**Not one run**: {_mixed(reference)}. The next reference run (`make reference`) replaces them all."
     made = (
         f"One run, ended {manifest.ended[:10]}: commit `{manifest.commit[:10]}`, machine `{manifest.machine}`, "
-        f"{manifest.total_minutes:.0f} minutes; code "
+        f"{manifest.total_minutes:.0f} minutes; {_launches_text(manifest)}; code "
         + ", ".join(f"`{code}` ({evidence})" for evidence, code in manifest.codes.items())
         + "."
     )
     return made + (" **The code that its launches used has changed since.**" if manifest.moved_on else "")
+
+
+def _launches_text(manifest: Manifest) -> str:
+    """How many launches, and how many of them gave nothing."""
+    of_status = manifest.launches
+    return (
+        f"{sum(of_status.values())} launches, {of_status.get('failed', 0)} failed, "
+        f"{of_status.get('not_runnable', 0)} not runnable there"
+    )
 
 
 def statement_of_speed(bench: Mapping[str, Any], reference: Path = REFERENCE) -> str:

@@ -19,6 +19,7 @@ from tools.reference import ROOT, SIZE, one_run, shares, steps, stored, tables
 from tools.reference.one_run import Fact, Manifest
 
 COMMIT = "c" * 40
+RUNS = "suite,experiment,launch,status\n"
 MODULE = "scaleproof.stats.intervals"
 
 
@@ -43,6 +44,7 @@ def manifest(**fields: Any) -> Manifest:
         "machine": "m",
         "codes": {"measured": "d"},
         "suites": ("das2016",),
+        "launches": {"failed": 1, "not_runnable": 2, "ok": 9},
         "minutes": {"calibrate": 3.0, "das2016": 7.5, "pages": 0.5},
         "ended": "2026-11-24T10:00:00+00:00",
         "files": {MODULE: content_hash(MODULE)},
@@ -76,12 +78,12 @@ def test_one_commit_machine_and_version_of_the_code_is_one_run() -> None:
 def test_a_mixture_is_refused_in_one_line(other: dict[str, Any], why: str) -> None:
     assert one_run.mixture([fact(), fact(**other)]) == why
     with pytest.raises(SystemExit, match="not one run: "):
-        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, "")
+        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, {}, "")
 
 
 def test_a_run_without_a_suite_is_not_whole() -> None:
     with pytest.raises(SystemExit, match="no launch of crosscheck, micro"):
-        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, "")
+        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, {}, "")
 
 
 @pytest.fixture
@@ -190,13 +192,14 @@ def finished_run(folder: Path, **launch: Any) -> tuple[Path, Path]:
     state = steps.State(commit=COMMIT, size=SIZE, minutes={"pages": 1.0}, done=["pages"], ended="2026-11-24")
     (results / steps.STATE).write_text(state.model_dump_json())
     reports.mkdir()
-    (reports / "runs.csv").write_text("suite,launch\nmicro,a0\nmicro,\n")
+    (reports / "runs.csv").write_text(f"{RUNS}micro,costs,a0,ok\n")
     return results, reports
 
 
 def test_a_finished_run_has_a_manifest(tmp_path: Path) -> None:
     made = stored.manifest_of_run(*finished_run(tmp_path))
     assert (made.commit, made.machine, made.codes) == (COMMIT, machine_id(), {"measured": "d"})
+    assert made.launches == {"ok": 1}
     one_run.write_manifest(tmp_path, made)
     assert one_run.read_manifest(tmp_path) == made
 
@@ -204,9 +207,12 @@ def test_a_finished_run_has_a_manifest(tmp_path: Path) -> None:
 def test_what_is_no_single_run_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="launches of 2 commits"):
         stored.manifest_of_run(*finished_run(tmp_path, code={"commit": "d" * 40}))
-    (tmp_path / "reports" / "runs.csv").write_text("suite,launch\nmicro,of-earlier\n")
+    (tmp_path / "reports" / "runs.csv").write_text(f"{RUNS}micro,costs,of-earlier,ok\n")
     (tmp_path / "results" / "runs" / "case" / "zz" / "run.json").unlink()
     with pytest.raises(SystemExit, match="shows 1 launches that are not in .*: of-earlier"):
+        stored.manifest_of_run(tmp_path / "results", tmp_path / "reports")
+    (tmp_path / "reports" / "runs.csv").write_text(f"{RUNS}micro,costs,,missing\n")
+    with pytest.raises(SystemExit, match="1 planned launches were never made, the first of micro costs"):
         stored.manifest_of_run(tmp_path / "results", tmp_path / "reports")
 
 
@@ -223,7 +229,10 @@ GOOD = ["aa", "measured", "d", "m"]
 
 def test_the_statement_names_the_run_and_says_when_the_code_has_moved_on(tmp_path: Path) -> None:
     text = stored.statement(reference(tmp_path, [GOOD, ["", "", "", ""]], manifest()))
-    assert text == ("One run, ended 2026-11-24: commit `cccccccccc`, machine `m`, 11 minutes; code `d` (measured).")
+    assert text == (
+        "One run, ended 2026-11-24: commit `cccccccccc`, machine `m`, 11 minutes; "
+        "12 launches, 1 failed, 2 not runnable there; code `d` (measured)."
+    )
     moved = stored.statement(reference(tmp_path, [GOOD], manifest(files={MODULE: "0" * 8})))
     assert moved == f"{text} **The code that its launches used has changed since.**"
 
