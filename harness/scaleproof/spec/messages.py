@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,7 +35,8 @@ _TYPES = {
 def form_error(document: Document, path: Key, form: type[BaseModel], failed: ValidationError) -> SpecError:
     """The first thing in the file that a form refuses, at its line, with the nearest valid name. `path`: where the
     form's data stand."""
-    located = [(_in_file(document, path, error), error) for error in failed.errors(include_url=False)]
+    errors = _without_misspelt(failed.errors(include_url=False))
+    located = [(_in_file(document, path, error), error) for error in errors]
     loc, error = min(located, key=lambda entry: document.line((*path, *entry[0])))
     if "[key]" in error["loc"]:
         keys = _literals(_annotation_at(form, error["loc"][:-2]))
@@ -45,6 +47,21 @@ def form_error(document: Document, path: Key, form: type[BaseModel], failed: Val
     name = str(loc[-1]) if loc else ""
     fields, options = (list(around.model_fields), options_of(around, name)) if around else ([], [])
     return document.error((*path, *loc), phrase({**error, "loc": loc}, fields, options))
+
+
+def _without_misspelt(errors: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The errors, but for keys that are missing because they are misspelt: the key that is there is the mistake."""
+    unknown: dict[Key, list[str]] = {}
+    for error in errors:
+        if error["type"] == "extra_forbidden":
+            unknown.setdefault(error["loc"][:-1], []).append(str(error["loc"][-1]))
+
+    def misspelt(error: Mapping[str, Any]) -> bool:
+        if error["type"] != "missing":
+            return False
+        return bool(difflib.get_close_matches(error["loc"][-1], unknown.get(error["loc"][:-1], []), cutoff=0.5))
+
+    return [error for error in errors if not misspelt(error)]
 
 
 def _in_file(document: Document, path: Key, error: Mapping[str, Any]) -> Key:

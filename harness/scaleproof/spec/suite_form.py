@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from scaleproof.spec.request import RequestForm
 
@@ -53,8 +53,8 @@ class StopForm(_Form):
 class SizeForm(_Form):
     """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
-    launches: int = Field(
-        ge=1, le=1000, description="Repetitions of every case, in fresh processes; with `stop` the minimum."
+    launches: PositiveInt = Field(
+        le=1000, description="Repetitions of every case, in fresh processes; with `stop` the minimum."
     )
     campaigns: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,

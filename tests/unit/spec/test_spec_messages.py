@@ -118,7 +118,7 @@ MISTAKES = [
         ),
     ),
     # keys
-    ("title: A suite", "titel: A suite", "1: title: missing"),
+    ("title: A suite", "titel: A suite", "2: titel: unknown key; did you mean 'title'?"),
     ("title: A suite", "title: A suite\nsummray: s", "3: summray: unknown key; did you mean 'summary'?"),
     (
         "summary: Two arms",
@@ -126,7 +126,16 @@ MISTAKES = [
         "6: experiments.speed.arm: unknown key; did you mean 'arms'?",
     ),
     ("deadline_s: 60", "deadline: 60", "6: experiments.speed.deadline: unknown key; did you mean 'deadline_s'?"),
-    ("launches: 6", "launchs: 6", "14: experiments.speed.sizes.smoke.launches: missing"),
+    (
+        "launches: 6",
+        "launchs: 6",
+        "15: experiments.speed.sizes.smoke.launchs: unknown key; did you mean 'launches'?",
+    ),
+    (
+        "launches: 6",
+        "launches: 1001",
+        "15: experiments.speed.sizes.smoke.launches: 1001 is not allowed; it must be at most 1000",
+    ),
     (
         "- arms: [gloo]",
         "- arms: [gloo]\n            sweeps: {}",
