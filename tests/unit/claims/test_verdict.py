@@ -327,17 +327,17 @@ def test_a_claim_whose_control_decides_nothing_is_inconclusive() -> None:
     ("control", "floor", "finding", "verdict"),
     [
         (0.0, 0.03, "no difference", "reproduced"),
-        (0.02, None, "less effect", "reproduced"),
-        (-0.2, None, "no effect", "reproduced"),
+        (0.02, 0.01, "less effect", "reproduced"),
+        (-0.2, 0.01, "no effect", "reproduced"),
         (0.195, 0.21, "undecided", "inconclusive"),
-        (0.15, None, "effect", "inconclusive"),
+        (0.15, 0.01, "effect", "inconclusive"),
     ],
 )
 def test_the_control_of_an_order_shows_no_difference_or_clearly_less(
-    control: float, floor: float | None, finding: str, verdict: str
+    control: float, floor: float, finding: str, verdict: str
 ) -> None:
     rule = Rule(name="ordering")
-    claim = apply_rule(rule, ratio_of(0.2, None), None, "higher")
+    claim = apply_rule(rule, ratio_of(0.2, 0.01), None, "higher")
     judged = with_control(claim, apply_rule(rule, ratio_of(control, floor, noise=WIDE), None, "higher"))
     assert judged.control is not None
     assert (judged.control.finding, judged.verdict) == (finding, verdict)
