@@ -3,7 +3,6 @@ and recorded, and a lost peer or a wrong size is an error and never wrong memory
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
@@ -89,26 +88,6 @@ def test_every_operation_on_plain_buffers_gives_what_numpy_does(
     assert run_ranks(ring_case("shm", ranks), body, 100) == [""] * ranks
 
 
-def test_one_rank_that_may_not_copy_makes_all_use_shared_pieces_and_the_record_says_why() -> None:
-    def body(context: RankContext) -> None:
-        if context.rank == 1:
-            refuse(*COPIES)
-        transport = connect(context)
-        facts = context.facts["plain_buffers"]
-        assert facts == {
-            "way": "shared pieces",
-            "refused": "rank 1: process_vm_readv of rank 0: Operation not permitted",
-        }
-        group = Group(transport, "ring")
-        buffer = np.full(3 * MIB, context.rank + 1, np.int64)
-        group.all_reduce(buffer).wait()
-        assert (buffer == 6).all()
-        assert np.array_equal(exchanged(transport, 3 * MIB), np.full(3 * MIB, (context.rank - 1) % 3, np.uint8))
-        transport.close()
-
-    assert run_ranks(ring_case("shm", 3), body) == [""] * 3
-
-
 def exchanged(transport: SharedMemory, nbytes: int) -> Array:
     """What arrives when every rank sends its number to the next one."""
     received = np.empty(nbytes, np.uint8)
@@ -116,23 +95,6 @@ def exchanged(transport: SharedMemory, nbytes: int) -> Array:
     transport.send(np.full(nbytes, transport.rank, np.uint8), (transport.rank + 1) % transport.world_size).wait()
     receiving.wait()
     return received
-
-
-def test_reading_alone_is_not_enough() -> None:
-    def body(context: RankContext) -> None:
-        refuse(COPIES[1])
-        assert "process_vm_writev of rank 0" in connect(context).arena.refused
-
-    assert run_ranks(ring_case("shm", 2), body) == ["", ""]
-
-
-def test_a_libc_without_the_calls_means_shared_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(private_memory.CALLS, "process_vm_readv", None)
-
-    def body(context: RankContext) -> None:
-        assert connect(context).arena.refused == "rank 0: libc has no process_vm_readv"
-
-    assert run_ranks(ring_case("shm", 2), body) == ["", ""]
 
 
 @pytest.mark.parametrize("count", [private_memory.PRIVATE_BYTES // 4 - 1, private_memory.PRIVATE_BYTES // 4])
@@ -288,24 +250,6 @@ def test_a_part_copies_from_its_own_members() -> None:
         group.barrier()
 
     assert run_ranks(ring_case("shm", 4), body) == [""] * 4
-
-
-def test_a_call_ends_the_consent_to_be_traced() -> None:
-    """After `close` no sibling may copy where Yama asks for consent; elsewhere the kernel knows no consent."""
-    asked: list[tuple[int, ...]] = []
-
-    class Recorded:
-        @staticmethod
-        def prctl(option: int, value: ctypes.c_ulong, *_: int) -> int:
-            asked.append((option, value.value))
-            return 0
-
-    def body(context: RankContext) -> None:
-        private_memory._libc = Recorded()  # type: ignore[assignment]
-        connect(context).close()
-        assert asked == [(0x59616D61, os.getppid()), (0x59616D61, 0)]
-
-    assert run_ranks(ring_case("shm", 1), body) == [""]
 
 
 def test_no_file_in_shared_memory_stands_behind_a_plain_buffer() -> None:
