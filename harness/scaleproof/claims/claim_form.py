@@ -237,8 +237,11 @@ class ClaimForm(Form):
 
     @model_validator(mode="after")
     def _can_validate(self) -> ClaimForm:
-        if self.validates and (self.rule is None or self.rule.name in ("ordering", "monotone") or self.kind != "claim"):
-            raise ValueError(f"{self.id}: what 'validates' is a claim whose rule has bounds, so that a miss has a size")
+        unbounded = self.rule is None or self.rule.name in ("ordering", "monotone") or self.rule.tolerance == "floor"
+        if self.validates and (unbounded or self.kind != "claim"):
+            raise ValueError(
+                f"{self.id}: what 'validates' is a claim whose rule has bounds of its own, so that a miss has a size"
+            )
         return self
 
     @model_validator(mode="after")

@@ -150,7 +150,7 @@ def _check_rule(document: Document, path: Key, claim: Claim) -> None:
     if rule is None or rule.name == "monotone" or not claim.judged:
         return
     try:
-        accepted_region(rule, claim.published, claim.direction)
+        accepted_region(rule, claim.published, claim.direction, floor=0.0)  # any floor: it is known with launches alone
     except SpecError as wrong:
         raise document.error((*path, "rule"), str(wrong)) from None
 

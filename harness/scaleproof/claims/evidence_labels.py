@@ -116,7 +116,7 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
     judged = [record for record in records if record.evidence == result.evidence]
     if result.ours is None or not judged:
         return Finding(form=form.validates)
-    region = accepted_region(form.rule, result.published, result.direction, result.noise_floor)
+    region = accepted_region(form.rule, result.published, result.direction)
     last = max(judged, key=lambda record: record.started_at)
     missed_by = None
     if result.verdict in MISSED:

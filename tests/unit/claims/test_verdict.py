@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from scaleproof.claims.claim_form import Direction, PublishedRow, Rule
+from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow, Rule
 from scaleproof.claims.outcome import Reason, StepFacts
 from scaleproof.claims.sentences import rule_sentence
 from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
@@ -197,6 +197,21 @@ def test_an_equality_holds_to_the_noise_floor_and_no_further_than_the_claim_allo
 def test_the_floor_is_a_tolerance_of_rule_within_alone(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Rule(**fields)
+
+
+def test_what_validates_has_a_tolerance_of_its_own() -> None:
+    fields: dict[str, Any] = {
+        "id": "v",
+        "origin": "own",
+        "statement": "s",
+        "unit": "1",
+        "metric": "level_error",
+        "experiment": "e",
+        "validates": {"what": "dilation", "evidence": "emulated"},
+    }
+    assert ClaimForm(**fields, rule=Rule(name="within", value=1, tolerance=0.1)).validates is not None
+    with pytest.raises(ValidationError, match="bounds of its own"):
+        ClaimForm(**fields, rule=EQUAL)
 
 
 @pytest.mark.parametrize(
