@@ -162,7 +162,9 @@ def test_a_comparison_that_did_not_agree_names_what_was_found(suite: Suite) -> N
     columns = rows[0].split(",")
     verdicts = {row["id"]: row for row in (dict(zip(columns, line.split(","), strict=True)) for line in rows[1:])}
     causes = {claim.form.id: claim.form.cause for claim in load_claims(suite)}
-    open_ones = [name for name, row in verdicts.items() if row["launches"] and row["verdict"] != "reproduced"]
+    judged = {name: row for name, row in verdicts.items() if row["kind"] == "claim" and row["launches"]}
+    open_ones = [name for name, row in judged.items() if row["verdict"] != "reproduced"]
+    assert len(open_ones) > 3
     assert [name for name in open_ones if not causes[name]] == []
 
 
