@@ -75,13 +75,14 @@ def test_a_suites_target_runs_collects_judges_and_reports_and_does_nothing_twice
     expected = [f"run small {name} --size smoke" for name in ("first", "second")]
     expected += [f"collect small {name} --size smoke -o {table.format(name)}" for name in ("first", "second")]
     assert sorted(calls(project)[:4]) == sorted(expected)
-    assert calls(project)[4:] == ["judge small --size smoke", "report --size smoke"]
+    ends = ["calibrate small --size smoke", "judge small --size smoke", "report --size smoke"]
+    assert calls(project)[4:] == ends
     assert snakemake(project, "small").returncode == 0
-    assert calls(project)[6:] == ["report --size smoke"]
+    assert calls(project)[7:] == ["report --size smoke"]
     (project / "suites" / "small" / "programs").mkdir()
     (project / "suites" / "small" / "programs" / "own.py").write_text("")
     assert snakemake(project, "small").returncode == 0
-    assert "run small first --size smoke" in calls(project)[7:], "another program of the suite's own is another launch"
+    assert "run small first --size smoke" in calls(project)[8:], "another program of the suite's own is another launch"
 
 
 def test_new_verdicts_of_suite_validation_let_others_be_judged_anew_and_nothing_run(project):
@@ -115,9 +116,9 @@ def test_a_mistake_or_an_interruption_stops_it(project, code):
 def test_a_timing_job_takes_the_whole_machine(project):
     output = snakemake(project, "-n").stdout
     jobs = output.split("\nrule ")[1:]
-    assert {job.partition(":")[0] for job in jobs} == {"run", "judge", "all"}
+    assert {job.partition(":")[0] for job in jobs} == {"run", "floors", "judge", "all"}
     for job in jobs:
-        assert ("machine=100" in job) == job.startswith("run:"), job
+        assert ("machine=100" in job) == job.startswith(("run:", "floors:")), job
 
 
 def test_an_unknown_size_is_named(project):
