@@ -54,18 +54,17 @@ def pages() -> dict[Path, str]:
 
 
 def counts(verdicts: Sequence[Verdict]) -> str:
-    """Counts of verdicts per suite and kind of entry."""
-    rows = ["| suite | entries | number | verdicts |", "|---|---|---|---|"]
+    """Counts of verdicts: a row per suite, a column per kind of entry."""
+    rows = [f"| suite | {' | '.join(KINDS)} |", f"|---|{'---|' * len(KINDS)}"]
     for suite in dict.fromkeys(verdict.suite for verdict in verdicts):
-        for title, (kind, origin) in KINDS.items():
-            chosen = [
-                verdict
-                for verdict in verdicts
-                if verdict.suite == suite and verdict.kind == kind and origin in (None, verdict.origin)
-            ]
-            if chosen:
-                rows.append(f"| {suite} | {title} | {len(chosen)} | {_counted(chosen)} |")
+        of_suite = [verdict for verdict in verdicts if verdict.suite == suite]
+        rows.append(f"| {suite} | {' | '.join(_cell(of_suite, *kind) for kind in KINDS.values())} |")
     return "\n".join(rows) + "\n"
+
+
+def _cell(verdicts: Sequence[Verdict], kind: str, origin: str | None) -> str:
+    chosen = [verdict for verdict in verdicts if verdict.kind == kind and origin in (None, verdict.origin)]
+    return f"{len(chosen)}: {_counted(chosen)}" if chosen else ""
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
