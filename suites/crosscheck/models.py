@@ -3,12 +3,14 @@ by the same arithmetic."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import timed, wall_s
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible, reporting
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase, TrainCase
@@ -219,16 +221,60 @@ def _options(record: Record) -> dict[str, Any]:
     return dict(record.case.options) if isinstance(record.case, OwnCase) else {}
 
 
+def made_up_bandwidth(wanted: Wanted) -> MadeUp:
+    """A message whose mean way takes as long as the bandwidth says."""
+    one_way = (wanted.nbytes or 0) / (possible(wanted.known, 1e-30) * GIGA)
+    return MadeUp((Event("one_way", ranks=(0,), nbytes=wanted.nbytes or 0, value=one_way),))
+
+
+def made_up_excess(wanted: Wanted) -> MadeUp:
+    """Ranks with steps of 1 s in a common wall time of so many."""
+    wall = possible(wanted.known, 1e-9)
+    return MadeUp((Event("start"), Event("step", 0.0, 1.0, value=1.0), Event("end", wall, wall)))
+
+
+def made_up_paced(wanted: Wanted) -> MadeUp:
+    """Equal ranks whose rate is so many times the known one, by either calculation."""
+    unpaced = MadeUp((Event("start"), Event("step", 0.0, 1.0, value=1.0), Event("end", 1.0, 1.0)))
+    took = unpaced.value(rank0_over_known, wanted.case) / possible(wanted.known, 1e-9)
+    return MadeUp((Event("start"), Event("step", 0.0, took, value=1.0), Event("end", took, took)))
+
+
+def made_up_launch(wanted: Wanted) -> MadeUp:
+    """A busy launch for which the tool reports so many times what the record has, and an idle one of 0 s."""
+    values = {"tool": possible(wanted.known), "record": 1.0}
+    rows = [
+        Event(f"{side}_{quantity}", ranks=(0,), step=step, value=value * step)
+        for side, value in values.items()
+        for quantity in ("wall", "cpu")
+        for step in (0, 1)
+    ]
+    return MadeUp(tuple(rows))
+
+
+def made_up_start(wanted: Wanted) -> MadeUp:
+    """An idle launch of which the record leaves this out."""
+    tool, record = max(wanted.known, 0.0), max(-wanted.known, 0.0)
+    return MadeUp((Event("tool_cpu", ranks=(0,), value=tool), Event("record_cpu", ranks=(0,), value=record)))
+
+
 METRICS = [
-    Metric("stream_bandwidth", "GB/s", "higher", size=stream_bandwidth),
-    Metric("one_way_mean", "s", "lower", size=one_way_mean),
-    Metric("one_way_bandwidth", "GB/s", "higher", size=one_way_bandwidth),
-    Metric("training_rate", "samples/s", "higher", launch=training_rate),
-    Metric("rank0_excess", "1", None, launch=rank0_excess),
-    Metric("rank0_over_known", "1", None, launch=rank0_over_known, own_count=True),
-    Metric("common_wall_over_known", "1", None, launch=common_wall_over_known, own_count=True),
-    Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio, clocked=True),
-    Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio, clocked=True),
-    Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio, clocked=True),
-    Metric("launch_start_cpu_s", "s", "lower", launch=launch_start_cpu_s),
+    Metric("stream_bandwidth", "GB/s", "higher", size=stream_bandwidth, made_up=reporting("bandwidth")),
+    Metric("one_way_mean", "s", "lower", size=one_way_mean, made_up=reporting("one_way")),
+    Metric("one_way_bandwidth", "GB/s", "higher", size=one_way_bandwidth, made_up=made_up_bandwidth),
+    Metric("training_rate", "samples/s", "higher", launch=training_rate, made_up=reporting("rate")),
+    Metric("rank0_excess", "1", None, launch=rank0_excess, made_up=made_up_excess),
+    Metric("rank0_over_known", "1", None, launch=rank0_over_known, own_count=True, made_up=made_up_paced),
+    Metric("common_wall_over_known", "1", None, launch=common_wall_over_known, own_count=True, made_up=made_up_paced),
+    Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio, clocked=True, made_up=made_up_launch),
+    Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio, clocked=True, made_up=made_up_launch),
+    Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio, clocked=True, made_up=made_up_launch),
+    Metric(
+        "launch_start_cpu_s",
+        "s",
+        "lower",
+        launch=launch_start_cpu_s,
+        made_up=made_up_start,
+        range=(-math.inf, math.inf),
+    ),
 ]

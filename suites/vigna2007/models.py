@@ -10,8 +10,9 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Arguments, Count, Published, RowId
 from scaleproof.claims.finished_launch import median_duration_s, timed
+from scaleproof.claims.made_up import Event, MadeUp, MakeUp, Wanted, possible, with_facts
 from scaleproof.claims.metrics import Metric
-from scaleproof.core.record_schema import Record
+from scaleproof.core.record_schema import InputCheck, Record
 
 
 class ArcsAndNodes(Arguments):
@@ -107,13 +108,51 @@ def published_share(x: PartOfNodes, rows: Published) -> float:
     return 100 * x.part / rows.positive(x.whole)
 
 
+def made_up_iterations(method: str, power: float = 1000.0) -> MakeUp:
+    """Launches in which a method needs so many times the iterations of power iteration; of itself: so many."""
+
+    def facts(value: float, wanted: Wanted) -> dict[str, Any]:
+        iterations = {"power": power, method: possible(value) * (1.0 if method == "power" else power)}
+        return {"convergence": {"iterations": iterations}}
+
+    return with_facts(facts)
+
+
+def made_up_time(method: str) -> MakeUp:
+    """Launches in which a solve takes so many times that of power iteration, which takes 1 s."""
+
+    def made_up(wanted: Wanted) -> MadeUp:
+        return MadeUp((Event("power", 0.0, 1.0), Event(method, 0.0, possible(wanted.known))))
+
+    return made_up
+
+
+def made_up_rate(counted: str) -> MakeUp:
+    """Launches in which one iteration over so many takes 1 s."""
+
+    def made_up(wanted: Wanted) -> MadeUp:
+        facts = {"convergence": {"iterations": {"power": 1}}, "graph": {counted: possible(wanted.known)}}
+        return MadeUp((Event("power", 0.0, 1.0),), facts)
+
+    return made_up
+
+
+def made_up_warnings(wanted: Wanted) -> MadeUp:
+    """A launch with so many warnings, rounded down, and one check that passed."""
+    warned = int(possible(wanted.known))
+    outcomes = ["warn"] * warned + ["pass"]
+    parts = {"check": "D1", "dataset": "made up", "name": "made up", "value": None, "bound": ""}
+    return MadeUp(inputs=tuple(InputCheck.model_validate({**parts, "outcome": outcome}) for outcome in outcomes))
+
+
 METRICS = [
-    Metric("power_iterations", "1", "lower", launch=power_iterations),
+    Metric("power_iterations", "1", "lower", launch=power_iterations, made_up=made_up_iterations("power")),
     Metric(
         "gauss_seidel_work",
         "x",
         "lower",
         launch=partial(work, method="gauss_seidel"),
+        made_up=made_up_iterations("gauss_seidel"),
         doc="""
         gauss_seidel_work = iterations of Gauss-Seidel / iterations of power iteration, in the same launch
 
@@ -126,6 +165,7 @@ METRICS = [
         "x",
         "lower",
         launch=partial(work, method="gmres"),
+        made_up=made_up_iterations("gmres"),
         doc="""
         gmres_work = iterations of GMRES / iterations of power iteration, in the same launch
 
@@ -139,6 +179,7 @@ METRICS = [
         "x",
         "lower",
         launch=partial(time_ratio, method="gauss_seidel"),
+        made_up=made_up_time("gauss_seidel"),
         clocked=True,
         doc="""
         gauss_seidel_time = median time of a solve by Gauss-Seidel / median time by power iteration, in the same launch
@@ -152,6 +193,7 @@ METRICS = [
         "x",
         "lower",
         launch=partial(time_ratio, method="gmres"),
+        made_up=made_up_time("gmres"),
         clocked=True,
         doc="""
         gmres_time = median time of a solve by GMRES / median time by power iteration, in the same launch
@@ -165,6 +207,7 @@ METRICS = [
         "nodes/s",
         "higher",
         launch=partial(per_s, event="nodes"),
+        made_up=made_up_rate("nodes"),
         doc="""
         nodes_per_s = nodes * iterations / median time of a solve by power iteration
 
@@ -178,6 +221,7 @@ METRICS = [
         "arcs/s",
         "higher",
         launch=partial(per_s, event="arcs"),
+        made_up=made_up_rate("arcs"),
         doc="""
         arcs_per_s = arcs * iterations / median time of a solve by power iteration
 
@@ -185,7 +229,7 @@ METRICS = [
         (check D2).
         """,
     ),
-    Metric("input_warnings", "1", "lower", launch=input_warnings, own_count=True),
+    Metric("input_warnings", "1", "lower", launch=input_warnings, own_count=True, made_up=made_up_warnings),
     Metric("published_arcs_per_node", "arcs/node", None, model=published_arcs_per_node, x=ArcsAndNodes),
     Metric("published_share", "%", None, model=published_share, x=PartOfNodes),
 ]

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from scaleproof.claims.arithmetic import Arguments, Published, arguments
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.possible_values import cannot_fall
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.claims.verdict_rules import accepted_region
 from scaleproof.spec.case_layers import every_key
@@ -111,6 +112,7 @@ def load_claims(suite: Suite) -> list[Claim]:
         claim = Claim(form, rows.get(form.id), metric, _arguments(document, (index,), form, metric, rows))
         _check_gate(document, (index,), claim)
         _check_rule(document, (index,), claim)
+        _check_both_ways(document, (index,), claim)
         claims.append(claim)
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
@@ -153,6 +155,27 @@ def _check_rule(document: Document, path: Key, claim: Claim) -> None:
         accepted_region(rule, claim.published, claim.direction, floor=0.0)  # any floor: it is known with launches alone
     except SpecError as wrong:
         raise document.error((*path, "rule"), str(wrong)) from None
+
+
+def _check_both_ways(document: Document, path: Key, claim: Claim) -> None:
+    """A claim must be able to fall both ways, with launches enough."""
+    form, metric = claim.form, claim.metric
+    if form.kind == "context" or form.rule is None or metric is None or metric.model is not None:
+        return
+    if reason := cannot_fall(form.rule, metric, claim.published, claim.direction):
+        raise document.error((*path, "rule"), f"{form.id!r}: {reason}")
+    if form.against == form.select and form.base_evidence is None:
+        raise document.error(
+            (*path, "against"), f"{form.id!r}: 'against' is 'select': no launch can refute it or confirm it"
+        )
+    repeated = [arm for index, arm in enumerate(form.arms) if arm in form.arms[:index]]
+    if repeated:
+        raise document.error((*path, "arms"), f"{form.id!r}: arm {repeated[0]} is there twice: no order can hold")
+    control = form.control
+    if control and (control.select, control.against or form.against) == (form.select, form.against):
+        raise document.error(
+            (*path, "control"), f"{form.id!r}: the control selects what the claim selects: no launch can confirm it"
+        )
 
 
 def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:

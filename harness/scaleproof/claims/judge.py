@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from scaleproof.claims import claim_notes, range_of_conditions
+from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claim_notes import Absence, ServedClaim
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
 from scaleproof.claims.claims_file import ClaimResult, ControlOut
@@ -34,6 +36,15 @@ def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
     return with_misses_below(results, {claim.form.id: claim.form for claim in claims}, judging.records)
 
 
+FloorOf = Callable[..., KnownFloor]
+"""As `noise_floor.floor_of`."""
+
+
+def judge_claim(suite: Suite, size: str, store: Store, claim: Claim, floors: FloorOf) -> list[ClaimResult]:
+    """One claim alone at every level of evidence, with floors of one's own."""
+    return _Judging(suite, size, store, floors).results(claim)
+
+
 @dataclass(frozen=True, slots=True)
 class _Control:
     """The result of a negative control, and its outcome; None where nothing was measured."""
@@ -50,12 +61,16 @@ class _Control:
 class _Judging:
     """One suite at one size; launches are read once."""
 
-    def __init__(self, suite: Suite, size: str, store: Store) -> None:
-        self.suite, self.size, self.store = suite, size, store
-        self.rows = load_published(suite.folder)
+    def __init__(self, suite: Suite, size: str, store: Store, floors: FloorOf = floor_of) -> None:
+        self.suite, self.size, self.store, self._floor_of = suite, size, store, floors
         self._pools: dict[str, Pool] = {}
         findings = Findings() if suite.name == VALIDATION else Findings.read(store.results)
         self._maker = ResultMaker(suite.name, size, findings, self._pool)
+
+    @cached_property
+    def rows(self) -> Published:
+        """The paper's rows."""
+        return load_published(self.suite.folder)
 
     @property
     def records(self) -> dict[str, Record]:
@@ -104,7 +119,7 @@ class _Judging:
         if crowded := claim_notes.oversubscribed(served):
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
-        floor = floor_of(self.store.results, served.metric, served.pool, served.levels, form.nbytes)
+        floor = self._floor_of(self.store.results, served.metric, served.pool, served.levels, form.nbytes)
         measurement, outcome = _measured(served, floor)
         if measurement is None:
             return self._maker.result(claim, self._without_value(served))

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_choice import latest, of_last_version
 from scaleproof.core.record_schema import Evidence, Record
@@ -98,15 +96,8 @@ class Pool:
     def _launch(self, record: Record) -> Launch:
         if record.launch not in self._launches:
             samples = self._store.frame(record)
-            self._launches[record.launch] = Launch(record, samples, partial(self._parameters, record))
+            self._launches[record.launch] = Launch(record, samples, partial(self._store.array, record, PARAMETERS))
         return self._launches[record.launch]
-
-    def _parameters(self, record: Record) -> np.ndarray | None:
-        path = self._store.folder(record) / PARAMETERS
-        if PARAMETERS not in record.artifacts or not path.exists():
-            return None
-        values: np.ndarray = np.load(path, allow_pickle=False)
-        return values
 
 
 def matches(case: AnyCase, select: Mapping[str, Any]) -> bool:

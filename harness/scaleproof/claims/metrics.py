@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,8 @@ from scaleproof.claims import (
 from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.beyond_floor import Share
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.claims.made_up import MakeUp, lasting
+from scaleproof.claims.metrics_sizes import PAGES, by_size
 from scaleproof.core.record_schema import Record
 from scaleproof.stats.intervals import median
 
@@ -52,7 +54,8 @@ class Metric:
     the floor is a factor of the value, is added to it (a relative difference), or the metric itself counts only what
     lies beyond it. `own_count` marks what our own code counts, and identities of it: entries with it are checks, since
     it says nothing about the world. `doc` is the text of the metric's page; without it, the page has the function's
-    docstring.
+    docstring. `made_up` makes a launch with a wanted value, and `range` bounds the values that launches can have;
+    None: 0 to 1 for shares, else 0 and above.
     """
 
     name: str
@@ -72,6 +75,15 @@ class Metric:
     noise: Literal["factor", "added", "inside"] = "factor"
     own_count: bool = False
     doc: str = ""
+    made_up: MakeUp | None = None
+    range: tuple[float, float] | None = None
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the largest value that launches can have."""
+        if self.ratio_of and self.apart is None:
+            return 0.0, math.inf
+        return self.range or (0.0, 1.0 if self.unit in ("fraction", "bool") and self.apart is None else math.inf)
 
     @property
     def timing(self) -> bool:
@@ -116,12 +128,35 @@ def _split(name: str) -> PerLaunch:
     return partial(metrics_split.split_metric, name)
 
 
+_PER_SIZE: tuple[tuple[str, str, Direction, str], ...] = (
+    ("transfer_latency", "s", "lower", "time_s"),
+    ("transfer_bandwidth", "GB/s", "higher", "algbw_gbs"),
+    ("collective_latency", "s", "lower", "time_s"),
+    ("algbw", "GB/s", "higher", "algbw_gbs"),
+    ("busbw", "GB/s", "higher", "busbw_gbs"),
+    ("first_call_s", "s", "lower", "first_s"),
+)
 _ALL = (
-    Metric("throughput", "samples/s", "higher", launch=metrics_train.throughput),
-    Metric("forward_throughput", "samples/s", "higher", launch=metrics_train.forward_throughput),
-    Metric("step_s", "s", "lower", launch=metrics_train.step_s),
+    Metric(
+        "throughput", "samples/s", "higher", launch=metrics_train.throughput, made_up=metrics_train.made_up_throughput
+    ),
+    Metric(
+        "forward_throughput",
+        "samples/s",
+        "higher",
+        launch=metrics_train.forward_throughput,
+        made_up=metrics_train.made_up_forward_throughput,
+    ),
+    Metric("step_s", "s", "lower", launch=metrics_train.step_s, made_up=lasting("step")),
     *(
-        Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s"), doc=metrics_split.PAGES[f"{part}_s"])
+        Metric(
+            f"{part}_s",
+            "s",
+            "lower",
+            launch=_split(f"{part}_s"),
+            doc=metrics_split.PAGES[f"{part}_s"],
+            made_up=metrics_split.making(f"{part}_s"),
+        )
         for part in (*metrics_split.PARTS, "exposed_communication")
     ),
     Metric(
@@ -130,6 +165,7 @@ _ALL = (
         "lower",
         launch=_split("unexplained_share"),
         clocked=True,
+        made_up=metrics_split.making("unexplained_share"),
         doc="""
         unexplained_share = other_s / mean step
 
@@ -137,97 +173,60 @@ _ALL = (
         parts flag the split. In that case the other parts are known no more accurately than this share.
         """,
     ),
-    Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread, clocked=True),
-    Metric("first_step_s", "s", "lower", launch=metrics_train.first_step_s),
-    Metric("first_exchange_s", "s", "lower", launch=metrics_train.first_exchange_s),
-    Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),
-    Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
-    Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
-    Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio, own_count=True),
-    Metric("wire_bytes_ratio", "1", None, launch=metrics_wire.wire_bytes_ratio),
+    Metric(
+        "rank_spread",
+        "fraction",
+        "lower",
+        launch=stragglers.rank_spread,
+        clocked=True,
+        made_up=stragglers.made_up_spread,
+        range=(0, math.inf),
+    ),
+    Metric(
+        "first_step_s",
+        "s",
+        "lower",
+        launch=metrics_train.first_step_s,
+        made_up=metrics_train.made_up_first_step,
+        range=(-math.inf, math.inf),
+    ),
+    Metric(
+        "first_exchange_s",
+        "s",
+        "lower",
+        launch=metrics_train.first_exchange_s,
+        made_up=metrics_train.made_up_first_exchange,
+        range=(-math.inf, math.inf),
+    ),
+    Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss, made_up=metrics_train.made_up_loss),
+    Metric(
+        "test_accuracy",
+        "fraction",
+        "higher",
+        launch=metrics_train.test_accuracy,
+        made_up=metrics_train.made_up_accuracy,
+    ),
+    Metric(
+        "time_to_quality",
+        "s",
+        "lower",
+        launch=metrics_quality.time_to_quality,
+        made_up=metrics_quality.made_up,
+    ),
+    Metric(
+        "bytes_per_rank_ratio",
+        "1",
+        None,
+        launch=metrics_sizes.bytes_per_rank_ratio,
+        own_count=True,
+        made_up=metrics_sizes.made_up_bytes,
+    ),
+    Metric("wire_bytes_ratio", "1", None, launch=metrics_wire.wire_bytes_ratio, made_up=metrics_wire.made_up),
     Metric("model_size", "MiB", None, model=metrics_networks.model_size, x=metrics_networks.OfNetwork),
     Metric("tensor_count", "count", None, model=metrics_networks.tensor_count, x=metrics_networks.OfNetwork),
-    Metric(
-        "transfer_latency",
-        "s",
-        "lower",
-        size=_size("time_s"),
-        doc="""
-        transfer_latency(n) = median over iterations of (round trip of n bytes) / 2
-
-        The time of one direction of a ping-pong between rank 0 and rank 1, measured on rank 0. The echo is verified
-        before and after, outside the timed calls. Half a round trip is the latency of one direction only if both
-        directions are alike.
-        """,
-    ),
-    Metric(
-        "transfer_bandwidth",
-        "GB/s",
-        "higher",
-        size=_size("algbw_gbs"),
-        doc="""
-        transfer_bandwidth(n) = n / transfer_latency(n)
-
-        It may exceed the rate of the link: on one machine there is no link, and a message that fits the processor's
-        caches moves faster than memory does. Compare it with the memory-copy bandwidth of the same run.
-        """,
-    ),
-    Metric(
-        "collective_latency",
-        "s",
-        "lower",
-        size=_size("time_s"),
-        doc="""
-        collective_latency(n) = median over calls of (the slowest rank's call on n bytes)
-
-        Every timed call follows a barrier, so all ranks start together, apart from the barrier's own skew. n is the
-        size of the whole array, as in nccl-tests. nccl-tests averages over ranks by default. We take the slowest rank,
-        because a synchronous step waits for it.
-        """,
-    ),
-    Metric(
-        "algbw",
-        "GB/s",
-        "higher",
-        size=_size("algbw_gbs"),
-        doc="""
-        algbw(n) = n / collective_latency(n)
-
-        Bytes of the array per second, as a caller sees them. The value falls with the number of ranks even on a perfect
-        network; use [busbw](busbw.md) to compare with a link. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
-        """,
-    ),
-    Metric(
-        "busbw",
-        "GB/s",
-        "higher",
-        size=_size("busbw_gbs"),
-        doc="""
-        busbw = algbw x { all_reduce 2(N-1)/N; reduce_scatter, all_gather (N-1)/N; broadcast 1 }
-
-        Bytes that the busiest link must carry per second under an optimal algorithm. It can be compared with the link's
-        rate at any N. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
-
-        It may exceed the link's rate when ranks share memory or caches, when the network reduces in its switches, or
-        when the topology has more than one link per rank. An algorithm that sends more than the optimum (a tree) moves
-        more bytes than busbw shows.
-        """,
-    ),
-    Metric(
-        "first_call_s",
-        "s",
-        "lower",
-        size=_size("first_s"),
-        doc="""
-        first_call_s = first call of a message size, on the rank where it took longest; for `transfer` half of the first
-        round trip
-
-        This is the call that is verified before the warm-up. It touches memory, registers buffers or negotiates names,
-        and no other metric includes it. Ranks meet at a barrier before a collective call. Compare it with
-        [collective_latency](collective_latency.md) or [transfer_latency](transfer_latency.md) of the same size: a
-        transport may be fast only for a buffer that it has used before. Each launch has one such call per size, so look
-        at several launches.
-        """,
+    *(
+        Metric(name, unit, direction, size=_size(column), made_up=metrics_sizes.making(column), doc=PAGES[name])
+        for name, unit, direction, column in _PER_SIZE
     ),
     Metric(
         "speedup",
@@ -290,10 +289,30 @@ _ALL = (
         error of a further case. It has no interval, because it is the largest of medians that are themselves uncertain.
         """,
     ),
-    Metric("max_parameter_difference", "1", "lower", pair=metrics_pairs.max_parameter_difference),
-    Metric("max_loss_difference", "1", "lower", pair=metrics_pairs.max_loss_difference),
-    Metric("training_difference", "1", "lower", pair=metrics_pairs.training_difference),
-    Metric("same_convergence", "bool", "higher", pair=metrics_pairs.same_convergence),
+    Metric(
+        "max_parameter_difference",
+        "1",
+        "lower",
+        pair=metrics_pairs.max_parameter_difference,
+        made_up=metrics_pairs.made_up,
+    ),
+    Metric(
+        "max_loss_difference",
+        "1",
+        "lower",
+        pair=metrics_pairs.max_loss_difference,
+        made_up=metrics_pairs.made_up,
+    ),
+    Metric(
+        "training_difference",
+        "1",
+        "lower",
+        pair=metrics_pairs.training_difference,
+        made_up=metrics_pairs.made_up,
+    ),
+    Metric(
+        "same_convergence", "bool", "higher", pair=metrics_pairs.same_convergence, made_up=metrics_pairs.made_up_same
+    ),
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 PER_LAUNCH: dict[str, PerLaunch] = {metric.name: metric.launch for metric in _ALL if metric.launch is not None}

@@ -3,9 +3,11 @@ them, so they get the noise floor and do not use it."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible
 from scaleproof.stats.training_equivalence import relative_difference
 
 EQUIVALENT = 1e-5
@@ -76,3 +78,16 @@ def loss_curve(launch: Launch) -> pd.Series:
     losses = launch.samples[launch.samples["event"] == "loss"]
     curve: pd.Series = losses[losses["rank"] == 0].set_index("step")["value"].sort_index()
     return curve
+
+
+def made_up(wanted: Wanted) -> MadeUp:
+    """A training whose parameters and losses differ from the base's by this share; the base's are all 1."""
+    difference = 0.0 if wanted.value is None else possible(wanted.value)
+    losses = (Event("loss", step=0, value=1.0), Event("loss", step=1, value=1.0 - difference))
+    return MadeUp(losses, parameters=np.array([1.0, 1.0 - difference]))
+
+
+def made_up_same(wanted: Wanted) -> MadeUp:
+    """A training that converged as the base did (1), or another way (0)."""
+    same = wanted.value is None or possible(wanted.value, 0, 1) > 0.5
+    return made_up(Wanted(wanted.case, 0.0 if same else 1.0))

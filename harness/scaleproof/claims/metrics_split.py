@@ -3,10 +3,13 @@ step (docs/decomposition.md)."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
 from scaleproof.claims.sample_columns import (
     Columns,
     columns,
@@ -133,6 +136,27 @@ def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | No
     values["exposed_communication_s"] = split["exposed_transfer"] + split["imbalance"]
     total = sum(split.values())
     return (values | ({"unexplained_share": split["other"] / total} if total else {})).get(name)
+
+
+def making(name: str) -> MakeUp:
+    """Launches in which a metric of `split_metric` has the wanted value."""
+    return partial(_making, name=name)
+
+
+def _making(wanted: Wanted, name: str) -> MadeUp:
+    value, ranks = possible(wanted.known), wanted.case.ranks
+    if name == "unexplained_share":
+        return events(Event("step", 0.0, 1.0), Event("forward", 0.0, 1.0 - possible(value, 0, 1)))
+    part = name.removesuffix("_s")
+    if part in MAIN or part == "other":
+        took = Event("forward") if part == "other" else Event(part, 0.0, value)
+        return events(Event("step", 0.0, value), took)
+    if part != "imbalance":  # all ranks exchange at the same time
+        return events(Event("step", 0.0, 1.0 + value), Event("communication", 0.0, value))
+    if ranks < 2:
+        raise ImpossibleValue("one rank has no imbalance")
+    arrival = Event("queue", value, value, ranks=(ranks - 1,))  # for which all ranks wait
+    return events(Event("step", 0.0, 1.0 + value), Event("communication", 0.0, value), arrival)
 
 
 PAGES = {

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import SECOND, times_count, wall_s
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible, trained
 from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.sample_columns import (
     Columns,
@@ -156,3 +157,38 @@ def test_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
 def _last(rows: Columns, indices: np.ndarray) -> float | None:
     """The value of the last step's first row."""
     return float(rows.value[indices[rows.step[indices].argmax()]]) if len(indices) else None
+
+
+def made_up_throughput(wanted: Wanted) -> MadeUp:
+    """A launch that trains at this rate."""
+    return trained(wanted.case, wanted.known)
+
+
+def made_up_forward_throughput(wanted: Wanted) -> MadeUp:
+    """A launch of one rank whose forward pass takes the whole step."""
+    took = wanted.case.value("minibatch") / possible(wanted.known, 1e-9)
+    return events(Event("step", 0.0, took), Event("forward", 0.0, took))
+
+
+def made_up_first_step(wanted: Wanted) -> MadeUp:
+    """A launch whose first step takes this much longer than a steady one of at least a second."""
+    steady = 1.0 + max(0.0, -wanted.known)
+    first = Event("step", 0.0, steady + wanted.known, warmup=True)
+    return events(first, Event("step", 10.0, 10.0 + steady, step=1))
+
+
+def made_up_first_exchange(wanted: Wanted) -> MadeUp:
+    """A launch whose first all-reduce takes this much longer than a steady one of at least a second."""
+    steady = 1.0 + max(0.0, -wanted.known)
+    first = Event("communication", 0.0, steady + wanted.known, warmup=True)
+    return events(first, Event("communication", 10.0, 10.0 + steady, step=1))
+
+
+def made_up_loss(wanted: Wanted) -> MadeUp:
+    """A launch that ends with this loss."""
+    return events(Event("loss", value=wanted.known))
+
+
+def made_up_accuracy(wanted: Wanted) -> MadeUp:
+    """A launch that ends with this accuracy."""
+    return events(Event("test_accuracy", ranks=(0,), value=possible(wanted.known, 0, 1)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, possible
 from scaleproof.claims.metrics_sizes import bus_factor, reduced_nbytes
 from scaleproof.core.record_schema import Record
 from scaleproof.record.wire import NamespaceTraffic, traffic_by_namespace
 from scaleproof.spec.case import CollectiveCase
-from scaleproof.spec.emulated import true_bytes
+from scaleproof.spec.emulated import shrunk, true_bytes
 
 LOOPBACK = "lo"
 
@@ -55,3 +56,12 @@ def wire_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
         return None
     reduced = reduced_nbytes(record, samples)
     return max(counted.values()) / (reduced * bus_factor(case.operation, case.ranks)) if reduced else None
+
+
+def made_up(wanted: Wanted) -> MadeUp:
+    """A launch of one all-reduce, for which each node's interface counted so many times the least."""
+    case, nbytes = wanted.case, 1 << 30
+    if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
+        raise ImpossibleValue("only all-reduces have this ratio")
+    counted = round(possible(wanted.known) * nbytes * bus_factor(case.operation, case.ranks))
+    return MadeUp((Event(case.operation, 0.0, 1.0, nbytes=nbytes),), wire_bytes=shrunk(counted, case.shrink))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics_split import part_arrays
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
@@ -79,6 +80,15 @@ def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
         return None
     own = _own_times(record, samples)[1]["own"]
     return float(own.max() / own.min() - 1) if len(own) > 1 and own.min() > 0 else None
+
+
+def made_up_spread(wanted: Wanted) -> MadeUp:
+    """A step of 1 s on all ranks but the last, which takes longer by this share."""
+    last = wanted.case.ranks - 1
+    if not last:
+        raise ImpossibleValue("one rank has no spread")
+    slow = Event("step", 0.0, 1.0 + possible(wanted.known), ranks=(last,))
+    return events(Event("step", 0.0, 1.0, ranks=tuple(range(last))), slow, Event("forward"))
 
 
 def find(own: Sequence[Sequence[float]]) -> SlowestRank | None:

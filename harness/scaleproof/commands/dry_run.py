@@ -37,6 +37,7 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
         f"{sum(map(len, plans.values()))} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of "
         f"memory (formula: {ASSUMPTIONS})"
     )
+    _print_undecidable(suite, plans, size, results)
     _warn_about_memory(peak)
     return 0
 
@@ -87,6 +88,27 @@ def _print_stopping_rule(stop: Stop | None) -> None:
             f"goes on until the interval of {quantity} reaches no further than {stop.target:.0%} from its median, "
             f"up to {stop.budget} launches a case\n"
         )
+
+
+def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, results: Path) -> None:
+    """The claims that these launches cannot decide on this machine."""
+    from functools import partial
+
+    from scaleproof.claims.claims_yaml import load_claims
+    from scaleproof.claims.decidable import machine_noise, undecidable
+    from scaleproof.claims.power import Launches
+    from scaleproof.record.digest import machine_id
+    from scaleproof.record.host import usable_cores
+    from scaleproof.record.machine import read_profile
+
+    profile = read_profile(results, machine_id())
+    launches = Launches(suite, size)
+    claims = [claim for claim in load_claims(suite) if claim.form.experiment in plans]
+    for claim in claims:
+        for found in undecidable(claim, launches, partial(machine_noise, profile, usable_cores())):
+            print(found.sentence)
+    if claims and profile is None:
+        print("what these launches can decide on this machine is not known: `scaleproof calibrate` measures its noise")
 
 
 def changing(cases: Sequence[AnyCase]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -127,6 +128,14 @@ class Store:
         """`samples` as a frame of pandas."""
         indexed = self.index.frame_of((record.case_id, record.launch)) if self.index else None
         return self.samples(record).to_pandas() if indexed is None else indexed
+
+    def array(self, record: Record, name: str) -> np.ndarray | None:
+        """An array among a record's files; None if it has none."""
+        path = self.folder(record) / name
+        if name not in record.artifacts or not path.exists():
+            return None
+        values: np.ndarray = np.load(path, allow_pickle=False)
+        return values
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
         """Write the record of a launch by one rename and remove its staging folder. OSError if the disk is full; then

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 FENCE = 1.5
 """Interquartile ranges beyond the quartiles (Tukey 1977)."""
@@ -49,6 +48,8 @@ def outliers(values: Sequence[float] | np.ndarray) -> Outliers:
 def trend(x: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray) -> Trend:
     """Whether values rise (tau above 0) or fall with x over all launches, by rank alone. ValueError when the sides
     differ in length or x has one value."""
+    from scipy import stats  # half a second, which reading claims does not need
+
     if len(x) != len(values):
         raise ValueError(f"{len(x)} x for {len(values)} values")
     if len(set(np.asarray(x, dtype=float).tolist())) < 2:

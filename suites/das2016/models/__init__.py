@@ -34,6 +34,7 @@ from .arguments import (
     conv_layers,
     fully_connected,
 )
+from .made_up import made_up, made_up_choice
 
 FLOAT = 4
 """Bytes of a float32."""
@@ -287,9 +288,9 @@ def _counted_per_step(record: Record) -> float | None:
 
 
 METRICS = [
-    Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio, own_count=True),
-    Metric("hybrid_wire_ratio", "1", None, launch=hybrid_wire_ratio),
-    Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio),
+    Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio, own_count=True, made_up=made_up),
+    Metric("hybrid_wire_ratio", "1", None, launch=hybrid_wire_ratio, made_up=made_up),
+    Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio, made_up=made_up_choice),
     Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte, x=ConvolutionsAtPoints),
     Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte, x=Machine),
     Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node, x=ConvolutionsOn),

@@ -6,6 +6,7 @@ from functools import partial
 
 import pandas as pd
 
+from scaleproof.claims.made_up import Event, MadeUp, MakeUp, Wanted, possible, with_facts
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
@@ -24,6 +25,18 @@ def fact_count(record: Record, samples: pd.DataFrame, name: str) -> float | None
     return None if count is None else float(count)
 
 
+def made_up_copies(wanted: Wanted) -> MadeUp:
+    """A launch in whose steps, the first and a later one, this share of the tensors was copied."""
+    share = possible(wanted.known, 0, 1)
+    parts = (("born_copied", share), ("born_placed", 1 - share))
+    return MadeUp(tuple(Event(name, step=step, value=value) for step in (0, 1) for name, value in parts))
+
+
+def made_up_fact(name: str) -> MakeUp:
+    """Launches in which rank 0 recorded a number."""
+    return with_facts(lambda value, wanted: {"found": {name: value}})
+
+
 METRICS = [
     Metric(
         "copied_share_first",
@@ -31,6 +44,7 @@ METRICS = [
         "lower",
         launch=partial(copied_share, first=True),
         own_count=True,
+        made_up=made_up_copies,
         doc="""
         copied_share_first = tensors that had to be copied into a send buffer / tensors sent, in the first step
 
@@ -44,6 +58,7 @@ METRICS = [
         "lower",
         launch=partial(copied_share, first=False),
         own_count=True,
+        made_up=made_up_copies,
         doc="""
         copied_share_later = tensors that had to be copied into a send buffer / tensors sent, in all steps but the first
 
@@ -56,6 +71,7 @@ METRICS = [
         "bool",
         "lower",
         launch=partial(fact_count, name="fails"),
+        made_up=made_up_fact("fails"),
         doc="""
         fails = 1 when a tensor larger than any that arrived in the published results did not arrive, 0 when it did
 
@@ -68,6 +84,7 @@ METRICS = [
         "bool",
         "higher",
         launch=partial(fact_count, name="refused"),
+        made_up=made_up_fact("refused"),
         doc="""
         refused = 1 when a message above a limit was refused, 0 when nothing failed
 
@@ -81,6 +98,7 @@ METRICS = [
         "higher",
         launch=partial(fact_count, name="static_edges_share"),
         own_count=True,
+        made_up=made_up_fact("static_edges_share"),
         doc="""
         static_edges_share = weights and gradients that the graph analyser places statically / weights and gradients
         that cross between servers

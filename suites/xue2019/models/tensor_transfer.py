@@ -9,6 +9,7 @@ import pandas as pd
 
 from scaleproof.claims.beyond_floor import ratio
 from scaleproof.claims.finished_launch import Launch, median_duration_s, timed
+from scaleproof.claims.made_up import Event, MadeUp, MakeUp, Wanted, lasting, possible, with_facts
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
@@ -80,15 +81,32 @@ def extreme_speedup(launch: Launch, base: Launch, floor: float | None = None, *,
     return extreme(ratios) if ratios else None
 
 
+def made_up_rate(gbs: float, wanted: Wanted) -> float:
+    """The time in s of a tensor that moves at this rate."""
+    return (wanted.nbytes or 0) / (possible(gbs, 1e-30) * 1e9)
+
+
+def made_up_costs(counter: str) -> MakeUp:
+    """Launches whose ends count together so much per tensor."""
+    return with_facts(lambda value, wanted: {"costs": {str(wanted.nbytes): {"tensors": 1.0, counter: possible(value)}}})
+
+
+def made_up_speedup(wanted: Wanted) -> MadeUp:
+    """A tensor that takes 0.1 s at every size, less by this factor where it is not the base."""
+    took = 0.1 / possible(1.0 if wanted.value is None else wanted.value, 1e-9)
+    return MadeUp(tuple(Event("send_reduce", 0.0, took, nbytes=nbytes) for nbytes in wanted.case.value("sizes")))
+
+
 METRICS = [
-    Metric("send_reduce_s", "s", "lower", size=send_reduce_s),
-    Metric("send_reduce_gbs", "GB/s", "higher", size=send_reduce_gbs),
+    Metric("send_reduce_s", "s", "lower", size=send_reduce_s, made_up=lasting("send_reduce")),
+    Metric("send_reduce_gbs", "GB/s", "higher", size=send_reduce_gbs, made_up=lasting("send_reduce", made_up_rate)),
     Metric(
         "copies_per_tensor",
         "1",
         "lower",
         size=partial(per_tensor, counter="copies"),
         own_count=True,
+        made_up=made_up_costs("copies"),
         doc="""
         copies_per_tensor(n) = copies of a payload that the mechanism made in the memory of either end / tensors sent
 
@@ -104,6 +122,7 @@ METRICS = [
         "lower",
         size=partial(per_tensor, counter="messages"),
         own_count=True,
+        made_up=made_up_costs("messages"),
         doc="""
         messages_per_tensor(n) = messages before the receiver has the tensor / tensors sent, both ends together
 
@@ -119,6 +138,7 @@ METRICS = [
         "lower",
         size=partial(per_tensor, counter="round_trips"),
         own_count=True,
+        made_up=made_up_costs("round_trips"),
         doc="""
         round_trips_per_tensor(n) = times that an end sent a request and needed the answer before the receiver had the
         tensor / tensors sent
@@ -132,6 +152,7 @@ METRICS = [
         "s",
         "lower",
         size=partial(per_tensor, counter="processor_s"),
+        made_up=made_up_costs("processor_s"),
         doc="""
         processor_s_per_tensor(n) = processor time of both ranks during the timed tensors of n bytes / tensors sent
 
@@ -144,6 +165,7 @@ METRICS = [
         "x",
         "higher",
         pair=partial(extreme_speedup, extreme=min),
+        made_up=made_up_speedup,
         clocked=True,
         noise_of=("send_reduce_s",),
         doc="""
@@ -160,6 +182,7 @@ METRICS = [
         "x",
         "higher",
         pair=partial(extreme_speedup, extreme=max),
+        made_up=made_up_speedup,
         clocked=True,
         noise_of=("send_reduce_s",),
         doc="""

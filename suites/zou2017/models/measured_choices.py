@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 
 from scaleproof.claims.finished_launch import SECOND
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
@@ -88,9 +89,17 @@ def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tu
     return by_minibatch
 
 
+def made_up_layers(wanted: Wanted) -> MadeUp:
+    """A launch of so many layers, rounded down, with a fast algorithm that needs memory and a slow one that needs none;
+    and of one layer with the slow one alone."""
+    slow = [Event("conv.slow", 0.0, 2.0, step=layer, value=1.0) for layer in range(int(possible(wanted.known)) + 1)]
+    fast = [Event("conv.fast", 0.0, 1.0, step=event.step + 1, nbytes=1024, value=1.0) for event in slow[:-1]]
+    return MadeUp((*slow, *fast))
+
+
 METRICS = [
     Metric("ilp_difference", "1", None, launch=ilp_difference, own_count=True),
-    Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers),
+    Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers, made_up=made_up_layers),
     Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share, own_count=True),
     Metric(
         "ilp_minibatch",

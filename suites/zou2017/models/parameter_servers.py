@@ -9,6 +9,7 @@ import pandas as pd
 
 from scaleproof.claims.beyond_floor import sign
 from scaleproof.claims.finished_launch import Launch, median_duration_s, timed, times_count
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, lasting, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase
@@ -86,8 +87,39 @@ def _servers(record: Record) -> int:
     return record.case.ranks - int(_options(record)["workers"])
 
 
+def made_up_server(bytes_per_s: float, wanted: Wanted) -> float:
+    """A round in s of servers with this rate."""
+    options = wanted.case.value("options")
+    workers = float(options["workers"])
+    return 2 * float(options["nbytes"]) * workers / (possible(bytes_per_s, 1e-9) * (wanted.case.ranks - workers))
+
+
+def made_up_sweep(wanted: Wanted) -> MadeUp:
+    """A block whose rounds all last 1 s, so that its knee is at the fewest servers, and whose server is so slow that
+    the bound lies this far above it; below it is none."""
+    if wanted.known > 0:
+        raise ImpossibleValue("no bound lies below the fewest servers")
+    if float(wanted.case.value("options")["compute_ms"]):
+        return MadeUp((Event("round", 0.0, 1.0),))
+    swept = [case for case in wanted.block if float(case.value("options")["compute_ms"])]
+    options = swept[0].value("options")
+    nbytes, workers, compute_s = (float(options[name]) for name in ("nbytes", "workers", "compute_ms"))
+    bound = min(case.ranks for case in swept) - workers - round(wanted.known) - 0.5
+    rate = 2 * nbytes * workers / (bound * compute_s / 1e3)
+    return MadeUp((Event("round", 0.0, made_up_server(rate, wanted)),))
+
+
 METRICS = [
-    Metric("server_rate", "B/s", "higher", launch=server_rate),
-    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True, noise_of=("round_s",)),
-    Metric("round_s", "s", "lower", launch=round_s),
+    Metric("server_rate", "B/s", "higher", launch=server_rate, made_up=lasting("round", made_up_server)),
+    Metric(
+        "beyond_bound",
+        "servers",
+        None,
+        block=beyond_bound,
+        clocked=True,
+        noise_of=("round_s",),
+        made_up=made_up_sweep,
+        range=(-math.inf, math.inf),
+    ),
+    Metric("round_s", "s", "lower", launch=round_s, made_up=lasting("round")),
 ]

@@ -1,0 +1,87 @@
+"""Which claims the planned launches can decide on a machine: the effect that a claim states against the smallest one
+that the launches resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.noise_floor import machine_floor
+from scaleproof.claims.power import Launches, Noise, launches_for_a_verdict, unjudged
+from scaleproof.claims.wanted_values import stated_effect
+from scaleproof.core.record_schema import Evidence
+from scaleproof.record.machine import MachineProfile
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.launch_kind import kind_of, shares_cores
+from scaleproof.stats import resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Undecidable:
+    """A claim that the planned launches cannot decide. `resolution` and `effect` are shares; None: too few launches for
+    any verdict. `would_do`: launches that would decide it; None: no number does."""
+
+    claim: str
+    evidence: Evidence
+    launches: int
+    would_do: int | None
+    resolution: float | None = None
+    effect: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What a reader is told."""
+        would = "no number of launches would do" if self.would_do is None else f"{self.would_do} launches would do"
+        if self.resolution is None or self.effect is None:
+            return f"{self.claim}: cannot be decided with {self.launches} launches; {would}"
+        shares = f"resolution {100 * self.resolution:.3g} %, effect {100 * self.effect:.3g} %"
+        return f"{self.claim}: cannot be decided on this machine: {shares}; {would}"
+
+
+def undecidable(
+    claim: Claim, launches: Launches, noise_of: Callable[[Claim, Sequence[AnyCase]], Noise | None]
+) -> list[Undecidable]:
+    """At each level of evidence that the claim will have, why it cannot be decided. `noise_of`: what the machine adds;
+    None where that is not known."""
+    found = []
+    for evidence in launches.evidences(claim) if unjudged(claim, launches.size) is None else ():
+        count, least = launches.count(claim, evidence), launches_for_a_verdict(claim)
+        if count < least:
+            found.append(Undecidable(claim.form.id, evidence, count, least))
+        elif noise := noise_of(claim, launches.cases(claim, evidence)):
+            found += _unresolved(claim, evidence, count, noise)
+    return found
+
+
+def machine_noise(profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]) -> Noise | None:
+    """What a machine adds to a metric of such cases, as calibration measured it: the largest floor of their kinds. None
+    for predictions, for what is no timing, and where it measured no floor of one of the kinds."""
+    metric = claim.metric
+    if metric is None or not metric.timing:
+        return None
+    kinds = {kind for case in cases if (kind := kind_of(case, shares_cores(case, cores))) is not None}
+    floors = [machine_floor(profile, metric, kind, claim.form.nbytes) for kind in kinds]
+    known = [floor for floor in floors if floor is not None]
+    if not known or len(known) < len(floors):
+        return None
+    return Noise(max(floor.spread for floor in known), max(floor.share for floor in known))
+
+
+def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
+    """The smallest effect, a share, that a number of launches resolves."""
+    metric = claim.metric
+    outside = metric is not None and metric.timing and metric.noise != "inside"
+    floor = (noise.floor or 0.0) if outside else 0.0
+    compared = claim.form.against is not None and metric is not None and metric.pair is None
+    of_launches = resolution.of_ratio if compared or claim.form.arms else resolution.of_value
+    return partial(of_launches, noise.spread, floor=floor)
+
+
+def _unresolved(claim: Claim, evidence: Evidence, count: int, noise: Noise) -> list[Undecidable]:
+    effect, of_launches = stated_effect(claim), resolution_of(claim, noise)
+    if effect is None or of_launches(count) <= effect:
+        return []
+    would_do = resolution.launches_needed(effect, of_launches)
+    return [Undecidable(claim.form.id, evidence, count, would_do, of_launches(count), effect)]

@@ -1,0 +1,232 @@
+"""Whether a claim can fall both ways with the launches that a size plans: made-up launches that clearly hold it, and
+such that clearly fail it, are judged as launches that ran."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scaleproof.claims.claim_result import NO_VERDICTS
+from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.judge import judge_claim
+from scaleproof.claims.launch_pool import chosen
+from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted, planned_evidence
+from scaleproof.claims.made_up_store import MadeUpStore
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import KnownFloor, base_metric
+from scaleproof.claims.outcome import Verdict
+from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides
+from scaleproof.core.record_schema import Evidence
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite
+from scaleproof.stats.intervals import median, smallest_count
+from scaleproof.stats.many_tests import blocks_needed
+
+Fall = tuple[Verdict | None, str]
+"""A verdict, and the sentence behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What a machine adds to the values: `spread` is the standard deviation of the logarithm of one launch, `floor` a
+    share; None: not known."""
+
+    spread: float = 0.0002
+    floor: float | None = 0.001
+
+    @property
+    def clear(self) -> float:
+        """A factor that cannot be missed."""
+        return 1.25 * (1 + (self.floor or 0.0)) * math.exp(6 * self.spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """How a claim falls at one level of evidence. `falls`: from launches that fail it, the verdict of each."""
+
+    evidence: Evidence
+    launches: int
+    holds: Fall
+    fails: Fall
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether the claim is confirmed by the ones and refuted by the others."""
+        return self.holds[0] == "reproduced" and self.fails[0] == "not reproduced"
+
+
+def unjudged(claim: Claim, size: str) -> str | None:
+    """Why no launches decide the claim at any number; None where they do."""
+    if size in NO_VERDICTS:
+        return "this size judges nothing"
+    if claim.form.kind == "context":
+        return "context: shown, never judged"
+    if claim.recalled:
+        return "recalled: the published value is known from memory only"
+    if claim.not_recovered:
+        return "the published value was not recovered"
+    if claim.metric is not None and claim.metric.model is not None:
+        return "arithmetic: no launches"
+    if claim.metric is None or claim.form.experiment is None:
+        return f"unserved: needs {claim.form.needs}"
+    return None
+
+
+def launches_for_a_verdict(claim: Claim) -> int:
+    """Fewest launches of each side with which a verdict can fall both ways."""
+    if claim.form.arms:
+        return max(smallest_count(), blocks_needed(len(claim.form.arms) - 1))
+    return smallest_count()
+
+
+class Launches:
+    """The planned launches of the claims of one suite at one size."""
+
+    def __init__(self, suite: Suite, size: str) -> None:
+        self.suite, self.size = suite, size
+        self._plans: dict[str, list[PlannedLaunch]] = {}
+        self._selected: dict[tuple[str, str], list[PlannedLaunch]] = {}
+
+    def selected(self, claim: Claim, select: Mapping[str, Any]) -> list[PlannedLaunch]:
+        """Planned launches of the selected cases."""
+        name = str(claim.form.experiment)
+        if name not in self._plans:
+            here = self.size in self.suite.experiment(name).sizes
+            self._plans[name] = plan(self.suite, name, self.size) if here else []
+        key = name, repr(select)
+        if key not in self._selected:
+            self._selected[key] = [launch for launch in self._plans[name] if chosen(launch.case, select)]
+        return self._selected[key]
+
+    def evidences(self, claim: Claim) -> list[Evidence]:
+        """The levels of evidence that the claim will have."""
+        found = {planned_evidence(launch.case) for launch in self.selected(claim, claim.form.select)}
+        return sorted(found - {claim.form.base_evidence})
+
+    def count(self, claim: Claim, evidence: Evidence) -> int:
+        """Values behind the claim's number, of the side that has fewest: launches, blocks of several arms, or cases
+        that two levels of evidence share."""
+        form, metric = claim.form, claim.metric
+        against = [form.against] if form.against is not None and metric is not None and metric.pair is None else []
+        selects = [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
+        levels = [evidence, *[form.base_evidence or evidence for _ in selects[1:]]]
+        if metric is not None and metric.apart is not None:
+            return len({launch.case.case_id for launch in self._at(claim, form.select, evidence)})
+        made = [self._at(claim, *side) for side in zip(selects, levels, strict=True)]
+        if metric is not None and metric.block is not None or form.over:
+            return min(len({launch.plan_index for launch in side}) for side in made)
+        return min(map(len, made))
+
+    def cases(self, claim: Claim, evidence: Evidence) -> list[AnyCase]:
+        """The claim's cases, of all sides."""
+        form, metric = claim.form, claim.metric
+        selects = [{**form.select, **arm} for arm in form.arms] or [form.select]
+        made = [launch for select in selects for launch in self._at(claim, select, evidence)]
+        if form.against is not None and metric is not None:
+            made += self._at(claim, form.against, form.base_evidence or evidence)
+        return list({launch.case.case_id: launch.case for launch in made}.values())
+
+    def _at(self, claim: Claim, select: Mapping[str, Any], evidence: Evidence) -> list[PlannedLaunch]:
+        return [launch for launch in self.selected(claim, select) if planned_evidence(launch.case) == evidence]
+
+    def power(self, claim: Claim, evidence: Evidence, noise: Noise) -> Power:
+        """How made-up launches fall that hold the claim, and such that fail it."""
+        metric = claim.metric
+        assert metric is not None
+        holding, failing = self._scenarios(claim, metric, noise)
+        judged = [self._judged(claim, metric, evidence, scenario, noise) for scenario in (holding, failing)]
+        return Power(evidence, self.count(claim, evidence), *judged)
+
+    def _scenarios(self, claim: Claim, metric: Metric, noise: Noise) -> tuple[list[Side], list[Side]]:
+        rule, form, clear = claim.form.rule, claim.form, noise.clear
+        assert rule is not None
+        if form.arms or rule.along is not None:
+            return self._orders(claim, metric, clear)
+        aimed = aim(claim, metric, clear, noise.floor)
+        for fails in aimed.fails:
+            if self._can_be_made(claim, metric, sides(claim, metric, fails, aimed.holds)):
+                return sides(claim, metric, aimed.holds, fails), sides(claim, metric, fails, aimed.holds)
+        raise ImpossibleValue(f"{form.id}: no launch fails it, with any of {aimed.fails}")
+
+    def _orders(self, claim: Claim, metric: Metric, clear: float) -> tuple[list[Side], list[Side]]:
+        """As claimed, and with the last two arms the other way round."""
+        form, rule = claim.form, claim.form.rule
+        assert rule is not None
+        along = rule.along
+        if along is not None:
+            found = sorted({launch.case.value(along) for launch in self.selected(claim, form.select)})
+            selects = [{**form.select, along: x} for x in found]
+        else:
+            selects = [{**form.select, **arm} for arm in form.arms]
+        rising = rule.trend == "rising" if along is not None else claim.direction == "lower"
+        values = [clear**place for place in range(len(selects))]
+        claimed = values if rising else values[::-1]
+        turned = [*claimed[:-2], claimed[-1], claimed[-2]]
+        return ordered_sides(metric, selects, claimed), ordered_sides(metric, selects, turned)
+
+    def _can_be_made(self, claim: Claim, metric: Metric, scenario: Sequence[Side]) -> bool:
+        try:
+            for side in scenario:
+                for launch in self.selected(claim, side.select)[:1]:
+                    self._make(metric, claim, side, launch, side.value_of(launch.case))
+        except ImpossibleValue:
+            return False
+        return True
+
+    def _judged(self, claim: Claim, metric: Metric, evidence: Evidence, scenario: Sequence[Side], noise: Noise) -> Fall:
+        identity = claim.form.rule is not None and claim.form.rule.name == "equal_to_tolerance"
+        spread = 0.0 if identity and not metric.timing else noise.spread  # an identity is exact, or it is none
+        store, done = MadeUpStore(), set[tuple[str, int]]()
+        levels = {evidence, claim.form.base_evidence}
+        for side in scenario:
+            of_side = self.selected(claim, side.select)
+            blocks = {launch.plan_index: 0 for launch in of_side}
+            scatter = _scatter(len(blocks if metric.block else of_side), spread, repr(side.select))
+            if metric.block is not None:  # the launches of a block share its noise
+                blocks = dict(zip(blocks, range(len(blocks)), strict=True))
+                scatter = scatter[[blocks[launch.plan_index] for launch in of_side]]
+            for launch, factor in zip(of_side, scatter, strict=True):
+                level, key = planned_evidence(launch.case), (launch.case.case_id, launch.plan_index)
+                if key in done or level not in levels or side.evidence not in (None, level):
+                    continue
+                done.add(key)
+                value = side.value_of(launch.case)
+                scattered = None if value is None else _within(metric, value, factor)
+                store.add(launch, self._make(metric, claim, side, launch, scattered))
+        known = KnownFloor(noise.floor if metric.timing and evidence != "simulated" else None)
+        results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
+        result = next((result for result in results if result.evidence == evidence), results[0])
+        return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))
+
+    def _make(self, metric: Metric, claim: Claim, side: Side, launch: PlannedLaunch, value: float | None) -> MadeUp:
+        made_up = base_metric(metric).made_up
+        if made_up is None:
+            raise ImpossibleValue(f"metric {metric.name!r} cannot make up a launch: give it `made_up`")
+        block: tuple[AnyCase, ...] = ()
+        if metric.block is not None:
+            block = tuple(other.case for other in self.selected(claim, side.select) if other.plan_index == 0)
+        return made_up(Wanted(launch.case, value, claim.form.nbytes, block))
+
+
+def _within(metric: Metric, value: float, factor: float) -> float:
+    """A value with its noise, of those that a launch can have: what is bounded above scatters in its distance to the
+    bound."""
+    least, most = base_metric(metric).possible
+    scattered = value * factor if math.isinf(most) else most - (most - value) * factor
+    return min(max(scattered, least), most)
+
+
+def _scatter(count: int, spread: float, arm: str) -> np.ndarray:
+    """Factors with a median of 1, normal quantiles in another order for each arm."""
+    from scipy.stats import norm
+
+    generator = np.random.default_rng(zlib.crc32(arm.encode()))
+    quantiles = norm.ppf((np.arange(count) + 0.5) / count) if count else np.empty(0)
+    factors: np.ndarray = np.exp(spread * generator.permutation(quantiles))
+    return factors / median(factors) if count else factors

@@ -1,0 +1,163 @@
+"""The values that launches would have if a claim clearly held, and if it clearly failed, and how large an effect it
+states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaleproof.claims.claim_form import Rule
+from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import base_metric
+from scaleproof.claims.outcome import Region
+from scaleproof.claims.verdict_rules import accepted_region
+from scaleproof.core.record_schema import Evidence
+from scaleproof.spec.case import AnyCase
+
+TYPICAL = {"s": 0.01, "fraction": 0.5, "x": 1.0, "1": 1.0}
+"""A value by unit for the base of a ratio; of rates and counts 1000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Launches of the selected cases, at one level of evidence (None: at any), and the value that all of them have;
+    None: they are the base of pairs. `ranked`: times the ratio of their ranks to this number."""
+
+    select: Mapping[str, Any]
+    value: float | None
+    evidence: Evidence | None = None
+    ranked: bool = False
+
+    def value_of(self, case: AnyCase) -> float | None:
+        """The value of a launch of this case."""
+        return self.value * case.ranks if self.ranked and self.value is not None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Values of a claim's number: one that holds, and some that fail, of which a launch may not be able to have all."""
+
+    holds: float
+    fails: tuple[float, ...]
+
+
+def stated_effect(claim: Claim) -> float | None:
+    """By which share the claim's own number, published or stated, lies from the nearest value that its rule refuses;
+    None where it states no size: an order, or a bound that is not of a ratio."""
+    rule = claim.form.rule
+    if rule is None or rule.name in ("ordering", "monotone", "equal_to_tolerance"):
+        return None
+    if rule.tolerance == "floor":
+        return rule.largest_floor
+    region = accepted_region(rule, claim.published, claim.direction)
+    if claim.metric is not None and claim.metric.noise == "added":
+        return region.high if math.isfinite(region.high) else None  # from no difference at all
+    if region.low > 0 and math.isfinite(region.high):
+        centre = _centre(region)
+        return min(centre / region.low, region.high / centre) - 1
+    bound = region.low if math.isfinite(region.low) else region.high
+    neutral = _neutral(claim, rule)
+    if neutral is None or min(bound, neutral) <= 0 or region.position(neutral, neutral) == "inside":
+        return None
+    return max(bound / neutral, neutral / bound) - 1
+
+
+def aim(claim: Claim, metric: Metric, clear: float, floor: float | None) -> Aim:
+    """Values that hold and fail by the factor `clear` where the claim states none. `floor`: the machine's noise floor,
+    which may be the tolerance."""
+    rule = claim.form.rule
+    assert rule is not None
+    region = accepted_region(rule, claim.published, claim.direction, floor)
+    least, most = metric.possible
+    if metric.noise == "added" and math.isfinite(region.high):
+        return Aim(0.0, (region.high + 2 * (clear - 1),))
+    inward = [value for value in (_inside(region, clear, least, most),) if least <= value <= most]
+    neutral = _neutral(claim, rule)
+    outward = [] if neutral is None else [neutral / clear if region.low > neutral else neutral * clear]
+    for bound, end in ((region.high, most), (region.low, least)):
+        if math.isfinite(bound):
+            outward += _beyond(bound, end > bound, clear, region.reach, end)
+    fails = [value for value in outward if least <= value <= most and region.position(value, value) == "outside"]
+    return Aim(inward[0] if inward else math.nan, tuple(fails))
+
+
+def sides(claim: Claim, metric: Metric, value: float, control: float) -> list[Side]:
+    """Who has which value, so that the claim's number is `value` and that of its control is `control`; where two
+    selections share a case, the first one counts."""
+    form, base = claim.form, typical(base_metric(metric))
+    levels = form.base_evidence
+    made = list(_compared(metric, form.select, form.against, value, base, levels))
+    if form.control is not None:
+        against = form.control.against or form.against
+        made += _compared(metric, form.control.select, against, control, base, levels)
+    return made
+
+
+def ordered_sides(metric: Metric, selects: Sequence[Mapping[str, Any]], values: Sequence[float]) -> list[Side]:
+    """Each arm with its value, as a multiple of a typical one."""
+    base = typical(base_metric(metric))
+    return [Side(select, base * value) for select, value in zip(selects, values, strict=True)]
+
+
+def typical(metric: Metric) -> float:
+    """A value that launches may have."""
+    return TYPICAL.get(metric.unit, 1000.0)
+
+
+def _compared(
+    metric: Metric,
+    select: Mapping[str, Any],
+    against: Mapping[str, Any] | None,
+    value: float,
+    base: float,
+    levels: Evidence | None,
+) -> Iterator[Side]:
+    if against is None or metric.block is not None:
+        yield Side(select, value)
+    elif metric.pair is not None:
+        yield Side(select, value)
+        yield Side(against, None)
+    else:
+        share = 1 + value if metric.apart is not None else value
+        if levels is not None:
+            yield Side(against, base, levels)
+        yield Side(select, base * share, None, metric.scaled_by_ranks)
+        yield Side(against, base, levels, metric.scaled_by_ranks)
+
+
+def _inside(region: Region, clear: float, least: float, most: float) -> float:
+    """A value well inside of what is accepted."""
+    if math.isfinite(region.low) and math.isfinite(region.high):
+        return _centre(region)
+    up = math.isfinite(region.low)
+    bound, end = (region.low, most) if up else (region.high, least)
+    value = _beyond(bound, up, clear, None, end)[0]
+    past = value > end if up else value < end
+    return (bound + end) / 2 if past else value
+
+
+def _centre(region: Region) -> float:
+    if region.target is not None:
+        return region.target
+    return math.sqrt(region.low * region.high) if region.low > 0 else (region.low + region.high) / 2
+
+
+def _beyond(bound: float, up: bool, clear: float, reach: float | None, end: float) -> list[float]:
+    """Values past a bound on the way to the end of the possible ones, the preferred first."""
+    if math.isfinite(end) and end != 0:
+        return [(bound + end) / 2, end]
+    further = clear if up else 1 / clear
+    step = (1 if up else -1) * (9 * reach if reach else 1.0)
+    return [bound * further if bound > 0 and not reach else bound + step, bound + step / 2, 0.0]
+
+
+def _neutral(claim: Claim, rule: Rule) -> float | None:
+    """The value without an effect: the rule's own, or 1 for a ratio to a base."""
+    if rule.neutral is not None:
+        return rule.neutral
+    metric = claim.metric
+    compared = claim.form.against is not None and metric is not None and metric.apart is None
+    return 1.0 if claim.unit == "x" and compared and rule.name != "ordering" else None

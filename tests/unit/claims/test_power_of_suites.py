@@ -1,0 +1,118 @@
+"""Every claim of every suite can fall both ways with the launches that each size plans: made-up launches that clearly
+hold it are reproduced, such that clearly fail it are not. Spread and noise floor are those of the reference run."""
+
+from __future__ import annotations
+
+import csv
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.claims.claims_yaml import Claim, load_claims
+from scaleproof.claims.decidable import resolution_of
+from scaleproof.claims.power import Launches, Noise, Power, launches_for_a_verdict, unjudged
+from scaleproof.claims.wanted_values import stated_effect
+from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.stats.intervals import smallest_count
+
+ROOT = Path(__file__).parents[3]
+REFERENCE = ROOT / "results" / "reference"
+SUITES = sorted(path.parent.name for path in (ROOT / "suites").glob("*/claims.yaml") if path.parent.name[0] != "_")
+SIZES = ("smoke", "small", "full")
+LEFT_OUT = (
+    "context: shown, never judged",
+    "recalled: the published value is known from memory only",
+    "the published value was not recovered",
+    "arithmetic: no launches",
+    "unserved: needs",
+)
+"""Why a claim has no launches that could decide it."""
+CANNOT_FALL: dict[str, str] = {
+    "zou2017.own.ilp.brute_force": "an identity of our code: only a broken integer program differs from brute force",
+    "zou2017.own.ilp.cudnn": "the same on a GPU",
+    "zou2017.own.ilp.unbounded": "an identity of our code: without a bound the fastest is chosen, or it is broken",
+}
+"""Entries that no launch of working code can refute, each with the reason."""
+WIDTH_OF_SIX = 2 * 1.267
+"""Expected distance of the largest of 6 normal values from the smallest, in standard deviations."""
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_claim_falls_both_ways_with_the_launches_of_each_size(name: str) -> None:
+    suite = load_suite(name, ROOT / "suites")
+    sizes = [Launches(suite, size) for size in SIZES]
+    wrong = []
+    for claim in load_claims(suite):
+        if unjudged(claim, "full") is None and claim.form.id not in CANNOT_FALL:
+            wrong += [f"{where(suite, claim)}: {problem}" for problem in problems(claim, sizes)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_entries_without_launches_are_left_out_for_a_reason_of_their_kind(name: str) -> None:
+    for claim in load_claims(load_suite(name, ROOT / "suites")):
+        reason = unjudged(claim, "full")
+        assert reason is None or reason.startswith(LEFT_OUT), f"{claim.form.id}: {reason}"
+        assert unjudged(claim, "ci") == "this size judges nothing"
+
+
+def test_an_entry_that_cannot_fall_exists() -> None:
+    ids = {claim.form.id for name in SUITES for claim in load_claims(load_suite(name, ROOT / "suites"))}
+    assert set(CANNOT_FALL) <= ids
+
+
+def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
+    """Sizes at which the claim does not fall both ways. A size that plans too few launches for any verdict is none, but
+    one of them must decide the claim."""
+    found, known = [], dict[Any, Power]()
+    for launches in sizes:
+        for evidence in launches.evidences(claim):
+            count, selected = launches.count(claim, evidence), len(launches.selected(claim, claim.form.select))
+            if count < smallest_count():
+                continue
+            key = evidence, count, selected  # most sizes plan the same for a claim
+            if key in known:
+                continue
+            known[key] = launches.power(claim, evidence, decidable_noise(launches.suite, claim, count, str(evidence)))
+            if count < launches_for_a_verdict(claim):
+                found.append(f"{launches.size} plans {count} launches, {launches_for_a_verdict(claim)} are needed")
+            elif not known[key].both_ways:
+                found.append(f"{launches.size}, {known[key]}")
+    return found if known else ["no size plans the launches that decide it"]
+
+
+def decidable_noise(suite: Suite, claim: Claim, count: int, evidence: str) -> Noise:
+    """That of the reference run; a quiet machine's where the claim's effect lies below it."""
+    noise, effect = reference_noise(suite.name, claim, evidence), stated_effect(claim)
+    below = effect is not None and resolution_of(claim, noise)(count) > effect
+    return Noise() if below else noise
+
+
+def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
+    """Spread of launches and noise floor of the reference run; a quiet machine's where it has none."""
+    row = reference(suite).get((claim.form.id, evidence), {})
+    low, high = float(row.get("low") or 0.0), float(row.get("high") or 0.0)
+    noise, metric = Noise(), claim.metric
+    of_launches = not claim.form.over and metric is not None and metric.apart is None  # not of conditions, or of cases
+    spread = math.log(high / low) / WIDTH_OF_SIX if 0 < low < high and of_launches else noise.spread
+    return Noise(spread, float(row.get("noise_floor") or 0.0) or noise.floor)
+
+
+@cache
+def reference(suite: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Rows of its verdicts by claim and evidence."""
+    path = REFERENCE / f"{suite}.verdicts.csv"
+    if not path.exists():
+        return {}
+    with path.open() as file:
+        return {(row["id"], row["evidence"]): row for row in csv.DictReader(file)}
+
+
+def where(suite: Suite, claim: Claim) -> str:
+    """File and line of a claim."""
+    lines = (suite.folder / "claims.yaml").read_text().splitlines()
+    number = next(index for index, line in enumerate(lines, 1) if f"id: {claim.form.id}" in line)
+    return f"suites/{suite.name}/claims.yaml:{number}: {claim.form.id}"
