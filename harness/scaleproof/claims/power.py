@@ -58,7 +58,7 @@ class Power:
     @property
     def both_ways(self) -> bool:
         """Whether the claim is confirmed by the ones and refuted by the others."""
-        return self.holds[0] == "reproduced" and self.fails[0] == "not reproduced"
+        return self.holds[0] in ("reproduced", "holds") and self.fails[0] in ("not reproduced", "fails")
 
 
 def unjudged(claim: Claim, size: str) -> str | None:

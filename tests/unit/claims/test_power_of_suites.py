@@ -95,10 +95,14 @@ def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
     """Spread of launches and noise floor of the reference run; a quiet machine's where it has none."""
     row = reference(suite).get((claim.form.id, evidence), {})
     low, high = float(row.get("low") or 0.0), float(row.get("high") or 0.0)
-    noise, metric = Noise(), claim.metric
-    of_launches = not claim.form.over and metric is not None and metric.apart is None  # not of conditions, or of cases
-    spread = math.log(high / low) / WIDTH_OF_SIX if 0 < low < high and of_launches else noise.spread
-    return Noise(spread, float(row.get("noise_floor") or 0.0) or noise.floor)
+    noise, metric, floor = Noise(), claim.metric, float(row.get("noise_floor") or 0.0)
+    assert metric is not None
+    if claim.form.over or metric.apart is not None or math.isfinite(metric.possible[1]):
+        low = high = 0.0  # an interval of conditions, of cases, or of what is bounded shows no spread of launches
+    if not floor and claim.form.rule is not None and claim.form.rule.tolerance == "floor":
+        return noise
+    spread = math.log(high / low) / WIDTH_OF_SIX if 0 < low < high else noise.spread
+    return Noise(spread, floor or noise.floor)
 
 
 @cache
