@@ -616,7 +616,11 @@ def test_what_lies_within_the_floor_refutes_no_claim_and_is_no_effect_in_its_con
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "models.py").write_text(WINS)
     fields = {"metric": "wins", "select": {"ranks": ranks}, "rule": {"name": "at_least", "value": 0.5}}
-    claim = {**SPEEDUP, **fields, "control": {"statement": "one rank wins nothing", "select": {"ranks": 1}}}
+    claim = {
+        **SPEEDUP,
+        **fields,
+        "control": {"statement": "one rank wins nothing", "select": {"ranks": 1, "arm": "alone"}},
+    }
     del claim["against"]
     result = judged(tmp_path, claim, lambda launch: 100)
     assert result.control is not None
