@@ -25,7 +25,13 @@ STEP = {**SPEEDUP, "metric": "step_s", "unit": "s", "against": None, "rule": {"n
 ORDER = {**SPEEDUP, "direction": "lower", "metric": "step_s", "unit": "s", "against": {"transport": "tcp"}} | {
     "rule": {"name": "ordering"}
 }
-QUALITY = {**SPEEDUP, "metric": "test_accuracy", "unit": "fraction", "against": None}
+QUALITY = {
+    **SPEEDUP,
+    "metric": "test_accuracy",
+    "unit": "fraction",
+    "against": None,
+    "rule": {"name": "at_least", "value": 0.5},
+}
 Length = Callable[[PlannedLaunch], float]
 
 
