@@ -154,18 +154,20 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def print_profile(profile: MachineProfile) -> None:
-    """Print two tables: noise floors with the differences that comparisons can detect, and bounds."""
-    title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
+    """Print two tables: noise floors and resolution (the smallest slowdown that 95 of 100 comparisons find) by kind of
+    launch, and bounds."""
+    title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors and resolution"
     columns = [
         "metric",
         "kind of launch",
         "message",
         "noise floor",
         "spread of a launch",
-        "found with 6 launches an arm",
-        "with 10",
+        "resolution, 6 launches an arm",
+        "10 launches",
     ]
-    print_table(columns, [_floor_row(floor) for floor in profile.floors], title)
+    ordered = sorted(profile.floors, key=lambda floor: (str(floor.kind), floor.metric, floor.nbytes or 0))
+    print_table(columns, [_floor_row(floor) for floor in ordered], title)
     if profile.bounds:
         print_table(
             ["bound", "size", "rate", "slowest to fastest", "launches", "taken"],

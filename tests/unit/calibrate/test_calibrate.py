@@ -145,6 +145,7 @@ def test_show_prints_noise_floors_detectable_differences_and_bounds(
     write_profile(tmp_path, profile())
     assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
+    assert "resolution" in printed and str(COLLECTIVE) in printed
     assert "algbw" in printed and "3.1%" in printed and "4 GB/s" in printed and "3.5 to 4.25" in printed
     assert "calibrate again" in printed  # measured by other code
 
