@@ -19,7 +19,7 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.suite_metrics import load_models, suite_metrics
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
@@ -29,7 +29,8 @@ from scaleproof.transports.contract import Done, Traffic
 from tests.unit.claims.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[3]
-MODELS = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "models.py"))
+MODELS_FILE = ROOT / "suites" / "taxonomy" / "models" / "__init__.py"
+MODELS = vars(load_models(MODELS_FILE))
 PROGRAM = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "programs" / "schemes.py"))
 DELAYS, SCHEMES = MODELS["DELAYS"], PROGRAM["SCHEMES"]
 OWN = {
@@ -232,7 +233,7 @@ def test_a_schedule_that_wastes_a_worker_is_outside() -> None:
     assert [MODELS["greedy_schedule"](chain, workers) for workers in (1, 2, 4)] == [4, 3, 3]
     schedules = MODELS["Schedules"](workloads=["cd_dnn"], workers=4)
     assert MODELS["schedules_outside"](schedules, Published()) == 0
-    slow = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "models.py"))
+    slow = vars(load_models(MODELS_FILE))
     slow["schedules_outside"].__globals__["greedy_schedule"] = lambda operations, workers: (
         3 * sum(cost for cost, _ in operations)
     )
