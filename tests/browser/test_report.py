@@ -43,14 +43,14 @@ def test_a_chip_shows_only_its_verdict_and_survives_a_reload(index: Path, watche
     page = watched.page
     page.goto(index.as_uri())
     everything = rows(page)
-    assert len(everything) == 8
+    assert len(everything) == 11
     page.locator("button[data-verdict='not reproduced']").click()
     assert rows(page) == ["example.claim2"]
     assert page.locator("button[data-verdict='not reproduced']").get_attribute("aria-pressed") == "true"
     assert "verdict=not+reproduced" in page.url
     page.reload()
     assert rows(page) == ["example.claim2"]
-    assert page.locator("#shown").text_content() == "1 of 8 rows shown"
+    assert page.locator("#shown").text_content() == "1 of 11 rows shown"
     page.get_by_role("button", name="Show all").click()
     assert rows(page) == everything
 
@@ -90,7 +90,7 @@ def test_search_and_sort_work_by_keyboard_and_survive_a_reload(index: Path, watc
     assert page.locator("#t-claims th[aria-sort=descending]").count() == 1
     page.reload()
     claims = page.locator("#t-claims tbody tr:visible a.id").all_text_contents()
-    assert claims == [f"example.claim{number}" for number in range(6, -1, -1)]
+    assert claims == [f"example.claim{number}" for number in range(7, -1, -1)]
 
 
 def test_from_the_first_screen_to_the_log_of_a_rank_in_four_clicks(index: Path, watched: Watched) -> None:
@@ -177,7 +177,7 @@ def test_pages_can_be_read_without_javascript(index: Path, browser: Browser) -> 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(index.as_uri())
-    assert len(rows(page)) == 8
+    assert len(rows(page)) == 11
     assert not page.get_by_label("Search").is_visible()
     page.goto((index.parent / "example.html").as_uri())
     assert page.locator(".panel svg").count() >= 5

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.metrics_sizes import PER_SIZE
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
@@ -84,13 +85,18 @@ def values_of(
     if kind is None:
         return
     for name, metric in metrics.items():
-        if not metric.timing:
+        if not metric.timing or name in _of_other_programs(record.case.program):
             continue
         if metric.launch is not None and (value := metric.launch(record, samples)) is not None:
             yield Key(kind, name, None), value
         for nbytes, of_size in metric.by_size(record, samples).items():
             if of_size is not None and np.isfinite(of_size):
                 yield Key(kind, name, nbytes), of_size
+
+
+def _of_other_programs(program: str) -> set[str]:
+    """Metrics per message size that belong to another program: `algbw` of a transfer is its `transfer_bandwidth`."""
+    return {name for names in PER_SIZE.values() for name in names} - PER_SIZE.get(program, {}).keys()
 
 
 def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:

@@ -31,12 +31,13 @@ def next_campaign(plan: Sequence[PlannedLaunch], store: Store, allocated: Alloca
 
 def campaign_id(launches: Sequence[PlannedLaunch], store: Store, allocated: AllocatedNodes | None = None) -> str:
     """The id of the campaign that these launches belong to: that of its records here, so that a campaign that was
-    interrupted goes on, or a new one. Of several in merged folders the one with most records goes on."""
-    indices = {(launch.case.case_id, launch.plan_index) for launch in launches}
+    interrupted, or is made launch by launch, goes on, or a new one. Of several in merged folders the one with most
+    records goes on."""
+    numbers = {launch.campaign for launch in launches}
     known = Counter(
         record.campaign_id
         for record in _records(launches, store, allocated)
-        if (record.case_id, record.plan_index) in indices and not record.case.plugin("fabric").predicted
+        if record.campaign in numbers and not record.case.plugin("fabric").predicted
     )
     return known.most_common(1)[0][0] if known else secrets.token_hex(4)
 

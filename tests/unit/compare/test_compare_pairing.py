@@ -176,6 +176,17 @@ def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
     assert [(first.plan_index, second.plan_index) for first, second in pairs] == [(0, 0), (1, 1)] and why is None
 
 
+def test_two_results_folders_that_were_filled_in_turns_are_paired_by_repetition() -> None:
+    a, b = (
+        [launch_of(index, f"2026-01-01T00:0{2 * index + late}:00", campaign_id=name) for index in range(2)]
+        for late, name in enumerate(("base", "change"))
+    )
+    pairs, why = pair_launches(a, b)
+    assert [(first.plan_index, second.plan_index) for first, second in pairs] == [(0, 0), (1, 1)] and why is None
+    merged = [*a, launch_of(0, "2026-01-01T00:00:30", campaign_id="another of the same number")]
+    assert pair_launches(merged, b) == ([], NotPaired.OTHER_SEEDS)
+
+
 @pytest.mark.parametrize(
     ("other", "reason"),
     [

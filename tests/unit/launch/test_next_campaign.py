@@ -45,6 +45,7 @@ class Records:
                     status=status,
                     machine=machine_id(),
                     code=None,
+                    campaign=launch.campaign,
                     campaign_id=campaign_id,
                 )
             )
