@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
 	@echo "make check  format, lint, types, unit and property tests, in 2 minutes"
-	@echo "make test   all tests, in 25 minutes"
+	@echo "make test   all tests, in 27 minutes"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
 	@echo "make reference   every suite at size smoke as one run, in 75 quiet minutes; goes on where it was interrupted"

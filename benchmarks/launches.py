@@ -32,7 +32,10 @@ PROGRAMS = {
         "all_reduce": Arm(BOUND, 2, "all_reduce"),
         "copy": Arm(BOUND, 1, "copy"),
     },
-    "scaleproof.calibrate.plain_bandwidth": {"all_reduce": Arm(PLAIN_BOUND, 2, "all_reduce")},
+    "scaleproof.calibrate.plain_bandwidth": {
+        "all_reduce": Arm(PLAIN_BOUND, 2, "all_reduce"),
+        "copy": Arm(PLAIN_BOUND, 2, "transfer"),
+    },
 }
 """The programs of the bounds, and what each measures."""
 BOUNDS = tuple(arm for arms in PROGRAMS.values() for arm in arms.values())
@@ -62,8 +65,8 @@ def bounds(sizes: Sequence[int]) -> dict[Arm, Sizes]:
 
 def bound_of(arm: Arm) -> Arm | None:
     """The bound of an arm by the kind of its buffers; None where it has none, or is one."""
-    bound = Arm(PLAIN_BOUND if arm.name.endswith(PLAIN) else BOUND, 2, "all_reduce")
-    return bound if (arm.ranks, arm.operation) == (2, "all_reduce") and arm not in BOUNDS else None
+    bound = Arm(PLAIN_BOUND if arm.name.endswith(PLAIN) else BOUND, arm.ranks, arm.operation)
+    return bound if bound in BOUNDS and arm not in BOUNDS else None
 
 
 def obstacle(arm: Arm) -> str:

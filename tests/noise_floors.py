@@ -12,8 +12,8 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind, kind_of
 from scaleproof.spec.suite import Suite
 
-COLLECTIVE = LaunchKind(program="collective", compute="none", way="loopback", ranks=2)
-TRAINING = LaunchKind(program="train", compute="real", way="loopback", ranks=2)
+COLLECTIVE = LaunchKind(program="collective", compute="none", way="loopback", transport="tcp", ranks=2)
+TRAINING = LaunchKind(program="train", compute="real", way="loopback", transport="tcp", ranks=2)
 
 
 def floor(

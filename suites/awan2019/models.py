@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from statistics import fmean
 
+import numpy as np
 import pandas as pd
 
-from scaleproof.claims.beyond_floor import Share, sign
+from scaleproof.claims.beyond_floor import FloorRange, orders, sign, wins
 from scaleproof.claims.finished_launch import SECOND, Launch, timed, wall_s
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, lasting, possible, trained, with_facts
 from scaleproof.claims.metrics import Metric
@@ -54,21 +54,21 @@ def _configurations(block: Sequence[Launch], floor: float | None) -> dict[str, l
     return signs
 
 
-def no_grpc_wins(block: Sequence[Launch], floor: float | None = None) -> Share | None:
+def no_grpc_wins(block: Sequence[Launch], floor: float | None = None) -> FloorRange | None:
     """Share of configurations in which No-gRPC is faster by more than the noise floor.
 
     no_grpc_wins = mean over networks of (configurations won by No-gRPC / configurations), in one repetition
 
     A configuration is a network with a No-gRPC arm (Baidu's ring, Horovod over MPI or Gloo, NCCL) and a gRPC-based arm
     (gRPC or gRPC+X) that both trained it in that repetition. No-gRPC wins it when the [throughput](throughput.md) of
-    its arm is higher by more than the machine's noise floor of throughput. Within the floor nobody wins: such a
-    configuration does not count as won, but could be, so a claim that only such configurations keep from holding is
-    inconclusive. Every network counts equally, however many arms trained it. Each repetition gives one value, so the
-    interval shows how steady the share is. [no_grpc_configurations](no_grpc_configurations.md) is the number of
-    configurations. Arms that cannot run here are in no configuration.
+    its arm is higher by more than the machine's noise floor of throughput. Within the floor nobody wins, but either arm
+    could be faster. If a claim fails only because such configurations do not count as won, it is inconclusive. Every
+    network counts equally, however many arms trained it. Each repetition gives one value, so the interval shows how
+    steady the share is. [no_grpc_configurations](no_grpc_configurations.md) is the number of configurations. Arms that
+    cannot run here are in no configuration.
     """
     signs = _configurations(block, floor)
-    return Share.of(list(signs.values())) if signs else None
+    return wins(list(signs.values())) if signs else None
 
 
 def no_grpc_configurations(block: Sequence[Launch], _floor: float | None = None) -> float | None:
@@ -82,39 +82,37 @@ def no_grpc_configurations(block: Sequence[Launch], _floor: float | None = None)
     return float(sum(map(len, _configurations(block, None).values()))) or None
 
 
-def allreduce_rank_correlation(block: Sequence[Launch], floor: float | None = None) -> float | None:
+def allreduce_rank_correlation(block: Sequence[Launch], floor: float | None = None) -> FloorRange | None:
     """Rank correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC arms that
     trained a network. None below three arms.
 
-    allreduce_rank_correlation = mean over networks of the correlation between the ranks of throughput and those of
-    1 / latency of the all-reduce, over the No-gRPC arms that trained the network, in one repetition
+    allreduce_rank_correlation = mean over networks of Spearman's rho between throughput and 1 / latency of the
+    all-reduce, over the No-gRPC arms that trained the network, in one repetition
 
     The latency is that of the same transport alone, at the largest size of the `*_allreduce` arms (program
-    `collective`). The throughput is that of the arm which trains over this transport. An arm's rank is the number of
-    arms that it exceeds by more than the noise floor of throughput, less the number of arms that exceed it so: arms
-    within the floor are not ranked by noise. Without a floor this is Spearman's rho. Arms are ranked within a network,
-    never across networks, and every network counts equally. A network that fewer than three arms trained, or whose
-    arms all lie within the floor, does not count. A value of 1 means that an arm with a faster all-reduce always trains
-    faster. With one network and five arms only few values are possible: two arms that swap places change the value by
-    0.1 or more.
+    `collective`). The throughput is that of the arm which trains over this transport. Which of two arms is ahead is
+    known only where they differ by more than the noise floor. So rho is computed for all orders of the arms that the
+    floor leaves open, on both sides. The value is their mean, and the smallest and the largest rho say what noise could
+    make of it: a claim whose bound lies between them is inconclusive. Without a floor this is Spearman's rho. Arms are
+    ranked within a network, never across networks, and every network counts equally. A network that fewer than three
+    arms trained does not count. A value of 1 means that an arm with a faster all-reduce always trains faster. With one
+    network and five arms only few values are possible: two arms that swap places change the value by 0.1 or more.
     """
     speeds = _all_reduce_speeds(block)
     by_network: dict[str, list[tuple[float, float]]] = {}
     for (network, arm), rate in _throughputs(block).items():
         if (alone := MEMBERS.get(arm)) in speeds:
             by_network.setdefault(network, []).append((rate, speeds[alone]))
-    tables = [
-        pd.DataFrame(zip(*(_ranks(column, floor) for column in zip(*pairs, strict=True)), strict=True))
-        for pairs in by_network.values()
-        if len(pairs) >= 3
-    ]
-    correlations = [rho for table in tables if not pd.isna(rho := table[0].corr(table[1]))]
-    return fmean(correlations) if correlations else None
+    correlations = [_correlation(pairs, floor) for pairs in by_network.values() if len(pairs) >= 3]
+    return FloorRange.mean(correlations) if correlations else None
 
 
-def _ranks(values: Sequence[float], floor: float | None) -> list[int]:
-    """Of each value: how many of the others it exceeds by more than the floor, less how many exceed it so."""
-    return [sum(sign(value, other, floor) for other in values) for value in values]
+def _correlation(pairs: Sequence[tuple[float, float]], floor: float | None) -> FloorRange:
+    """Spearman's rho of every order of the rates with every order of the speeds that the floor leaves open."""
+    by_rate, by_speed = (np.array(orders(column, floor), float) for column in zip(*pairs, strict=True))
+    centred = by_rate - by_rate.mean(axis=1, keepdims=True)
+    rhos = centred @ by_speed.T / (centred[0] ** 2).sum()
+    return FloorRange(float(rhos.mean()), float(rhos.min()), float(rhos.max()))
 
 
 def _all_reduce_speeds(block: Sequence[Launch]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from scaleproof.claims.finished_launch import timed, wall_s
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible, reporting
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import OwnCase, TrainCase
+from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 
 SECOND = 1e9
 GIGA = 1e9
@@ -69,6 +69,11 @@ def one_way_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> flo
     """
     time_s = one_way_mean(record, samples, nbytes)
     return nbytes / time_s / GIGA if time_s else None
+
+
+def moves_memory(case: AnyCase) -> bool:
+    """Whether its messages are read from memory: buffers that were never written are one page of zeros in the cache."""
+    return not isinstance(case, OwnCase) or case.options.get("written") != 0
 
 
 def training_rate(record: Record, samples: pd.DataFrame) -> float | None:
@@ -259,13 +264,32 @@ def made_up_start(wanted: Wanted) -> MadeUp:
 
 
 METRICS = [
-    Metric("stream_bandwidth", "GB/s", "higher", size=stream_bandwidth, made_up=reporting("bandwidth")),
+    Metric(
+        "stream_bandwidth",
+        "GB/s",
+        "higher",
+        size=stream_bandwidth,
+        made_up=reporting("bandwidth"),
+        moves_one_way=lambda case: True,
+    ),
     Metric("one_way_mean", "s", "lower", size=one_way_mean, made_up=reporting("one_way")),
-    Metric("one_way_bandwidth", "GB/s", "higher", size=one_way_bandwidth, made_up=made_up_bandwidth),
+    Metric(
+        "one_way_bandwidth",
+        "GB/s",
+        "higher",
+        size=one_way_bandwidth,
+        made_up=made_up_bandwidth,
+        moves_one_way=moves_memory,
+    ),
     Metric("training_rate", "samples/s", "higher", launch=training_rate, made_up=reporting("rate")),
-    Metric("rank0_excess", "1", None, launch=rank0_excess, made_up=made_up_excess),
-    Metric("rank0_over_known", "1", None, launch=rank0_over_known, own_count=True, made_up=made_up_paced),
-    Metric("common_wall_over_known", "1", None, launch=common_wall_over_known, own_count=True, made_up=made_up_paced),
+    Metric("rank0_excess", "1", None, launch=rank0_excess, clocked=True, made_up=made_up_excess),
+    *(
+        Metric(name, "1", None, launch=of_pace, clocked=True, own_count=True, made_up=made_up_paced)
+        for name, of_pace in (
+            ("rank0_over_known", rank0_over_known),
+            ("common_wall_over_known", common_wall_over_known),
+        )
+    ),
     Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio, clocked=True, made_up=made_up_launch),
     Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio, clocked=True, made_up=made_up_launch),
     Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio, clocked=True, made_up=made_up_launch),

@@ -212,6 +212,8 @@ def test_a_launch_that_fails_ends_the_command_with_1(folder: Path) -> None:
 def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> None:
     (folder / "suites/x/suite.yaml").write_text(SUITE.replace("launches: 2", "launches: 50"))
     argv = [sys.executable, "-m", "scaleproof", "run", "x"]
+    # A run in the background inherits that Ctrl-C is ignored, and passes it on unless it has a handler of its own.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         argv,
         cwd=folder,

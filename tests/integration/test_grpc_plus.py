@@ -20,7 +20,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.transports.contract import PointToPoint
-from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
+from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, WINDOW_NBYTES, GrpcPlus
 from tests.integration._training import case_of as training
 from tests.integration._training import launch as alone
 from tests.integration.guests import guest_case, need_guests
@@ -36,6 +36,25 @@ def case() -> Any:
 
 def open_transport(context: RankContext) -> GrpcPlus:
     return cast(GrpcPlus, registry.load("transport", "grpc+shm").connect(context))
+
+
+def test_a_tensor_for_which_the_window_has_no_room_arrives_as_a_message() -> None:
+    def body(context: RankContext) -> None:
+        transport, nbytes = open_transport(context), 1 << 20
+        held = [transport.allocate(WINDOW_NBYTES // 2) for _ in range(2)]
+        target = np.empty(nbytes, np.uint8)
+        for number in range(COUNT):
+            if context.rank == 0:
+                transport.send(np.full(nbytes, number, np.uint8), 1).wait()
+            else:
+                landing = target if number % 2 else held[0][:nbytes]
+                transport.recv(landing, 0).wait()
+                assert (landing == number).all()
+        assert context.facts["grpc_plus"]["staged"] == 0
+        transport.barrier()
+        transport.close()
+
+    assert run_ranks(case(), body) == ["", ""]
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside the window", "elsewhere"])

@@ -1,4 +1,4 @@
-"""Campaigns with luck of their own: intervals hold what each campaign gives alone, and none denies a finding."""
+"""Campaigns with an effect of their own: intervals hold what each campaign gives alone, and none denies a finding."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WITHIN, LUCK = 0.01, 0.05
 campaigns = st.lists(st.lists(st.floats(0.5, 2.0), min_size=LAUNCHES, max_size=LAUNCHES), min_size=2, max_size=5)
 
 
-def drawn(count: int, luck: float, seed: int = 5) -> np.ndarray:
+def drawn(count: int, effect: float, seed: int = 5) -> np.ndarray:
     """Logarithms of values with median 0, of shape (trials, campaigns, launches)."""
     generator = np.random.default_rng(seed)
-    shared = generator.normal(0, luck, (TRIALS, count, 1)) if luck else 0.0
+    shared = generator.normal(0, effect, (TRIALS, count, 1)) if effect else 0.0
     return np.asarray(shared + generator.normal(0, WITHIN, (TRIALS, count, LAUNCHES)))
 
 
-def coverage(count: int, luck: float, aware: bool) -> float:
+def coverage(count: int, effect: float, aware: bool) -> float:
     """How often the interval over all launches of `count` campaigns holds the true median."""
     held = 0
-    for trial in drawn(count, luck):
+    for trial in drawn(count, effect):
         interval = median_interval(trial.ravel())
         if aware:
             interval = around_campaigns(interval, [median(campaign) for campaign in trial])
@@ -49,7 +49,7 @@ def difference_of(ratios: Sequence[Sequence[float] | np.ndarray], floor: float |
 
 
 @pytest.mark.parametrize(("count", "least"), [(2, 0.5), (3, 0.75), (4, 0.875), (5, 0.9375), (6, 0.95), (10, 0.95)])
-def test_where_luck_dominates_campaigns_hold_the_true_value_as_often_as_their_number_allows(
+def test_where_the_campaign_effect_dominates_campaigns_hold_the_true_value_as_often_as_their_number_allows(
     count: int, least: float
 ) -> None:
     held = round(coverage(count, LUCK, aware=True) * TRIALS)
@@ -61,7 +61,7 @@ def test_launches_alone_hold_it_far_less_often() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])
-def test_without_luck_the_interval_holds_it_as_promised(count: int) -> None:
+def test_without_effect_the_interval_holds_it_as_promised(count: int) -> None:
     assert coverage(count, 0.0, aware=True) >= coverage(count, 0.0, aware=False) >= 0.93
 
 

@@ -1,4 +1,5 @@
-"""docs/measuring.md: every rule and pain of its table names existing code and an existing test."""
+"""docs/measuring.md: every rule and pain of its tables names existing code and an existing test, and the text names all
+rows."""
 
 from __future__ import annotations
 
@@ -25,11 +26,12 @@ def test_all_rules_and_pains_have_their_row() -> None:
 def test_rules_of_verdicts_are_numbered_without_a_gap() -> None:
     verdicts = [row[0] for row in ROWS if row[0].startswith("V")]
     assert verdicts == [f"V{number}" for number in range(1, len(verdicts) + 1)] != []
+    assert f"Rows V1 to V{len(verdicts)} of the last table" in TEXT
 
 
 def test_every_row_names_a_place_that_exists() -> None:
     for number, _, where, _ in ROWS:
-        paths = re.findall(r"`((?:harness|suites|docs)/[\w/.]+)`", where)
+        paths = re.findall(r"`((?:harness|suites|docs|tools|benchmarks)/[\w/.]+)`", where)
         assert paths, number
         assert [path for path in paths if not (ROOT / path).exists()] == [], number
 

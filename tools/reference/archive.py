@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tools.reference import ROOT, SIZE
-from tools.reference.one_run import facts, mixture
+from tools.reference.stored import another_run
 
 PARTS = ("runs", "tables", "claims", "machines", "stops", "reference_run.json")
 
@@ -47,8 +47,8 @@ def build_pages(path: Path, with_picture: bool = False) -> None:
     suites = [load_suite(folder) for folder in list_suites(ROOT / "suites")]
     with tempfile.TemporaryDirectory(prefix="scaleproof-reference-") as name:
         unpack(path, Path(name))
-        if why := mixture(facts(Path(name))):
-            raise SystemExit(f"{path}: not one run: {why}")
+        if why := another_run(Path(name)):
+            raise SystemExit(f"{path}: {why}")
         index = build(Path(name), ROOT / "reports" / "reference", SIZE, suites)
     print(index)
     if with_picture:

@@ -3,6 +3,7 @@ stored or shown as the reference run that is not."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from scaleproof.claims.judging_version import judging_version
 from scaleproof.record.used_code import content_hash
+from tools.reference import ROOT
 
 FILE = "run.json"
 """Of results/reference: the manifest."""
+STORED = ("*.runs.csv", "*.verdicts.csv", "records/*")
+"""Of results/reference: the files of the run. `make bench` and the study of calibration are runs of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Manifest(BaseModel):
     minutes: dict[str, float] = Field(description="of each step, in the order in which they ran")
     ended: str = Field(description="when the last step ended, UTC")
     files: dict[str, str] = Field(description="modules that launches used, with the start of their SHA-256")
+    judged_by: dict[str, str] = Field(description="by suite: the version of the code and files that judged its claims")
+    stored: dict[str, str] = Field(default_factory=dict, description="SHA-256 of each file of STORED, by path")
 
     @property
     def total_minutes(self) -> float:
@@ -57,6 +64,12 @@ class Manifest(BaseModel):
     def moved_on(self) -> list[str]:
         """Modules that launches used and that have changed since."""
         return [name for name, content in sorted(self.files.items()) if content_hash(name) != content]
+
+    @property
+    def judged_otherwise(self) -> list[str]:
+        """Suites whose rules, metrics, claims or published values have changed since."""
+        suites = ROOT / "suites"
+        return [name for name, version in sorted(self.judged_by.items()) if judging_version(suites / name) != version]
 
 
 def facts(results: Path) -> list[Fact]:
@@ -125,13 +138,20 @@ def _counted(values: Sequence[str]) -> str:
 
 
 def manifest_of(
-    launches: Sequence[Fact], suites: Sequence[str], statuses: dict[str, int], minutes: dict[str, float], ended: str
+    launches: Sequence[Fact],
+    suites: Sequence[str],
+    statuses: dict[str, int],
+    minutes: dict[str, float],
+    ended: str,
+    judged_by: dict[str, str],
 ) -> Manifest:
     """The manifest of one run. SystemExit with one line where it is none, or where a suite has no launch."""
     if why := mixture(launches):
         raise SystemExit(f"not one run: {why}")
     if missing := sorted(set(suites) - {launch.suite for launch in launches}):
         raise SystemExit(f"not a whole run: no launch of {', '.join(missing)}")
+    if missing := sorted(set(suites) - judged_by.keys()):
+        raise SystemExit(f"not a whole run: no verdicts of {', '.join(missing)}")
     return Manifest(
         commit=launches[0].commit,
         machine=launches[0].machine,
@@ -141,6 +161,7 @@ def manifest_of(
         minutes=minutes,
         ended=ended,
         files=dict(sorted({name: content for fact in launches for name, content in fact.files.items()}.items())),
+        judged_by=judged_by,
     )
 
 
@@ -156,5 +177,12 @@ def read_manifest(reference: Path) -> Manifest | None:
 
 
 def write_manifest(reference: Path, manifest: Manifest) -> None:
-    """Beside the tables of the run."""
-    (reference / FILE).write_text(manifest.model_dump_json(indent=1) + "\n")
+    """Beside the files of the run, with their digests."""
+    whole = manifest.model_copy(update={"stored": digests(reference)})
+    (reference / FILE).write_text(whole.model_dump_json(indent=1) + "\n")
+
+
+def digests(reference: Path) -> dict[str, str]:
+    """SHA-256 of each file of STORED, by its path."""
+    paths = sorted(path for pattern in STORED for path in reference.glob(pattern))
+    return {path.relative_to(reference).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from scaleproof.claims.claims_file import read_claims
 from scaleproof.core.atomic_write import write_form
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.registry import nearest
@@ -47,6 +48,7 @@ class State(BaseModel):
     minutes: dict[str, float] = {}
     done: list[str] = []
     ended: str = ""
+    judged_by: dict[str, str] = {}  # by suite, the version of what judged its claims
 
 
 Runner = Callable[[Sequence[str], Path], int]
@@ -91,6 +93,7 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
             raise SystemExit(f"{step.name}: ended with code {code}; the same command goes on from here")
         state.done = [*(name for name in state.done if name != PAGES), step.name]  # older pages lack this step
         state.ended = datetime.now(UTC).isoformat(timespec="seconds")
+        state.judged_by = _judged_by(results, size)
         write_form(results / STATE, state)
     total = sum(state.minutes.values())
     print(f"reference run of {commit[:10]}: {total:.1f} of {BUDGET_MIN} minutes")
@@ -107,6 +110,13 @@ def read_state(results: Path) -> State:
     if PAGES not in state.done:
         raise SystemExit(f"{path}: the run has not ended: `python -m tools.reference run` goes on")
     return state
+
+
+def _judged_by(results: Path, size: str) -> dict[str, str]:
+    judged: dict[str, str] = {}
+    for path in sorted((results / "claims").glob(f"*.{size}.json")):
+        judged |= read_claims(path).judged_by
+    return judged
 
 
 def _timed(step: Step, root: Path, results: Path, state: State, runner: Runner) -> int:

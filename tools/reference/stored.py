@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from scaleproof.claims.claims_file import read_claims
 from scaleproof.record.table import MISSING
 from tools.reference import REFERENCE, SIZE
-from tools.reference.one_run import FILE, Manifest, facts, manifest_of, mixed_codes, read_manifest
+from tools.reference.one_run import FILE, Manifest, digests, facts, manifest_of, mixed_codes, mixture, read_manifest
 from tools.reference.shares import BUDGET_MIN, TODAY, limit_min
 from tools.reference.steps import STATE, read_state, suite_names
 
@@ -30,19 +31,26 @@ def manifest_of_run(results: Path, reports: Path) -> Manifest:
             f"{missing[0]['experiment']}"
         )
     statuses = dict(sorted(Counter(row["status"] for row in planned).items()))
-    manifest = manifest_of(launches, suite_names(), statuses, state.minutes, state.ended)
+    claims = read_claims(reports / "claims.json")
+    manifest = manifest_of(launches, suite_names(), statuses, state.minutes, state.ended, claims.judged_by)
     if manifest.commit != state.commit:
         raise SystemExit(f"not one run: launches of commit {manifest.commit[:10]}, but {STATE} of {state.commit[:10]}")
     here = {launch.name.split()[-1] for launch in launches}
     shown = {row["launch"] for row in planned if row["launch"]}
+    shown |= {launch for claim in claims.claims for launch in claim.runs}
     if strange := sorted(shown - here):
         raise SystemExit(f"{reports}: shows {len(strange)} launches that are not in {results}: {strange[0]}")
+    if claims.judged_by != state.judged_by:
+        raise SystemExit(
+            f"{reports}: its verdicts were judged by other rules or claims than those of the run; "
+            f"check out commit {state.commit[:10]}, then `scaleproof judge` and `scaleproof report` make them again"
+        )
     return manifest
 
 
 def checked_manifest(reference: Path = REFERENCE) -> Manifest | None:
-    """The manifest of the stored run; None for one without. SystemExit with one line where the stored launches are not
-    those of the manifest."""
+    """The manifest of the stored run; None for one without. SystemExit with one line where stored launches or files are
+    not those of the manifest."""
     manifest, launches = read_manifest(reference), list(_launches(reference))
     if manifest is None:
         return None
@@ -56,7 +64,28 @@ def checked_manifest(reference: Path = REFERENCE) -> Manifest | None:
                 f"{reference}: {row['suite']} has launches of code {row['code']}, {FILE} names another; "
                 "`python -m tools.reference pack` stores all suites of one run"
             )
+    here = digests(reference)
+    if other := sorted(name for name, _ in here.items() ^ manifest.stored.items()):
+        raise SystemExit(
+            f"{reference}: not one run: {other[0]} is not as {FILE} has it; `python -m tools.reference pack` stores "
+            "all files of one run"
+        )
     return manifest
+
+
+def another_run(results: Path, reference: Path = REFERENCE) -> str:
+    """In one line, why a results folder is not the stored run; empty where it is. Where the stored run has no manifest,
+    any single run may be shown."""
+    launches, manifest = facts(results), checked_manifest(reference)
+    if why := mixture(launches):
+        return f"not one run: {why}"
+    if manifest is None:
+        return ""
+    commit, ended = launches[0].commit, read_state(results).ended
+    if (commit, ended) == (manifest.commit, manifest.ended):
+        return ""
+    other = f"commit {manifest.commit[:10]}, ended {manifest.ended}"
+    return f"of commit {commit[:10]}, ended {ended}; the stored run is of {other}"
 
 
 def statement(reference: Path = REFERENCE) -> str:
@@ -70,7 +99,11 @@ def statement(reference: Path = REFERENCE) -> str:
         + ", ".join(f"`{code}` ({evidence})" for evidence, code in manifest.codes.items())
         + "."
     )
-    return made + (" **The code that its launches used has changed since.**" if manifest.moved_on else "")
+    if manifest.moved_on:
+        made += " **The code that its launches used has changed since.**"
+    if manifest.judged_otherwise:
+        made += " **The rules or claims that judged it have changed since.**"
+    return made
 
 
 def _launches_text(manifest: Manifest) -> str:

@@ -50,6 +50,9 @@ def write(reports: Path) -> None:
     claims = json.loads((reports / "claims.json").read_text())["claims"]
     with (reports / "runs.csv").open(newline="") as source:
         runs = list(csv.DictReader(source))
+    for table in ("verdicts", "runs"):
+        for stale in REFERENCE.glob(f"*.{table}.csv"):  # of a suite that this run has not
+            stale.unlink()
     for suite in dict.fromkeys(claim["suite"] for claim in claims):
         rows = [verdict_of(claim) for claim in claims if claim["suite"] == suite]
         _path(suite, "verdicts").write_text(_text(Verdict._fields, [row._asdict() for row in rows]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Failure, Record
 from scaleproof.launch.finish.failure_advice import ADVICE
@@ -20,7 +21,7 @@ CERTAIN_FACTOR = 4.0
 """A rate above so many times the fastest measured copy of memory is impossible: every byte is written at least once.
 The factor covers cores that share that work and clock frequencies above those at calibration, on any machine that was
 tried; faults of a clock or a count exceed it by far."""
-RATES = ("transfer_bandwidth", "algbw", "busbw")
+OF_COLLECTIVES = ("algbw", "busbw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Attainable:
 
 
 def attainable(
-    record: Record, metric: str, value: float, profile: MachineProfile | None, nbytes: int | None = None
+    record: Record, metric: Metric, value: float, profile: MachineProfile | None, nbytes: int | None = None
 ) -> Attainable | None:
     """A rate of bytes (GB/s) against the bound of their path, or a rate of samples (1/s) against the cores' arithmetic;
     None for other metrics, and where this machine has no bound for it. `nbytes`: message size; without it the highest
@@ -49,14 +50,14 @@ def attainable(
     if profile is None or profile.machine != record.machine:
         return None
     if isinstance(case, TrainCase):
-        bound, factor = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric)
+        bound, factor = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric.name)
         return None if bound is None or factor is None else _compared(value, bound, factor, impossible=False)
-    if metric not in RATES or not isinstance(case, TransferCase | CollectiveCase) or case.ranks < 2:
+    if case.ranks < 2 or not _moves_bytes(record, metric):
         return None
     bound = _bound(record, profile, nbytes)
     if bound is None:
         return None
-    factor = _factor(record, metric, bound) / GIGA
+    factor = _factor(record, metric.name, bound) / GIGA
     return _compared(value, bound, factor, impossible=_beyond_memory(value, profile) is not None)
 
 
@@ -121,6 +122,13 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     return None
 
 
+def _moves_bytes(record: Record, metric: Metric) -> bool:
+    """Whether the metric is a rate of bytes that has a bound: of a collective, or from one rank to another."""
+    if isinstance(record.case, CollectiveCase):
+        return metric.name in OF_COLLECTIVES
+    return metric.moves_one_way is not None and metric.moves_one_way(record.case)
+
+
 def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound | None:
     case, path = record.case, _path(record)
     if path == "socket":
@@ -129,9 +137,9 @@ def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound
     if path != "shared memory":
         return None
     way = "plain_" if case.buffers == "plain" else ""
-    if isinstance(case, TransferCase):
+    if not isinstance(case, CollectiveCase):
         return profile.bound(f"{way}memory_copy", nbytes)
-    two_rank = isinstance(case, CollectiveCase) and (case.operation, case.ranks) == ("all_reduce", 2)
+    two_rank = (case.operation, case.ranks) == ("all_reduce", 2)
     return profile.bound(f"{way}two_rank_all_reduce", nbytes) if two_rank else None
 
 

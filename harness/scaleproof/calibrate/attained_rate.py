@@ -35,7 +35,7 @@ def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     size = "" if nbytes is None else f" at {format_bytes(nbytes)}"
     size += f", the highest of {len(values)} sizes" if len(values) > 1 else ""
     line = f"{name}: {value:.4g} {metric.unit}{size}"
-    attained = attainable(record, name, value, profile, nbytes)
+    attained = attainable(record, metric, value, profile, nbytes)
     if attained is None:
         return [f"{line}; no bound for it was measured on machine {record.machine} (docs/calibration.md)"]
     ends = "" if attained.low is None or attained.high is None else f" [{attained.low:.4g}, {attained.high:.4g}]"

@@ -63,10 +63,12 @@ def calibrate(
     allocated: AllocatedNodes | None = None,
 ) -> tuple[MachineProfile, PlanOutcome]:
     """Measure and store the profile of this machine, or of the nodes `allocated` together, which have floors only. A
-    calibration that was interrupted continues; after a complete one everything is measured again. `note` is called with
-    lines for the user. SpecError when another run uses the results folder."""
+    calibration that was interrupted continues; after a complete one everything is measured again, while floors that
+    suites needed besides stay. `note` is called with lines for the user. SpecError when another run uses the results
+    folder."""
     machine = machine_id() if allocated is None else allocated.machine
-    again = _measured_before(results, machine)
+    earlier = _earlier(results, machine)
+    again = earlier is not None and earlier.code == code_digest()
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
     if allocated is None:
@@ -85,18 +87,17 @@ def calibrate(
         bounds=bounds.bounds() if allocated is None else (),
         runs=tuple(runs),
     )
+    profile = profile.keeping(earlier) if earlier else profile
     write_profile(results, profile)
     return profile, outcome
 
 
-def _measured_before(results: Path, machine: str) -> bool:
-    """Whether a calibration with this code was completed here; a profile in the form of another version counts as
-    none."""
+def _earlier(results: Path, machine: str) -> MachineProfile | None:
+    """The profile before; one in the form of another version counts as none."""
     try:
-        profile = read_profile(results, machine)
+        return read_profile(results, machine)
     except SpecError:
-        return False
-    return profile is not None and profile.code == code_digest()
+        return None
 
 
 def _measure(bounds: Bounds, launches: int, note: Callable[[str], None]) -> None:

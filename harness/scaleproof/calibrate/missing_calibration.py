@@ -17,7 +17,7 @@ from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
@@ -71,13 +71,13 @@ class MissingCalibration:
 def missing_calibration(
     suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Mapping[str, Sequence[float]]
 ) -> MissingCalibration:
-    """For each kind the fewest seconds of launches that give every metric that is needed: of each metric the cheapest
-    case that some claim with it has. `earlier`: wall seconds of finished launches by case id."""
+    """For each kind the fewest seconds of launches that give every metric that is needed, at each message size: the
+    cheapest case that some claim with it has. `earlier`: wall seconds of finished launches by case id."""
     chosen: dict[str, AnyCase] = {}
     seconds = {needed.case.case_id: estimate(needed.case, earlier).seconds for needed in missing}
-    groups: dict[tuple[LaunchKind, str], list[NeededFloor]] = {}
+    groups: dict[tuple[LaunchKind, str, int | None], list[NeededFloor]] = {}
     for needed in missing:
-        groups.setdefault((needed.kind, needed.metric.name), []).append(needed)
+        groups.setdefault((needed.kind, needed.metric.name, needed.nbytes), []).append(needed)
     for group in sorted(groups.values(), key=len):
         already = [needed for needed in group if needed.case.case_id in chosen]
         cheapest = min(already or group, key=lambda needed: seconds[needed.case.case_id])
@@ -105,7 +105,7 @@ def calibrate_missing(
     )
     floors, runs = noise_floors(launches, Store(results), allocated, suite_metrics(calibration.suite.folder))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    profile = read_profile(results, machine) or MachineProfile(machine=machine, code=code_digest(), measured_at=now)
+    profile = read_profile(results, machine) or MachineProfile(machine=machine, code="", measured_at=now)
     profile = profile.with_floors(floors, runs)
     write_profile(results, profile)
     return profile, outcome

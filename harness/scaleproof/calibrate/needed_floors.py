@@ -10,10 +10,13 @@ from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import machine_floor
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
+from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.record.host import usable_cores
 from scaleproof.record.machine import MachineProfile
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.launch_kind import LaunchKind, kind_of, shares_cores, sleeps
+from scaleproof.spec.launch_kind import LaunchKind, kind_on
+from scaleproof.spec.programs import programs_folder
 from scaleproof.spec.suite import Suite
 
 
@@ -33,22 +36,20 @@ def needed_floors(suite: Suite, size: str) -> list[NeededFloor]:
     return [needed for claim in load_claims(suite) for needed in _of_claim(suite, size, claim)]
 
 
-def missing_floors(suite: Suite, size: str, profile: MachineProfile | None) -> list[NeededFloor]:
-    """Those of `needed_floors` that the profile does not have."""
-    return [
+def missing_floors(
+    suite: Suite, size: str, profile: MachineProfile | None, allocated: AllocatedNodes | None = None
+) -> list[NeededFloor]:
+    """Those of `needed_floors` that the profile does not have, of cases that can run here, or on the nodes
+    `allocated`."""
+    lacking = [
         needed
         for needed in needed_floors(suite, size)
         if machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is None
     ]
-
-
-def machine_kind(case: AnyCase) -> LaunchKind | None:
-    """The kind of a case's launches on this machine; None for predictions, and for launches whose times do not count
-    because they have more compute threads than cores."""
-    cores = usable_cores()
-    if not sleeps(case) and case.ranks * case.threads_per_rank > cores and case.nodes == 1:
-        return None
-    return kind_of(case, shares_cores(case, cores))
+    programs = str(programs_folder(suite.folder).absolute())
+    cases = {needed.case.case_id: needed.case for needed in lacking}
+    runnable = {case_id for case_id, case in cases.items() if obstacle(case, programs, allocated) is None}
+    return [needed for needed in lacking if needed.case.case_id in runnable]
 
 
 def _of_claim(suite: Suite, size: str, claim: Claim) -> Iterator[NeededFloor]:
@@ -59,13 +60,24 @@ def _of_claim(suite: Suite, size: str, claim: Claim) -> Iterator[NeededFloor]:
     if size not in sizes:
         return
     for case in sizes[size].cases:
-        kind = machine_kind(case) if any(chosen(case, side) for side in _sides(claim)) else None
+        serves = any(chosen(case, side) for side in _sides(claim)) and _has_size(case, form.nbytes)
+        kind = kind_on(case, usable_cores()) if serves else None
         if kind is not None:
             yield NeededFloor(form.id, metric, kind, form.nbytes, case)
 
 
+def _has_size(case: AnyCase, nbytes: int | None) -> bool:
+    """Whether the case's launches have a value for this message size."""
+    sizes = case.value("sizes")
+    return nbytes is None or not sizes or nbytes in sizes
+
+
 def _sides(claim: Claim) -> Sequence[Mapping[str, Any]]:
+    """The selections of a claim and of its control, which have floors of their own."""
     form = claim.form
-    against = [] if form.against is None else [form.against]
-    control = [] if form.control is None else [form.control.select]
-    return [*([{**form.select, **arm} for arm in form.arms] or [form.select]), *against, *control]
+    compared = [(form.select, form.against)]
+    if form.control is not None:
+        compared.append((form.control.select, form.control.against))
+    arms = form.arms or ({},)
+    selects = [{**select, **arm} for select, _ in compared for arm in arms]
+    return [*selects, *(against for _, against in compared if against is not None)]

@@ -142,6 +142,9 @@ class Control(Form):
     statement: str = Field(description="What must not be seen, in a sentence.")
     select: dict[str, Any] = Field(description="Fields of the cases in the control run.")
     against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
+    over: tuple[str, ...] = Field(
+        (), description="Fields of the case: no case with any combination of their values may show the effect."
+    )
 
 
 class Validates(Form):
@@ -190,8 +193,13 @@ class ClaimForm(Form):
     )
     over: tuple[str, ...] = Field(
         (),
-        description="Fields of the case whose true value is known as a range only: the verdict must be the same at "
-        "every point of it that the plan has.",
+        description="Fields of the case: the claim is about each combination of their values that the plan has, and "
+        "judged at each. One that is refuted refutes the claim, unless `unknown` says otherwise.",
+    )
+    unknown: bool = Field(
+        False,
+        description="The fields of `over` are conditions of which the true value is not known: where the verdicts "
+        "differ the claim stays open.",
     )
     nbytes: int | None = Field(None, description="Message size in bytes, for metrics per size.")
     x: dict[str, Any] = Field({}, description="Arguments of a metric that is arithmetic.")
@@ -225,10 +233,11 @@ class ClaimForm(Form):
             raise ValueError(f"{self.id}: 'arms' are two or more, for rule 'ordering' without 'against'")
         if ordered and self.experiment is not None and not self.arms and self.against is None:
             raise ValueError(f"{self.id}: rule 'ordering' compares: give 'against' or 'arms'")
-        if self.over and (self.arms or (self.rule is not None and self.rule.along is not None)):
-            raise ValueError(
-                f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out"
-            )
+        over = self.over or (self.control is not None and self.control.over)
+        if over and (self.arms or (self.rule is not None and self.rule.along is not None)):
+            raise ValueError(f"{self.id}: 'over' judges a value or a ratio at each point; leave 'arms' and 'along' out")
+        if self.unknown and not self.over:
+            raise ValueError(f"{self.id}: 'unknown' is about the fields of 'over': give them")
         if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
             raise ValueError(
                 f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, outside_fences
+from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fences
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Outcome
 from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, placement_differences
 from scaleproof.record.stops import read_stops
+from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.stats.time_to_quality import DROPPED, score
 
@@ -42,12 +44,14 @@ class ServedClaim:
         against = [] if form.against is None else [form.against]
         return [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
 
-    @property
-    def levels(self) -> list[tuple[dict[str, Any], Evidence]]:
-        """Each side with its level of evidence."""
+    def levels(
+        self, select: Mapping[str, Any], against: Mapping[str, Any] | None
+    ) -> list[tuple[Mapping[str, Any], Evidence]]:
+        """The sides of the claim, of one point of it, or of its control, each with its level of evidence."""
         form = self.claim.form
-        base = form.base_evidence or self.evidence
-        return [(side, base if side == form.against else self.evidence) for side in self.sides]
+        arms = [{**select, **arm} for arm in form.arms or ({},)]
+        base = [] if against is None else [(against, form.base_evidence or self.evidence)]
+        return [*((arm, self.evidence) for arm in arms), *base]
 
     @property
     def selected(self) -> list[Record]:
@@ -113,8 +117,8 @@ def missing_side(served: ServedClaim, size: str) -> Absence | None:
     return None
 
 
-def left_out(served: ServedClaim, floor: KnownFloor) -> list[Note]:
-    """Which planned launches do not count, and the noise floor that is missing."""
+def left_out(served: ServedClaim, missing: Sequence[LaunchKind]) -> list[Note]:
+    """Which planned launches do not count, and the kinds of launches whose noise floor is missing."""
     notes = []
     pool, select = served.pool, served.claim.form.select
     planned, finished = pool.planned_count(select, served.evidence), len(pool.launches(select, served.evidence))
@@ -122,7 +126,7 @@ def left_out(served: ServedClaim, floor: KnownFloor) -> list[Note]:
         notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))
     if pool.left_out:
         notes.append(note(NoteCode.LEFT_OUT, launches=pool.left_out))
-    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, floor.missing)]
+    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, missing)]
 
 
 def _excluded(served: ServedClaim) -> list[Note]:

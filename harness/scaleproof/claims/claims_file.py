@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -211,14 +211,17 @@ class ClaimsFile(Form):
 
     schema_version: SchemaVersion = 3
     claims: tuple[ClaimResult, ...]
+    judged_by: dict[str, str] = Field(
+        default_factory=dict, description="by suite: the version of the code and files that judged it (judging_version)"
+    )
 
 
-def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
+def write_claims(path: Path, results: Iterable[ClaimResult], judged_by: Mapping[str, str] | None = None) -> None:
     """Write a checked claims.json by one rename."""
-    checked = ClaimsFile.model_validate(ClaimsFile(claims=tuple(results)).model_dump())
-    write_form(path, checked)
+    made = ClaimsFile(claims=tuple(results), judged_by=dict(judged_by or {}))
+    write_form(path, ClaimsFile.model_validate(made.model_dump()))
 
 
-def read_claims(path: Path) -> list[ClaimResult]:
-    """The claims of a file, checked; pydantic's ValidationError says what is wrong."""
-    return list(ClaimsFile.model_validate_json(path.read_bytes()).claims)
+def read_claims(path: Path) -> ClaimsFile:
+    """A file of claims, checked; pydantic's ValidationError says what is wrong."""
+    return ClaimsFile.model_validate_json(path.read_bytes())

@@ -198,7 +198,8 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
     fields = sorted(every_key())
     selections = {"select": form.select, "against": form.against or {}}
     if form.control:
-        selections["control"] = {**form.control.select, **(form.control.against or {})}
+        control = form.control
+        selections["control"] = {**control.select, **(control.against or {}), **dict.fromkeys(control.over)}
     selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
     selections["over"] = dict.fromkeys(form.over)
     if form.validates:

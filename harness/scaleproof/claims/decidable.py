@@ -14,7 +14,7 @@ from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import MachineProfile
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.launch_kind import kind_of, shares_cores
+from scaleproof.spec.launch_kind import kind_on
 from scaleproof.stats import resolution
 
 
@@ -57,11 +57,12 @@ def undecidable(
 
 def machine_noise(profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]) -> Noise | None:
     """What a machine adds to a metric of such cases, as calibration measured it: the largest floor of their kinds. None
-    for predictions, for what is no timing, and where it measured no floor of one of the kinds."""
+    for predictions, for what is no timing, and where it measured no floor of one of the kinds. Cases with more threads
+    than cores do not count: their times are not judged."""
     metric = claim.metric
     if metric is None or not metric.timing:
         return None
-    kinds = {kind for case in cases if (kind := kind_of(case, shares_cores(case, cores))) is not None}
+    kinds = {kind for case in cases if (kind := kind_on(case, cores)) is not None}
     floors = [machine_floor(profile, metric, kind, claim.form.nbytes) for kind in kinds]
     known = [floor for floor in floors if floor is not None]
     if not known or len(known) < len(floors):

@@ -50,7 +50,7 @@ def _method_words(interval: Interval) -> str:
         above, below = map(method_sentence, interval.parts)
         return f"worst ends of {above} over {below}"
     if interval.method is Method.AROUND_POINTS:
-        return f"around {interval.counts[0]} points of a range, each a {method_sentence(interval.parts[0])}"
+        return f"around the intervals of {interval.counts[0]} points, each a {method_sentence(interval.parts[0])}"
     return str(interval.method)
 
 

@@ -22,7 +22,7 @@ from scaleproof.claims.arm_values import (
     rank_count,
     repetitions,
 )
-from scaleproof.claims.beyond_floor import Share
+from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
@@ -117,26 +117,26 @@ def _predicted(values: Values) -> Measurement:
 
 
 def _blocks(question: Question, value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
-    """One value per repetition, from all its launches together. Of shares the one that was won counts; the largest
-    share that lies within the floor stays undecided."""
+    """One value per repetition, from all its launches together. What the noise floor leaves undecided is that of the
+    repetition in which it is largest, in each direction."""
     blocks: dict[tuple[int, str], list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.record.block, []).append(launch)
-    found = {index: value_of(block, question.floor.share) for index, block in sorted(blocks.items())}
-    values = {index: _won(value) for index, value in found.items() if value is not None}
+    values = {
+        index: FloorRange.of(value)
+        for index, block in sorted(blocks.items())
+        if (value := value_of(block, question.floor.share)) is not None
+    }
     if not values:
         return None
-    undecided = max((value.undecided for value in found.values() if isinstance(value, Share)), default=0.0)
     used = [launch for index in values for launch in blocks[index]]
-    firsts = [(blocks[index][0], value) for index, value in values.items()]
+    firsts = [(blocks[index][0], each.value) for index, each in values.items()]
     if is_predicted(firsts):
         return replace(_predicted(firsts), runs=tuple(launch.record.launch for launch in used))
     measurement = _median(firsts, used)
-    return replace(measurement, estimate=replace(measurement.estimate, undecided=undecided))
-
-
-def _won(value: float | Share) -> float:
-    return value.won if isinstance(value, Share) else value
+    above = max(each.high - each.value for each in values.values())
+    below = max(each.value - each.low for each in values.values())
+    return replace(measurement, estimate=replace(measurement.estimate, undecided=above, undecided_below=below))
 
 
 def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Measurement | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from scaleproof.claims import claim_notes, range_of_conditions
+from scaleproof.claims import claim_notes, point_by_point
 from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.claim_form import Control
 from scaleproof.claims.claim_notes import Absence, ServedClaim
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
 from scaleproof.claims.claims_file import ClaimResult, ControlOut
 from scaleproof.claims.claims_yaml import VALIDATION, Claim, load_claims, load_published
+from scaleproof.claims.controls import with_control
 from scaleproof.claims.estimate import answer
 from scaleproof.claims.evidence_labels import Findings, with_misses_below
 from scaleproof.claims.launch_pool import Pool
@@ -20,10 +21,12 @@ from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, floor_of
 from scaleproof.claims.notes import NoteCode, note
 from scaleproof.claims.outcome import Outcome, Reason, Verdict
+from scaleproof.claims.point_by_point import Point, Sides
 from scaleproof.claims.question import Measurement, Question
-from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.store import Store
+from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.suite import Suite
 
 
@@ -46,16 +49,13 @@ def judge_claim(suite: Suite, size: str, store: Store, claim: Claim, floors: Flo
 
 
 @dataclass(frozen=True, slots=True)
-class _Control:
-    """The result of a negative control, and its outcome; None where nothing was measured."""
+class _Judged:
+    """A measurement and its outcome, None where nothing was measured, and the kinds of its launches without a noise
+    floor."""
 
-    result: ControlOut
+    measurement: Measurement | None
     outcome: Outcome | None
-
-    def judged(self, claim: Outcome) -> _Control:
-        """With what the control shows, from the outcome of its claim."""
-        shows = claim.control.shows_effect if claim.control else None
-        return replace(self, result=self.result.model_copy(update={"shows_effect": shows}))
+    missing: tuple[LaunchKind, ...]
 
 
 class _Judging:
@@ -119,15 +119,15 @@ class _Judging:
         if crowded := claim_notes.oversubscribed(served):
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
-        floor = self._floor_of(self.store.results, served.metric, served.pool, served.levels, form.nbytes)
-        measurement, outcome = _measured(served, floor)
+        judged = self._judged(served, Sides(form.select, form.against, form.over), form.unknown)
+        measurement, outcome, missing = judged.measurement, judged.outcome, judged.missing
         if measurement is None:
             return self._maker.result(claim, self._without_value(served))
-        control = _control(served, floor) if form.control is not None else None
+        control = self._control(served, form.control) if form.control is not None else None
         if control is not None and outcome is not None:
             outcome = with_control(outcome, control.outcome)
-            control = control.judged(outcome)
-        uncounted = claim_notes.left_out(served, floor)
+            missing = tuple(sorted({*missing, *control.missing}, key=str))
+        uncounted = claim_notes.left_out(served, missing)
         further = [
             *measurement.notes,
             *claim_notes.scores(served),
@@ -139,11 +139,36 @@ class _Judging:
             measurement.estimate,
             evidence,
             measurement,
-            control.result if control else None,
+            _control_out(form.control, control, outcome) if form.control and control else None,
             reasons=[*uncounted, *further],
             warnings=[*uncounted, *claim_notes.warnings(served, measurement)],
         )
         return self._maker.result(claim, answered)
+
+    def _judged(self, served: ServedClaim, sides: Sides, unknown: bool, undecided: bool = True) -> _Judged:
+        """The sides of a claim or of its control, each point with the noise floor of its own launches. `undecided`:
+        what lies within the floor may be the effect."""
+        missing: set[LaunchKind] = set()
+
+        def measure(point: Point) -> Measurement | None:
+            at = sides.at(point)
+            levels = served.levels(at.select, at.against)
+            floor = self._floor_of(self.store.results, served.metric, served.pool, levels, served.claim.form.nbytes)
+            missing.update(floor.missing)
+            return answer(_question(served, at, floor), served.pool, served.evidence)
+
+        def decide(estimate: Estimate) -> Outcome | None:
+            return _outcome(served.claim, estimate if undecided else replace(estimate, undecided=0.0))
+
+        points = point_by_point.points(served.pool, sides, served.evidence) if sides.over else [{}]
+        together = point_by_point.judged(points, measure, decide, unknown)
+        measurement, outcome = (together.measurement, together.outcome) if together else (None, None)
+        return _Judged(measurement, outcome, tuple(sorted(missing, key=str)))
+
+    def _control(self, served: ServedClaim, control: Control) -> _Judged:
+        """The claim's metric and rule over the cases of its control."""
+        sides = Sides(control.select, control.against or served.claim.form.against, control.over)
+        return self._judged(served, sides, unknown=False, undecided=False)
 
     def _without_value(self, served: ServedClaim) -> Answer:
         """Launches of one side or message size alone are none behind the claim; launches without a value are."""
@@ -187,31 +212,12 @@ def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:
     return RECALLED if claim.recalled else Outcome(verdict=verdict, reason=Reason.NOTHING_MEASURED)
 
 
-def _measured(served: ServedClaim, floor: KnownFloor) -> tuple[Measurement | None, Outcome | None]:
-    """The measurement of a claim and its outcome; of every point together where the claim has a range."""
-    form = served.claim.form
-
-    def measure(point: range_of_conditions.Point) -> Measurement | None:
-        against = None if form.against is None else {**form.against, **point}
-        question = _question(served, {**form.select, **point}, against, floor)
-        return answer(question, served.pool, served.evidence)
-
-    if not form.over:
-        measurement = measure({})
-        return measurement, _outcome(served.claim, measurement.estimate) if measurement else None
-    points = range_of_conditions.points(served.pool, form.select, form.over, served.evidence)
-    result = range_of_conditions.judged(points, measure, lambda estimate: _outcome(served.claim, estimate))
-    return (result.measurement, result.outcome) if result else (None, None)
-
-
-def _question(
-    served: ServedClaim, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: KnownFloor
-) -> Question:
+def _question(served: ServedClaim, sides: Sides, floor: KnownFloor) -> Question:
     form = served.claim.form
     return Question(
         served.metric,
-        select,
-        against,
+        sides.select,
+        sides.against,
         form.nbytes,
         form.arms,
         form.rule.along if form.rule else None,
@@ -221,21 +227,14 @@ def _question(
     )
 
 
-def _control(served: ServedClaim, floor: KnownFloor) -> _Control:
-    form = served.claim.form
-    assert form.control is not None
-    question = _question(served, form.control.select, form.control.against or form.against, floor)
-    measurement = answer(question, served.pool, served.evidence)
-    if measurement is None:
-        nothing = ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None)
-        return _Control(nothing, None)
-    estimate = replace(measurement.estimate, undecided=0.0)  # what lies within the floor shows no effect
-    outcome = _outcome(served.claim, estimate)
-    result = ControlOut(
-        statement=form.control.statement,
-        ours=estimate.ours,
-        interval=interval_out(estimate.interval),
-        n=estimate.n or 0,
-        shows_effect=None,
+def _control_out(control: Control, judged: _Judged, outcome: Outcome | None) -> ControlOut:
+    """The control in claims.json. `outcome`: of its claim, after the control."""
+    shows = outcome.control.shows_effect if outcome is not None and outcome.control is not None else None
+    estimate = judged.measurement.estimate if judged.measurement else None
+    return ControlOut(
+        statement=control.statement,
+        ours=estimate.ours if estimate else None,
+        interval=interval_out(estimate.interval) if estimate else None,
+        n=(estimate.n or 0) if estimate else 0,
+        shows_effect=shows,
     )
-    return _Control(result, outcome)

@@ -15,6 +15,7 @@ from scaleproof.claims import (
     metrics_networks,
     metrics_pairs,
     metrics_quality,
+    metrics_ratios,
     metrics_sizes,
     metrics_split,
     metrics_train,
@@ -22,11 +23,12 @@ from scaleproof.claims import (
     stragglers,
 )
 from scaleproof.claims.arithmetic import Arguments, Published
-from scaleproof.claims.beyond_floor import Share
+from scaleproof.claims.beyond_floor import FloorRange, HowNoiseEnters
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import MakeUp, lasting
 from scaleproof.claims.metrics_sizes import PAGES, by_size
 from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import AnyCase
 from scaleproof.stats.intervals import median
 
 __all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size"]
@@ -36,7 +38,7 @@ PerLaunch = Callable[[Record, pd.DataFrame], float | None]
 PerSize = Callable[[Record, pd.DataFrame, int], float | None]
 PerPair = Callable[[Launch, Launch, float | None], float | None]
 """From a launch and its base, with the machine's noise floor as a share: a difference within it is none."""
-PerBlock = Callable[[Sequence[Launch], float | None], float | Share | None]
+PerBlock = Callable[[Sequence[Launch], float | None], float | FloorRange | None]
 """From the selected launches of one repetition, and the noise floor: several arms together give one value."""
 Model = Callable[[Any, Published], float]
 """Arithmetic on the claim's `x`, in the metric's form of it, and the paper's rows; no launches."""
@@ -51,11 +53,12 @@ class Metric:
     ratio by the ratio of ranks. `clocked` marks shares and ratios within a launch that come from clocks; for times and
     rates the unit shows it. `noise_of`: of a block or a
     pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
-    the floor is a factor of the value, is added to it (a relative difference), or the metric itself counts only what
-    lies beyond it. `own_count` marks what our own code counts, and identities of it: entries with it are checks, since
-    it says nothing about the world. `doc` is the text of the metric's page; without it, the page has the function's
-    docstring. `made_up` makes a launch with a wanted value, and `range` bounds the values that launches can have;
-    None: 0 to 1 for shares, else 0 and above.
+    how the floor enters the value (claims/beyond_floor.py). `own_count` marks what our own code counts, and identities
+    of it: entries with it are checks, since it says nothing about the world. `moves_one_way`: in which cases it is a
+    rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback, bounds
+    it. `doc` is the text of the metric's page; without it, the page has the function's docstring. `made_up` makes a
+    launch with a wanted value, and `range` bounds the values that launches can have; None: 0 to 1 for shares, else 0
+    and above.
     """
 
     name: str
@@ -72,8 +75,9 @@ class Metric:
     scaled_by_ranks: bool = False
     clocked: bool = False
     noise_of: tuple[str, ...] = ()
-    noise: Literal["factor", "added", "inside"] = "factor"
+    noise: HowNoiseEnters = "factor"
     own_count: bool = False
+    moves_one_way: Callable[[AnyCase], bool] | None = None
     doc: str = ""
     made_up: MakeUp | None = None
     range: tuple[float, float] | None = None
@@ -122,6 +126,10 @@ def _size(column: str) -> PerSize:
 
 def _at_size(record: Record, samples: pd.DataFrame, nbytes: int, column: str) -> float | None:
     return metrics_sizes.at_size(record, samples, column, nbytes)
+
+
+def _always(case: AnyCase) -> bool:
+    return True
 
 
 def _split(name: str) -> PerLaunch:
@@ -225,7 +233,15 @@ _ALL = (
     Metric("model_size", "MiB", None, model=metrics_networks.model_size, x=metrics_networks.OfNetwork),
     Metric("tensor_count", "count", None, model=metrics_networks.tensor_count, x=metrics_networks.OfNetwork),
     *(
-        Metric(name, unit, direction, size=_size(column), made_up=metrics_sizes.making(column), doc=PAGES[name])
+        Metric(
+            name,
+            unit,
+            direction,
+            size=_size(column),
+            made_up=metrics_sizes.making(column),
+            moves_one_way=_always if name == "transfer_bandwidth" else None,
+            doc=PAGES[name],
+        )
         for name, unit, direction, column in _PER_SIZE
     ),
     Metric(
@@ -233,17 +249,7 @@ _ALL = (
         "x",
         "higher",
         ratio_of="throughput",
-        doc="""
-        speedup = median throughput of the cases / median throughput of the base cases
-
-        It is a ratio of medians over launches, never a mean of ratios. Every claim names its base and the base's
-        absolute throughput. Threads per rank are equal on both sides. Suites of this project keep the global minibatch
-        (strong scaling). If the minibatch grows in proportion to the ranks (weak scaling), the formula is the same. If
-        a suite has an arm that uses the same number of cores in one process, this base is shown too. Interval:
-        percentile bootstrap over launches, by blocks where both sides ran in the same blocks. If the speed-up is above
-        the number of ranks (super-linear), look for effects of caches, or for a base that was not the best single
-        process.
-        """,
+        doc=metrics_ratios.PAGES["speedup"],
     ),
     Metric(
         "parallel_efficiency",
@@ -251,13 +257,7 @@ _ALL = (
         "higher",
         ratio_of="throughput",
         scaled_by_ranks=True,
-        doc="""
-        parallel_efficiency = speedup / (ranks of the cases / ranks of the base)
-
-        A value of 1 is ideal, in strong and in weak scaling alike, since throughput counts samples. The base and the
-        kind of scaling are shown with the number. For where the remaining time goes, see docs/decomposition.md. The
-        interval is that of [speedup](speedup.md), divided by the same number.
-        """,
+        doc=metrics_ratios.PAGES["parallel_efficiency"],
     ),
     Metric(
         "level_error",
@@ -266,14 +266,7 @@ _ALL = (
         ratio_of="throughput",
         apart=median,
         noise="added",
-        doc="""
-        level_error = median over cases of | throughput at one level of evidence / throughput at another - 1 |
-
-        A case counts if both levels have it. Two cases are the same if they differ only in how they were run (fabric,
-        nodes, compute, dilation, shrink, steps, warm-up, costs, names). Each side is the median over launches. The
-        interval is that of the median over cases (order statistics). `reason` names the case with the largest
-        difference.
-        """,
+        doc=metrics_ratios.PAGES["level_error"],
     ),
     Metric(
         "largest_level_error",
@@ -282,12 +275,7 @@ _ALL = (
         ratio_of="throughput",
         apart=max,
         noise="added",
-        doc="""
-        largest_level_error = largest over cases of | throughput at one level of evidence / throughput at another - 1 |
-
-        See [level_error](level_error.md). It is the largest error among the compared cases and does not estimate the
-        error of a further case. It has no interval, because it is the largest of medians that are themselves uncertain.
-        """,
+        doc=metrics_ratios.PAGES["largest_level_error"],
     ),
     Metric(
         "max_parameter_difference",

@@ -38,8 +38,8 @@ def wire_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     ratio = bytes that the interfaces of the busiest node counted / (calls x 2V(N-1)/N)
 
     The kernel counts the bytes, in /proc/net/dev of each node's network namespace, just before and just after the timed
-    region; of sent and received bytes the larger number counts. The calls are the timed, warm-up and verified
-    all-reduces of a launch, of V bytes each on N ranks. The value exists where each rank has a node, and so an
+    region; of sent and received bytes the larger number counts. The calls are all all-reduces in this region: timed,
+    warm-up and verified ones, of V bytes each on N ranks. The value exists where each rank has a node, and so an
     interface, of its own (fabrics `netns` and `guests`, real nodes with one rank each).
 
     Headers are included. TCP over Ethernet adds 66 bytes (Ethernet 14, IP 20, TCP 20, time stamps 12) to each packet of
@@ -49,7 +49,7 @@ def wire_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     packets to the interface as one. Retransmitted packets count.
     [bytes_per_rank_ratio](bytes_per_rank_ratio.md) is the same ratio of the bytes that the transport was asked to send.
 
-    A value below 1 means that bytes took another way.
+    A value below 1 means that bytes took another path.
     """
     case, counted = record.case, link_bytes(record)
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or counted is None:

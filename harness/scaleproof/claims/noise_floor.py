@@ -53,14 +53,14 @@ class KnownFloor:
 def floor_of(
     results: Path, metric: Metric, pool: Pool, sides: Sequence[tuple[Mapping[str, Any], Evidence]], nbytes: int | None
 ) -> KnownFloor:
-    """The noise floor for the launches of these selections. None for a metric that is no timing, or for launches that
-    are simulated: a prediction has no noise of a machine.
+    """The noise floor for the launches of these selections that have a core for every thread. None for a metric that is
+    no timing, or for launches that are simulated: a prediction has no noise of a machine.
 
     SpecError: the profile cannot be read.
     """
     if not metric.timing:
         return KnownFloor()
-    launches = [launch.record for side in sides for launch in pool.launches(*side)]
+    launches = [launch.record for side in sides for launch in pool.launches(*side) if fits(launch.record)]
     kinds = {kind for record in launches if (kind := record.kind) is not None}
     profile = _profile(results, pool)
     floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in kinds}

@@ -28,6 +28,8 @@ Verdict = Literal[
 OF_CHECKS: dict[Verdict, Verdict] = {"reproduced": "holds", "direction only": "fails", "not reproduced": "fails"}
 """The words for entries of kind `check`: an identity or counter of our own code is not reproduced, it holds or
 fails."""
+WORST_FIRST: tuple[Verdict, ...] = ("not reproduced", "inconclusive", "direction only", "reproduced")
+"""The verdicts of one case, in the order in which they decide a statement about every case."""
 Position = Literal["inside", "outside", "straddles"]
 
 
@@ -49,6 +51,7 @@ class Reason(StrEnum):
     RANGE_AGREES = "range agrees"
     RANGE_DISAGREES = "range disagrees"
     RANGE_INCOMPLETE = "range incomplete"
+    POINT_DECIDES = "point decides"  # of a statement about every case: the worst verdict of a case
     RECALLED = "recalled"
     NOT_RECOVERED = "not recovered"
     UNSERVED = "unserved"
@@ -122,6 +125,7 @@ class LaunchesFacts(Form):
     low: float = Field(description="smallest value of a launch")
     high: float = Field(description="largest value of a launch")
     outside: int = Field(description="launches that do not keep it")
+    floor: float | None = Field(default=None, description="noise floor of the machine, a share, for a timing")
 
 
 class StepFacts(Form):
@@ -149,17 +153,22 @@ class StepsFacts(Form):
 
 
 class PointFacts(Form):
-    """One point of a range of conditions."""
+    """One case of a statement about every case, or one point of a range of conditions."""
 
     at: dict[str, Any]
     outcome: Outcome | None = Field(description="None: nothing was measured there")
 
 
 class RangeFacts(Form):
-    """The same rule at every point of a range of conditions."""
+    """The same rule in every case, or at every point of a range of conditions."""
 
     kind: Literal["range"] = "range"
     points: tuple[PointFacts, ...]
+    unknown: bool = Field(
+        default=True,
+        description="the points are conditions of which the true one is not known: where they differ nothing is "
+        "decided. false: a statement about each of them, so that one refutes it",
+    )
 
     @property
     def decided(self) -> tuple[PointFacts, ...]:
@@ -170,6 +179,13 @@ class RangeFacts(Form):
     def missing(self) -> tuple[PointFacts, ...]:
         """Points without a value."""
         return tuple(point for point in self.points if point.outcome is None)
+
+    @property
+    def worst(self) -> tuple[PointFacts, ...]:
+        """The points with the worst verdict."""
+        verdicts = [point.outcome.verdict for point in self.points if point.outcome is not None]
+        worst = min(verdicts, key=WORST_FIRST.index, default=None)
+        return tuple(point for point in self.decided if point.outcome is not None and point.outcome.verdict == worst)
 
 
 Facts = Annotated[

@@ -20,7 +20,7 @@ from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, base_metric
 from scaleproof.claims.outcome import Verdict
-from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides
+from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides, sides_of_case
 from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch, plan
@@ -48,7 +48,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """How a claim falls at one level of evidence. `falls`: from launches that fail it, the verdict of each."""
+    """How a claim falls at one level of evidence, from launches that hold it and from launches that fail it."""
 
     evidence: Evidence
     launches: int
@@ -136,23 +136,38 @@ class Launches:
         return [launch for launch in self.selected(claim, select) if planned_evidence(launch.case) == evidence]
 
     def power(self, claim: Claim, evidence: Evidence, noise: Noise) -> Power:
-        """How made-up launches fall that hold the claim, and such that fail it."""
+        """How made-up launches fall that hold the claim, and such that fail it: of a claim about every case, launches
+        that fail it in one case."""
         metric = claim.metric
         assert metric is not None
-        holding, failing = self._scenarios(claim, metric, noise)
+        holding, failing = self._scenarios(claim, metric, evidence, noise)
         judged = [self._judged(claim, metric, evidence, scenario, noise) for scenario in (holding, failing)]
         return Power(evidence, self.count(claim, evidence), *judged)
 
-    def _scenarios(self, claim: Claim, metric: Metric, noise: Noise) -> tuple[list[Side], list[Side]]:
+    def _scenarios(
+        self, claim: Claim, metric: Metric, evidence: Evidence, noise: Noise
+    ) -> tuple[list[Side], list[Side]]:
         rule, form, clear = claim.form.rule, claim.form, noise.clear
         assert rule is not None
         if form.arms or rule.along is not None:
             return self._orders(claim, metric, clear)
-        aimed = aim(claim, metric, clear, noise.floor)
+        aimed, case = aim(claim, metric, clear, noise.floor), self._one_case(claim, evidence)
         for fails in aimed.fails:
-            if self._can_be_made(claim, metric, sides(claim, metric, fails, aimed.holds)):
-                return sides(claim, metric, aimed.holds, fails), sides(claim, metric, fails, aimed.holds)
+            holding = sides(claim, metric, aimed.holds, fails)
+            failing = sides(claim, metric, fails, aimed.holds)
+            if case is not None:
+                failing = [*sides_of_case(claim, metric, fails, case), *holding]
+            if self._can_be_made(claim, metric, failing):
+                return holding, failing
         raise ImpossibleValue(f"{form.id}: no launch fails it, with any of {aimed.fails}")
+
+    def _one_case(self, claim: Claim, evidence: Evidence) -> dict[str, Any] | None:
+        """The fields of one case of a claim about every case; None for other claims."""
+        form = claim.form
+        if not form.over or form.unknown:
+            return None
+        case = self._at(claim, form.select, evidence)[-1].case
+        return {field: case.value(field) for field in form.over}
 
     def _orders(self, claim: Claim, metric: Metric, clear: float) -> tuple[list[Side], list[Side]]:
         """As claimed, and with the last two arms the other way round."""

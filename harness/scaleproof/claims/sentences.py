@@ -69,7 +69,7 @@ def finding_sentence(outcome: Outcome) -> str:
 
 
 def clause_sentences(outcome: Outcome) -> list[str]:
-    """The sentences about what the finding follows from: every step, every point of a range, launches and intervals."""
+    """The sentences about what the finding follows from: every step, case or point of a range, launches, intervals."""
     facts = outcome.facts
     if isinstance(facts, ArithmeticFacts):
         return ["arithmetic, no launches"]
@@ -138,6 +138,8 @@ def _every_launch(reason: Reason, facts: LaunchesFacts) -> str:
         return f"{values}: {facts.outside} of them not {accepted}"
     if reason is Reason.TOO_FEW_LAUNCHES:
         return f"{values}: every one {accepted}, but {_too_few(facts.launches)}"
+    if reason is Reason.WITHIN_FLOOR:
+        return f"{values} against {accepted}: some are closer to the bound than {_floor(facts.floor)}"
     return f"{values}: every one {accepted}{f', but {NO_FLOOR}' if reason is Reason.NO_FLOOR else ''}"
 
 
@@ -151,7 +153,7 @@ def _by_interval(reason: Reason, facts: IntervalFacts) -> str:
         return f"{value}: part of it {accepted}, part not"
     position = f"{value}: {'all' if facts.position == 'inside' else 'none'} of it {accepted}"
     if reason is Reason.WITHIN_FLOOR:
-        return f"{position}, but it is closer to the bound than the noise floor of {100 * (facts.floor or 0.0):.3g} %"
+        return f"{position}, but it is closer to the bound than {_floor(facts.floor)}"
     if reason is Reason.NO_FLOOR:
         return f"{position}, but {NO_FLOOR}"
     if reason is Reason.NOT_SIGNIFICANT and facts.test is not None:
@@ -211,12 +213,17 @@ def _correlation(facts: StepsFacts) -> str:
 
 def _over_range(reason: Reason, facts: RangeFacts) -> str:
     count = len(facts.points)
+    if reason is Reason.POINT_DECIDES:
+        first, *others = facts.worst
+        verdict = first.outcome.verdict if first.outcome else ""
+        return f"{verdict} in {1 + len(others)} of {count} cases ({fields_text(first.at)})"
     if reason is Reason.RANGE_INCOMPLETE:
-        first = fields_text(facts.missing[0].at)
-        return f"{len(facts.missing)} of {count} points of the range have no value ({first})"
+        first = facts.missing[0]
+        where = "points of the range" if facts.unknown else "cases"
+        return f"{len(facts.missing)} of {count} {where} have no value ({fields_text(first.at)})"
     if reason is Reason.RANGE_DISAGREES:
         return f"the verdict does not hold over the whole range of {count} points"
-    return f"the same at all {count} points of the range"
+    return f"the same at all {count} points of the range" if facts.unknown else f"the same in each of {count} cases"
 
 
 def _points(facts: RangeFacts) -> list[str]:
@@ -234,6 +241,10 @@ def _point(point: PointFacts, outcome: Outcome) -> str:
 
 def _too_few(launches: int) -> str:
     return f"{launches} launches give no 95 % interval, {smallest_count()} do"
+
+
+def _floor(floor: float | None) -> str:
+    return f"the noise floor of {100 * (floor or 0.0):.3g} %"
 
 
 def _percent(share: float) -> str:

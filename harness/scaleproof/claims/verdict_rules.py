@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scaleproof.claims.beyond_floor import HowNoiseEnters, could_be
 from scaleproof.claims.claim_form import Direction, Rule
 from scaleproof.claims.outcome import (
     ArithmeticFacts,
     Bound,
-    ControlFacts,
-    ControlFinding,
     IntervalFacts,
     LaunchesFacts,
     Outcome,
@@ -35,7 +34,6 @@ BY_POSITION: dict[Position, tuple[Verdict, Reason]] = {
     "outside": ("not reproduced", Reason.OUTSIDE),
     "straddles": ("inconclusive", Reason.STRADDLES),
 }
-POSITIVE: tuple[Verdict, ...] = ("reproduced", "direction only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +42,8 @@ class Estimate:
     needs no interval.
 
     `floor`: the machine's noise floor (None: it does not matter, or is not known, which `floor_unknown` says); `noise`:
-    how it enters the value (claims/metrics.py); `undecided`: the share of comparisons within the floor, by which a
-    share of wins may be larger. Of a ratio:
+    how it enters the value (claims/beyond_floor.py); `undecided`, `undecided_below`: by how much a value of several
+    launches together may be larger, and smaller, through what lies within the floor. Of a ratio:
     `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
     of them; `ours` is then the last arm over the first.
     """
@@ -58,20 +56,21 @@ class Estimate:
     floor: float | None = None
     floor_unknown: bool = False
     undecided: float = 0.0
-    noise: Literal["factor", "added", "inside"] = "factor"
+    undecided_below: float = 0.0
+    noise: HowNoiseEnters = "factor"
     steps: tuple[StepFacts, ...] = ()
     trend: Trend | None = None
 
     @property
     def within_noise(self) -> tuple[float, float]:
         """What the value could be on this machine if noise alone had moved it by as much as the floor."""
-        floor = self.floor or 0.0
+        return self.moved_by_noise(self.ours)
+
+    def moved_by_noise(self, value: float) -> tuple[float, float]:
+        """The same of one of `values`."""
         if self.noise == "inside":
-            return self.ours, self.ours + self.undecided
-        if self.noise == "added":
-            return self.ours - floor, self.ours + floor
-        low, high = sorted((self.ours / (1 + floor), self.ours * (1 + floor)))
-        return low, high
+            return value - self.undecided_below, value + self.undecided
+        return could_be(value, self.floor or 0.0, self.noise)
 
 
 def apply_rule(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
@@ -117,39 +116,6 @@ def accepted_region(
         return _ordered(direction)
     target = _needed(published if rule.value is None else rule.value, rule)
     return _around(rule, target, direction, _needed(rule.tolerated(floor), rule))
-
-
-def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
-    """The verdict after the negative control: a positive verdict needs a control that was judged and does not show the
-    effect, else it is inconclusive."""
-    finding = control_finding(outcome, control)
-    overrules = finding in ("effect", "undecided", "not measured") and outcome.verdict in POSITIVE
-    verdict = "inconclusive" if overrules else outcome.verdict
-    facts = ControlFacts(outcome=control, finding=finding, overrules=overrules)
-    return outcome.model_copy(update={"verdict": verdict, "control": facts})
-
-
-def control_finding(outcome: Outcome, control: Outcome | None) -> ControlFinding:
-    """What the negative control of a claim shows.
-
-    The rule of an order has no size of effect that a control without it could lie outside of: its interval reaches both
-    sides of 1 at any number of launches. There the test must find no difference, or the control's whole interval must
-    be nearer to 1 than the claim's.
-    """
-    if control is None:
-        return "not measured"
-    if control.verdict in ("reproduced", "not reproduced", "direction only"):
-        return "effect" if control.holds else "no effect"
-    ours, without = outcome.facts, control.facts
-    if not isinstance(without, IntervalFacts) or without.region.bound not in (Bound.BELOW_BASE, Bound.ABOVE_BASE):
-        return "undecided"
-    if without.finding == "no difference":
-        return "no difference"
-    if isinstance(ours, IntervalFacts) and ours.interval is not None and without.interval is not None:
-        below = without.region.bound is Bound.BELOW_BASE
-        apart = without.interval.low > ours.interval.high if below else without.interval.high < ours.interval.low
-        return "less effect" if apart else "undecided"
-    return "undecided"
 
 
 def outcome_of_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
@@ -218,7 +184,7 @@ def _outcome_of_interval(rule: Rule, region: Region, estimate: Estimate, publish
         return Outcome(verdict="inconclusive", reason=Reason.STRADDLES, facts=facts)
     if undecided := _undecided_reason(rule, region, estimate, facts.position):
         return Outcome(verdict="inconclusive", reason=undecided, facts=facts)
-    if facts.position == "outside" and _same_side(facts):
+    if facts.position == "outside" and _same_side(facts, estimate.within_noise):
         return Outcome(verdict="direction only", reason=Reason.SAME_DIRECTION, facts=facts)
     verdict, reason = BY_POSITION[facts.position]
     return Outcome(verdict=verdict, reason=reason, facts=facts)
@@ -260,25 +226,35 @@ def _undecided_reason(rule: Rule, region: Region, estimate: Estimate, position: 
     return None
 
 
-def _same_side(facts: IntervalFacts) -> bool:
-    """Whether the whole interval is on the side of the neutral value that the published value is on."""
+def _same_side(facts: IntervalFacts, within_noise: tuple[float, float]) -> bool:
+    """Whether the whole interval is on the side of the neutral value that the published value is on, and further from
+    it than the noise could move the value."""
     if facts.neutral is None or facts.interval is None or facts.published_above_neutral is None:
         return False
     if facts.published_above_neutral:
-        return facts.interval.low > facts.neutral
-    return facts.interval.high < facts.neutral
+        return min(facts.interval.low, *within_noise) > facts.neutral
+    return max(facts.interval.high, *within_noise) < facts.neutral
 
 
 def _outcome_of_every_launch(region: Region, estimate: Estimate) -> Outcome:
     """An identity must hold in every launch: the extremes decide, not the median, and one launch is enough to refute
-    it."""
+    it. A time counts as inside or outside only where the noise could not have moved it across the bound."""
     values = estimate.values
-    outside = sum(region.position(value, value) != "inside" for value in values)
-    facts = LaunchesFacts(region=region, launches=len(values), low=min(values), high=max(values), outside=outside)
-    if outside:
+    positions = [region.position(*estimate.moved_by_noise(value)) for value in values]
+    facts = LaunchesFacts(
+        region=region,
+        launches=len(values),
+        low=min(values),
+        high=max(values),
+        outside=positions.count("outside"),
+        floor=estimate.floor,
+    )
+    if facts.outside:
         return Outcome(verdict="not reproduced", reason=Reason.OUTSIDE, facts=facts)
     if len(values) < smallest_count():
         return Outcome(verdict="inconclusive", reason=Reason.TOO_FEW_LAUNCHES, facts=facts)
+    if "straddles" in positions:
+        return Outcome(verdict="inconclusive", reason=Reason.WITHIN_FLOOR, facts=facts)
     return Outcome(verdict="reproduced", reason=Reason.INSIDE, facts=facts)
 
 

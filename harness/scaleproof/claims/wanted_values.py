@@ -56,13 +56,18 @@ def stated_effect(claim: Claim) -> float | None:
     if claim.metric is not None and claim.metric.noise == "added":
         return region.high if math.isfinite(region.high) else None  # from no difference at all
     if region.low > 0 and math.isfinite(region.high):
-        centre = _centre(region)
-        return min(centre / region.low, region.high / centre) - 1
+        low, centre, high = (_as_ratio(claim, value) for value in (region.low, _centre(region), region.high))
+        return min(centre / low, high / centre) - 1
     bound = region.low if math.isfinite(region.low) else region.high
     neutral = _neutral(claim, rule)
     if neutral is None or min(bound, neutral) <= 0 or region.position(neutral, neutral) == "inside":
         return None
     return max(bound / neutral, neutral / bound) - 1
+
+
+def _as_ratio(claim: Claim, value: float) -> float:
+    """Noise moves the ratio of which a value is the gain, and any other value itself."""
+    return 1 + value / 100 if claim.metric is not None and claim.metric.noise == "gain" else value
 
 
 def aim(claim: Claim, metric: Metric, clear: float, floor: float | None) -> Aim:
@@ -94,6 +99,13 @@ def sides(claim: Claim, metric: Metric, value: float, control: float) -> list[Si
         against = form.control.against or form.against
         made += _compared(metric, form.control.select, against, control, base, levels)
     return made
+
+
+def sides_of_case(claim: Claim, metric: Metric, value: float, case: Mapping[str, Any]) -> list[Side]:
+    """Who has which value, so that the claim's number is `value` in the case with these fields."""
+    form, base = claim.form, typical(base_metric(metric))
+    against = None if form.against is None else {**form.against, **case}
+    return list(_compared(metric, {**form.select, **case}, against, value, base, form.base_evidence))
 
 
 def ordered_sides(metric: Metric, selects: Sequence[Mapping[str, Any]], values: Sequence[float]) -> list[Side]:

@@ -20,6 +20,7 @@ from scaleproof.commands.common import (
 
 if TYPE_CHECKING:
     from scaleproof.calibrate.missing_calibration import MissingCalibration
+    from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.record.machine import Bound, Floor, MachineProfile
 
 HELP = "this machine's noise floors and bounds; about 3 minutes"
@@ -88,7 +89,7 @@ def _missing(options: argparse.Namespace) -> int:
     from scaleproof.spec.units import format_seconds
 
     allocated = nodes_of_run(options)
-    calibration, seconds = missing_of_suite(options, None if allocated is None else allocated.machine)
+    calibration, seconds = missing_of_suite(options, allocated)
     if not calibration.missing:
         print(f"every noise floor that the claims of {options.suite} need at this size was measured")
         return 0
@@ -102,8 +103,10 @@ def _missing(options: argparse.Namespace) -> int:
     return 0 if outcome.complete else 1
 
 
-def missing_of_suite(options: argparse.Namespace, machine: str | None = None) -> tuple[MissingCalibration, float]:
-    """The floors that a suite's claims lack on a machine (None: this one), and how long they take, s."""
+def missing_of_suite(
+    options: argparse.Namespace, allocated: AllocatedNodes | None = None
+) -> tuple[MissingCalibration, float]:
+    """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s."""
     from scaleproof.calibrate.missing_calibration import missing_calibration
     from scaleproof.calibrate.needed_floors import missing_floors
     from scaleproof.commands.dry_run import earlier_seconds
@@ -112,8 +115,8 @@ def missing_of_suite(options: argparse.Namespace, machine: str | None = None) ->
     from scaleproof.spec.suite import load_suite
 
     suite, size, earlier = load_suite(options.suite, options.suites), size_of(options), earlier_seconds(options.results)
-    profile = read_profile(options.results, machine or machine_id())
-    calibration = missing_calibration(suite, size, missing_floors(suite, size, profile), earlier)
+    profile = read_profile(options.results, machine_id() if allocated is None else allocated.machine)
+    calibration = missing_calibration(suite, size, missing_floors(suite, size, profile, allocated), earlier)
     return calibration, calibration.seconds(earlier)
 
 
@@ -148,8 +151,9 @@ def _show(options: argparse.Namespace) -> int:
         print(f"machine {machine} is not calibrated in {options.results}; type `scaleproof calibrate`", file=sys.stderr)
         return 1
     print_profile(profile)
-    if profile.code != code_digest():
-        print("the measuring code has changed since; calibrate again before you compare")
+    if stale := sum(floor.code != code_digest() for floor in profile.floors):
+        of_all = f"{stale} of {len(profile.floors)} floors"
+        print(f"the measuring code has changed since {of_all} were measured; calibrate again before you compare")
     return 0
 
 

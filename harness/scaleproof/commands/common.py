@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
 
 
-class LaterHelp(str):
+class LaterHelp(str, ABC):
     """The help of an option whose text is made only when help is printed, so that other commands start at once."""
 
+    @abstractmethod
     def text(self) -> str:
         """The text."""
-        raise NotImplementedError
 
 
 class CaseField(LaterHelp):

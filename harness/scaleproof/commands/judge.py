@@ -38,12 +38,14 @@ def main(options: argparse.Namespace) -> int:
 
     from scaleproof.claims.claims_file import write_claims
     from scaleproof.claims.judge import judge_suite
+    from scaleproof.claims.judging_version import judging_version
 
     store = open_store(options.results, many=True)
     judged = {suite.name: judge_suite(suite, size, store) for suite in chosen}
+    versions = {suite.name: judging_version(suite.folder) for suite in chosen}
     for name, results in judged.items():
         path = options.results / "claims" / f"{name}.{size}.json"
-        write_claims(path, results)
+        write_claims(path, results, {name: versions[name]})
         claims = [_row(result) for result in results if result.kind in ("claim", "consistency")]
         checks = [_row(result) for result in results if result.kind == "check"]
         print_table(["claim", *_COLUMNS], claims, f"{name} {size}")

@@ -189,7 +189,7 @@ def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence
     significant = result.finding in ("higher", "lower")
     adjusted_away = significant and p_adjusted is not None and p_adjusted > 1 - confidence
     finding: Finding = "inconclusive" if adjusted_away else result.finding
-    change = _change(finding, metric.direction) if counts else "different machines"
+    change = _change(finding, metric.direction, result.floor) if counts else "different machines"
     bounds = (interval.low, interval.high, interval.coverage) if interval else (None, None, None)
     low, high, coverage = (_rounded(bound) for bound in bounds)
     a, b = (_rounded(median(values)) if values else None for values in (measured.a, measured.b))
@@ -213,7 +213,7 @@ def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence
         floor=result.floor,
         finding=finding,
         change=change,
-        regression=change == "worse" and result.floor is not None,
+        regression=change == "worse",
         reason=result.reason,
         adjusted_away=adjusted_away,
         detectable=_rounded(result.detectable),
@@ -221,10 +221,12 @@ def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence
     )
 
 
-def _change(finding: Finding, direction: Direction) -> Change:
-    """A finding interpreted by the direction of the metric."""
+def _change(finding: Finding, direction: Direction, floor: float | None) -> Change:
+    """A finding interpreted by the direction of the metric. Without a noise floor a difference may be noise."""
     if finding == "no difference" or finding == "inconclusive":
         return finding
+    if floor is None:
+        return "inconclusive"
     if direction is None:
         return "changed"
     return "better" if finding == direction else "worse"

@@ -28,7 +28,7 @@ def decide(pairs: Sequence[PairOut], regressions: int, across_machines: bool) ->
     if not across_machines and not any(pair.same_machine for pair in pairs):
         return Decision("other machine", OutcomeReason.OTHER_MACHINES)
     rows = [row for pair in pairs for row in pair.rows]
-    worse = {row.metric for row in rows if row.change == "worse" and row.floor is None}
+    worse = {row.metric for row in rows if row.without_floor and row.direction not in (None, row.finding)}
     if worse:
         return Decision("undecided", OutcomeReason.NO_NOISE_FLOOR, tuple(sorted(worse)))
     return Decision("no regression")

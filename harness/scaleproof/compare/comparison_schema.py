@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from scaleproof.stats.arm_difference import DifferenceReason, DifferenceTest, Finding
 
 Change = Literal["worse", "better", "changed", "no difference", "inconclusive", "different machines"]
-"""A finding interpreted by the metric's direction; `changed` where neither direction is better; `different machines`
-where a finding says more about the machines than about A and B."""
+"""A finding interpreted by the metric's direction; `changed` where neither direction is better; `inconclusive` also
+where no noise floor is known; `different machines` where a finding says more about the machines than about A and B."""
 
 
 Outcome = Literal["regression", "no regression", "other machine", "undecided"]
@@ -107,6 +107,11 @@ class Row(_Part):
     adjusted_away: bool = Field(description="significant alone, but not once all comparisons are counted")
     detectable: float | None = Field(description="the smallest difference, a share, that so many launches find")
     why: str = Field(description="the reason in words")
+
+    @property
+    def without_floor(self) -> bool:
+        """Significant, but no noise floor is known that says whether it is more than noise."""
+        return self.change == "inconclusive" and self.finding in ("higher", "lower")
 
     @property
     def factor(self) -> float | None:

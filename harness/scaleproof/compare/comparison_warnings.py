@@ -67,7 +67,7 @@ def _pairs(sources: WarningSources) -> Iterator[tuple[str, str]]:
         advice = "" if any(row.floor for row in rows) else f"; {comparison_sentences.advice_without_floor(unknown)}"
         yield (
             "no_noise_floor",
-            f"no noise floor is known for {listed(unknown)}: a change of these counts as no regression{advice}",
+            f"no noise floor is known for {listed(unknown)}: a change of these is inconclusive{advice}",
         )
     if few := sum(min(row.n) < smallest_count() for row in rows):
         yield (

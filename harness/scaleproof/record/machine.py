@@ -12,6 +12,8 @@ from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.spec.launch_kind import LaunchKind
 
 FILE = "profile.json"
+NEAR = 4.0
+"""Factor between two message sizes up to which a floor of one counts for the other."""
 
 
 class _Part(BaseModel):
@@ -28,8 +30,14 @@ class Floor(_Part):
     share: float = Field(description="Identical arms differ by at most the factor 1 + share in 95 % of comparisons.")
     spread: float = Field(description="Standard deviation of the logarithm of one launch's value.")
     launches_per_arm: int = Field(description="Launches of each arm in one comparison.")
-    comparisons: int = Field(description="Comparisons of identical arms.")
+    comparisons: int = Field(description="Comparisons of identical arms that share no launch.")
     taken: str = Field(description="Which launches, arms and pairs, in words.")
+    code: str = Field("", description="Digest of the code that measured it; empty: not known.")
+
+    @property
+    def key(self) -> tuple[str, LaunchKind, int | None]:
+        """What it is a floor of; a profile has one of each."""
+        return self.metric, self.kind, self.nbytes
 
 
 class Bound(_Part):
@@ -54,30 +62,43 @@ class Bound(_Part):
 
 
 class MachineProfile(_Part):
-    """Result of one calibration of a machine. The next calibration replaces it; the records stay."""
+    """What calibrations of a machine measured. A new one replaces what it measures again; the records stay."""
 
     schema_version: Literal[2] = 2
     machine: str = Field(description="Id of the machine.")
-    code: str = Field(description="Digest of the code that measured.")
-    measured_at: str = Field(description="Date and time of the calibration, UTC.")
+    code: str = Field(
+        description="Digest of the code of the last whole calibration; empty: only floors of suites were measured."
+    )
+    measured_at: str = Field(description="Date and time of the last calibration, UTC.")
     floors: tuple[Floor, ...] = Field(default=(), description="Noise floors.")
     bounds: tuple[Bound, ...] = Field(default=(), description="Upper bounds.")
-    runs: tuple[str, ...] = Field(default=(), description="Ids of the launches of the calibration.")
+    runs: tuple[str, ...] = Field(default=(), description="Ids of the launches of the calibrations.")
 
     def floor(self, metric: str, kind: LaunchKind, nbytes: int | None = None) -> Floor | None:
-        """The floor of a metric of one kind of launch; for metrics per message size that of the nearest size, by
-        ratio, or the largest where no size is asked for."""
+        """The floor of a metric of one kind of launch; for metrics per message size that of the nearest size, at
+        most the factor NEAR away, or the largest floor where no size is asked for."""
         fitting = [floor for floor in self.floors if (floor.metric, floor.kind) == (metric, kind)]
         if nbytes is None:
             return max(fitting, key=lambda floor: (floor.nbytes is None, floor.share), default=None)
-        sized = [floor for floor in fitting if floor.nbytes is not None]
+        sized = [floor for floor in fitting if floor.nbytes is not None and _ratio(floor.nbytes, nbytes) <= NEAR]
         return min(sized, key=lambda floor: _ratio(floor.nbytes or 0, nbytes), default=None)
 
     def with_floors(self, floors: Iterable[Floor], runs: Iterable[str]) -> MachineProfile:
-        """The profile with these floors too, in place of earlier ones of the same metric, kind and message size."""
-        merged = {(floor.metric, floor.kind, floor.nbytes): floor for floor in (*self.floors, *floors)}
-        all_runs = tuple(dict.fromkeys((*self.runs, *runs)))
-        return self.model_copy(update={"floors": tuple(merged.values()), "runs": all_runs})
+        """The profile with these floors too. Of two with the same metric, kind, message size and code the noisier one
+        counts, else the new one."""
+        merged = {floor.key: floor for floor in self.floors}
+        for floor in floors:
+            earlier = merged.get(floor.key)
+            if earlier is None or earlier.code != floor.code or earlier.share < floor.share:
+                merged[floor.key] = floor
+        return self.model_copy(update={"floors": tuple(merged.values()), "runs": _each_once(self.runs, runs)})
+
+    def keeping(self, earlier: MachineProfile) -> MachineProfile:
+        """The profile with those earlier floors of the same code that were not measured again: what suites need."""
+        measured = {floor.key for floor in self.floors}
+        kept = [floor for floor in earlier.floors if floor.code == self.code and floor.key not in measured]
+        runs = _each_once(earlier.runs if kept else (), self.runs)
+        return self.model_copy(update={"floors": (*self.floors, *kept), "runs": runs})
 
     def bound(self, name: str, nbytes: int | None = None) -> Bound | None:
         """A bound by name: of several sizes the nearest to `nbytes` by ratio, or the highest bound without `nbytes`."""
@@ -96,6 +117,10 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 def write_profile(results: Path, profile: MachineProfile) -> Path:
     """Write the file by one rename."""
     return write_form(results / "machines" / profile.machine / FILE, profile)
+
+
+def _each_once(*runs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(run for part in runs for run in part))
 
 
 def _ratio(first: int, second: int) -> float:

@@ -30,7 +30,11 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
         for launch in suite_data.launches.values():
             run.write(pages, suite_data, launch)
     glossary.write(pages)
-    write_claims(reports / "claims.json", [claim for suite_data in data for claim in suite_data.claims])
+    write_claims(
+        reports / "claims.json",
+        [claim for suite_data in data for claim in suite_data.claims],
+        {suite_data.name: suite_data.judged_by for suite_data in data if suite_data.judged_by},
+    )
     labels = {
         run.launch: label.standing
         for suite_data in data

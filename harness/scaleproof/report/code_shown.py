@@ -1,21 +1,23 @@
-"""Which code and which machines the launches of the pages ran on, and whether that code has changed since."""
+"""Which code and which machines the launches of the pages ran on, what judged their claims, and whether any of it has
+changed since."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from scaleproof.claims.judging_version import judging_version
 from scaleproof.core.record_schema import Record
 from scaleproof.record.used_code import is_current
 from scaleproof.report.data import SuiteData
 from scaleproof.report.pages import Fact
 
 
-def code_shown(data: Iterable[SuiteData]) -> list[Fact]:
+def code_shown(data: Sequence[SuiteData]) -> list[Fact]:
     """Lines for the head of the index; none without launches."""
     records = [record for suite in data for run in suite.runs if (record := run.record) is not None]
     if not records:
         return []
-    return [Fact("Launches", _origin(records)), Fact("Code", _code(records))]
+    return [Fact("Launches", _origin(records)), Fact("Code", _code(records)), Fact("Judged", _judged(data))]
 
 
 def _origin(records: Sequence[Record]) -> str:
@@ -48,3 +50,11 @@ def _code(records: Sequence[Record]) -> str:
     ]
     since = f"that of {changed} launches has changed since" if changed else "as it is now"
     return "; ".join([*mixed, since])
+
+
+def _judged(data: Iterable[SuiteData]) -> str:
+    """Whether rules, metrics, claims and published values are those that the verdicts come from."""
+    other = [suite.name for suite in data if suite.claims and suite.judged_by != judging_version(suite.suite.folder)]
+    if not other:
+        return "by the rules and claims as they are now"
+    return f"{', '.join(other)} by an earlier or unknown version of rules or claims; `scaleproof judge` judges again"

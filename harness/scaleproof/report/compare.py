@@ -16,11 +16,11 @@ from scaleproof.report.numbers import nbytes, significant
 from scaleproof.report.pages import Pages
 
 MEANING = {
-    "worse": "significantly worse in B, by more than the noise floor where one is known",
-    "better": "significantly better in B, by more than the noise floor where one is known",
-    "changed": "significantly different; no direction of this metric is better",
+    "worse": "significantly worse in B, by more than the noise floor",
+    "better": "significantly better in B, by more than the noise floor",
+    "changed": "significantly different, by more than the noise floor; no direction of this metric is better",
     "no difference": "the whole interval lies within the noise floor, or all values are equal",
-    "inconclusive": "these launches neither show a difference nor rule one out",
+    "inconclusive": "these launches neither show a difference nor rule one out, or no noise floor is known",
     "different machines": "A and B ran on different machines, so a difference may be the machines'",
 }
 

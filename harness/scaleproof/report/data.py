@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scaleproof.calibrate.attainable import attainable
-from scaleproof.claims.claims_file import ClaimResult, Label, read_claims
+from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Label, read_claims
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.evidence_labels import Findings
 from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.launch_details import evidence_details
+from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.machine import MachineProfile, read_profile
@@ -41,6 +43,8 @@ class Run:
     store: Store | None = None
     profile: MachineProfile | None = None
     """The calibration of its machine; None where there is none."""
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
+    """The metrics of its suite."""
 
     @property
     def launch(self) -> str:
@@ -59,9 +63,9 @@ class Run:
 
     def attained(self, metric: str, value: float, nbytes: int | None = None) -> float | None:
         """The share of what its machine was measured to do that a rate of this launch is; None without a bound."""
-        if self.record is None:
+        if self.record is None or metric not in self.metrics:
             return None
-        found = attainable(self.record, metric, value, self.profile, nbytes)
+        found = attainable(self.record, self.metrics[metric], value, self.profile, nbytes)
         return None if found is None else found.share
 
     @property
@@ -90,6 +94,8 @@ class SuiteData:
     runs: list[Run]
     findings: Findings = Findings()
     """Findings of suite validation about evidence that is not measured."""
+    judged_by: str = ""
+    """The version of what judged the claims (`judging_version`); empty where it was not recorded."""
 
     @property
     def name(self) -> str:
@@ -170,18 +176,20 @@ def _suite(
 ) -> SuiteData:
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
     path = results / "claims" / f"{suite.name}.{size}.json"
-    claims = read_claims(path) if path.exists() else []
-    launches = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
+    judged = read_claims(path) if path.exists() else ClaimsFile(claims=())
+    launches = {row["launch"] for row in rows} | {launch for claim in judged.claims for launch in claim.runs}
     records = {
         launch: record
         for launch in launches & cases.keys()
         if (record := store.record(cases[launch], launch)) is not None
     }
+    metrics = suite_metrics(suite.folder)
     runs = [
-        Run(row, record, store, None if record is None else profile_of(record.machine))
+        Run(row, record, store, None if record is None else profile_of(record.machine), metrics)
         for row, record in ((row, records.get(row["launch"])) for row in rows)
     ]
-    return SuiteData(suite, [_current(claim, records, findings) for claim in claims], runs, findings)
+    claims = [_current(claim, records, findings) for claim in judged.claims]
+    return SuiteData(suite, claims, runs, findings, judged.judged_by.get(suite.name, ""))
 
 
 def _current(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:

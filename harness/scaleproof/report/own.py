@@ -74,7 +74,7 @@ def _section(
         is_count = quantity.unit == "1"
         picture = sizes(label, series_of(by_arm_and_size, runs), looks, quantity.axis, is_count)
         panels.append(Panel(name, picture))
-        tables.append(table_of(by_arm_and_size, quantity))
+        tables.append(table_of(by_arm_and_size, quantity, runs))
     return section(
         f"{experiment}-own",
         f"{experiment}: the suite's own metrics",
@@ -102,14 +102,7 @@ def _quantity(metric: Metric) -> Quantity:
 def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
     for name, group in by_arm(runs).items():
-        cells = [
-            median_cell(
-                summary(numbers)
-                if (numbers := [values[run.launch][c] for run in group if c in values[run.launch]])
-                else None
-            )
-            for c in columns
-        ]
+        cells = [_cell(group, column, values) for column in columns]
         rows.append(Row("", [Cell(name), *cells, Cell(str(len(group)))]))
     return Table(
         "Median over n launches and its interval.",
@@ -117,6 +110,15 @@ def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric]
         rows,
         len(columns) > 4,
     )
+
+
+def _cell(group: list[Run], column: Column, values: Values) -> Cell:
+    """The median of a metric over the launches of an arm, and its share of what the machine can do."""
+    numbers = [values[run.launch][column] for run in group if column in values[run.launch]]
+    if not numbers:
+        return median_cell(None)
+    (name, size), stats = column, summary(numbers)
+    return median_cell(stats, group[0].attained(name, stats.median, size))
 
 
 def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> dict[int, Summary]:

@@ -103,7 +103,7 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
 
 
 def _campaigns(size: str, form: SizeForm, cases: Sequence[AnyCase]) -> int:
-    """One where all cases are predicted: the simulator has no luck."""
+    """One where all cases are predicted: the simulator gives the same values every time."""
     if all(case.plugin("fabric").predicted for case in cases):
         return 1
     return form.campaigns or CAMPAIGNS.get(size, 1)

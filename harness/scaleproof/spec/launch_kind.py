@@ -14,7 +14,7 @@ ComputeKind = Literal["real", "replayed", "none"]
 
 
 class LaunchKind(BaseModel):
-    """Program, compute, way of the bytes, ranks, and whether communication shares cores with compute."""
+    """Program, compute, way of the bytes, transport, ranks, and whether communication shares cores with compute."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,13 +26,19 @@ class LaunchKind(BaseModel):
         description="How bytes move between ranks: memory or loopback of one machine, the network between machines, "
         "namespaces or guests made for the launch."
     )
+    transport: str | None = Field(
+        None,
+        description="What moves them: one transport may be steady where another has two speeds. null: nothing, or in "
+        "namespaces any, as the links there set the pace of all.",
+    )
     ranks: int = Field(description="Processes of a launch.")
     shared_cores: bool = Field(False, description="Communication threads or servers share cores with compute.")
 
     def __str__(self) -> str:
         ranks = "one rank" if self.ranks == 1 else f"{self.ranks} ranks without exchange"
         if self.way != "no exchange":
-            ranks = f"{self.ranks} ranks over {self.way}"
+            over = self.way if self.transport is None else f"{self.transport} ({self.way})"
+            ranks = f"{self.ranks} ranks over {over}"
         shared = ", shared cores" if self.shared_cores else ""
         return f"{self.program}, {self.compute} compute, {ranks}{shared}"
 
@@ -41,9 +47,23 @@ def kind_of(case: AnyCase, shared_cores: bool = False) -> LaunchKind | None:
     """The kind of a case's launches; None for predictions, which have no noise of a machine."""
     if case.plugin("fabric").predicted:
         return None
+    way = _way(case)
     return LaunchKind(
-        program=_program(case), compute=_compute(case), way=_way(case), ranks=case.ranks, shared_cores=shared_cores
+        program=_program(case),
+        compute=_compute(case),
+        way=way,
+        transport=None if way in ("no exchange", "namespaces") else case.transport,
+        ranks=case.ranks,
+        shared_cores=shared_cores,
     )
+
+
+def kind_on(case: AnyCase, cores: float) -> LaunchKind | None:
+    """The kind of a case's launches on a machine with so many cores; None for predictions, and for launches whose times
+    do not count because they have more compute threads than cores."""
+    if not sleeps(case) and case.ranks * case.threads_per_rank > cores and case.nodes == 1:
+        return None
+    return kind_of(case, shares_cores(case, cores))
 
 
 def shares_cores(case: AnyCase, cores: float) -> bool:
@@ -55,12 +75,21 @@ def shares_cores(case: AnyCase, cores: float) -> bool:
 
 
 def communication_threads(case: AnyCase) -> int:
-    """Threads of each rank that move bytes while it computes: the transport's, and those of a server in the rank."""
+    """Threads of each rank that are busy with bytes while it computes: one of the transport or of the strategy, where
+    the other waits for it, and one of a server in the rank."""
     if case.transport is None or case.ranks == 1:
         return 0
     own_server = case.value("strategy") is not None and case.plugin("strategy").has_servers
     in_every_rank = own_server and not case.value("strategy.servers")
-    return int(case.plugin("transport").progress == "background") + int(in_every_rank)
+    beside = case.plugin("transport").progress == "background" or _calls_from_a_thread(case)
+    return int(beside) + int(in_every_rank)
+
+
+def _calls_from_a_thread(case: AnyCase) -> bool:
+    """Whether the strategy's own thread makes the calls, so that it moves what the transport moves in a wait."""
+    if case.value("strategy") is None or not case.plugin("strategy").communicates_beside_compute:
+        return False
+    return case.value("strategy.communication", "thread") != "main" and case.value("transport.fusion_mib") is None
 
 
 def computes(case: AnyCase) -> bool:

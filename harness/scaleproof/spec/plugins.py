@@ -151,6 +151,9 @@ class StrategyPlugin(Plugin):
     """Every rank steps only a part of the parameters."""
     divides_layers: bool = False
     """Fully connected layers are divided over the ranks of a group."""
+    communicates_beside_compute: bool = False
+    """Makes calls during the backward pass: by a thread of its own, unless option `communication` says `main` or the
+    transport fuses."""
     simulated_step: Callable[..., list[Any]] | None = None
     """The simulator's items of one step (strategies/step_program.py); None: this strategy is not simulated."""
     simulated_plan: Callable[..., Any] | None = None

@@ -1,6 +1,6 @@
-"""Launches of one campaign share the luck of one call of `run`. A test over the launches of several campaigns knows
-nothing of it: its interval is made as wide as the campaigns disagree, and it decides nothing that one of them alone
-denies (docs/statistics.md)."""
+"""Launches of one campaign share the conditions of one call of `run`. A test over the launches of several campaigns
+knows nothing of them: its interval is made as wide as the campaigns disagree, and it decides nothing that one of them
+alone denies (docs/statistics.md)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Method(StrEnum):
     PREDICTION = "prediction interval"  # where one more draw from the inputs' uncertainty lies
     CERTAIN_INPUTS = "no uncertainty in the inputs"
     WORST_ENDS = "worst ends"  # of a quotient of two intervals, its `parts`
-    AROUND_POINTS = "around points"  # around the intervals of `counts` points of a range; `parts`: the first of them
+    AROUND_POINTS = "around points"  # around the intervals of `counts` points; `parts`: the first of them
 
 
 @dataclass(frozen=True, slots=True)

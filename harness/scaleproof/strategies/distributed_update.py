@@ -134,6 +134,7 @@ PLUGIN = StrategyPlugin(
     implementation=DistributedUpdate,
     options=OverlapOptions,
     check=check_divided,
+    communicates_beside_compute=True,
     divides_update=True,
     simulated_step=simulated_step,
     simulated_plan=simulated_plan,

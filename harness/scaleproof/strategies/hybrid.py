@@ -263,6 +263,7 @@ PLUGIN = StrategyPlugin(
     implementation=Hybrid,
     options=HybridOptions,
     check=check,
+    communicates_beside_compute=True,
     divides_update=True,
     divides_layers=True,
     simulated_step=simulated_step,

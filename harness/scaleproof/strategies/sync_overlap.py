@@ -136,6 +136,7 @@ PLUGIN = StrategyPlugin(
     implementation=SyncOverlap,
     options=SyncOverlapOptions,
     check=check,
+    communicates_beside_compute=True,
     simulated_step=simulated_step,
     tags=synchronous_tags("DP", "data"),
 )

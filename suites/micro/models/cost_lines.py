@@ -176,7 +176,14 @@ def made_up_prediction(wanted: Wanted) -> MadeUp:
 
 
 METRICS = [
-    Metric("one_way_rate", "GB/s", "higher", size=one_way_rate, made_up=made_up_way),
+    Metric(
+        "one_way_rate",
+        "GB/s",
+        "higher",
+        size=one_way_rate,
+        made_up=made_up_way,
+        moves_one_way=lambda case: True,
+    ),
     Metric(
         "line_r_squared",
         "1",

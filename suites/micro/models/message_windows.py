@@ -9,7 +9,7 @@ from scaleproof.claims.finished_launch import SECOND, clock_offsets, timed
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import AnyCase, OwnCase
 
 GIGA = 1e9
 RECEIVER = 0
@@ -113,6 +113,11 @@ def _one_sided(record: Record) -> bool:
     return isinstance(record.case, OwnCase) and record.case.options.get("flows") in ("one_way", "incast")
 
 
+def in_one_direction(case: AnyCase) -> bool:
+    """Whether only one rank sends, and to one other: several flows at once may use several cores and connections."""
+    return isinstance(case, OwnCase) and case.options.get("flows") == "one_way"
+
+
 def _receiver(record: Record) -> int:
     return RECEIVER if isinstance(record.case, OwnCase) and record.case.options.get("flows") == "incast" else 1
 
@@ -157,7 +162,14 @@ def made_up_processor(ns_per_byte: float, wanted: Wanted, receives: bool) -> Mad
 
 METRICS = [
     Metric("message_rate", "messages/s", "higher", size=message_rate, made_up=lambda w: made_up_windows(w.known, w)),
-    Metric("window_bandwidth", "GB/s", "higher", size=window_bandwidth, made_up=made_up_bandwidth),
+    Metric(
+        "window_bandwidth",
+        "GB/s",
+        "higher",
+        size=window_bandwidth,
+        made_up=made_up_bandwidth,
+        moves_one_way=in_one_direction,
+    ),
     Metric(
         "sender_fairness", "1", "higher", size=sender_fairness, clocked=True, made_up=made_up_fairness, range=(0, 1)
     ),

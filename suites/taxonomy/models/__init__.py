@@ -159,9 +159,9 @@ def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     traffic_ratio = bytes that the interfaces of the busiest worker's node counted / exchanges / (2 (n - 1) / n x bytes
     of the model)
 
-    The bytes are those of [wire_bytes_ratio](wire_bytes_ratio.md), in the timed region, whose exchanges, warm-up
-    included, are counted. Headers are up to a tenth of them. A value between 1 and 1.1 is what each node sends when
-    each of the n workers is the server of one part of the model.
+    The bytes are those of [wire_bytes_ratio](wire_bytes_ratio.md), in the timed region. All exchanges in this region
+    are counted, warm-up included. Headers are up to a tenth of the bytes. A value between 1 and 1.1 is what each node
+    sends when each of the n workers is the server of one part of the model.
     """
     case, rows, counted = record.case, samples[samples["event"] == "delay"], link_bytes(record)
     if not isinstance(case, OwnCase) or rows.empty or counted is None:

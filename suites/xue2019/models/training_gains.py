@@ -44,7 +44,8 @@ def throughput_gain(launch: Launch, base: Launch, floor: float | None = None) ->
     throughput_gain = 100 * (throughput of the launch / throughput of the base - 1)
 
     The [throughput](throughput.md) is that of launches paired by repetition. A gain of 169 % means 2.69 times the
-    throughput, not 1.69 times. A difference within the noise floor of throughput is a gain of 0.
+    throughput, not 1.69 times. A difference within the noise floor of throughput is a gain of 0. The floor
+    moves the ratio of which the value is the gain: with a floor of 5 %, a gain of 10 % could be one of 4.8 to 15.5 %.
     """
     rate, base_rate = throughput(launch.record, launch.samples), throughput(base.record, base.samples)
     return 100 * (ratio(rate, base_rate, floor) - 1) if rate and base_rate else None
@@ -89,6 +90,7 @@ METRICS = [
         pair=throughput_gain,
         clocked=True,
         noise_of=("throughput",),
+        noise="gain",
         made_up=made_up_gain,
         range=(-100, math.inf),
     ),
@@ -120,13 +122,14 @@ METRICS = [
         range=(-100, math.inf),
         clocked=True,
         noise_of=("throughput",),
+        noise="gain",
         doc="""
         largest_throughput_gain = 100 * (max over models and batch sizes of (throughput by zero copy / throughput by RPC
         over the same device) - 1)
 
         Each repetition gives one number, as for [largest_training_speedup](largest_training_speedup.md). Both arms use
         the same framework, strategy and device. A difference within the noise floor of throughput is no gain. A gain of
-        169 % means 2.69 times the throughput.
+        169 % means 2.69 times the throughput; the floor moves this ratio.
         """,
     ),
     Metric(

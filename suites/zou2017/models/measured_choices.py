@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
 
-from scaleproof.claims.finished_launch import SECOND
+from scaleproof.claims.beyond_floor import FloorRange, sign
+from scaleproof.claims.finished_launch import SECOND, Launch
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
@@ -31,22 +33,53 @@ def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
     return max(differences, default=None)
 
 
-def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
-    """ilp_changed_layers = layers whose algorithm differs between no memory bound and the least bound
+def ilp_changed_layers(block: Sequence[Launch], floor: float | None = None) -> FloorRange | None:
+    """Layers for which the memory bound costs time: under the least bound they get an algorithm that is slower than
+    their fastest one.
+
+    ilp_changed_layers = layers whose algorithm under the least bound is slower than the one without a bound by more
+    than the noise floor
 
     Both choices are for the launch's largest minibatch. The least bound is the least memory with which any choice fits
-    (suite zou2017).
+    (suite zou2017). The floor is that of [shortest_convolution_s](shortest_convolution_s.md). A layer with another
+    algorithm within the floor does not count, but noise could have hidden its change: a claim that only such layers
+    keep from holding is inconclusive.
+    """
+    changes = [changed for launch in block for changed in _changes(launch, floor)]
+    if not changes:
+        return None
+    certain, undecided = (float(changes.count(kind)) for kind in (True, None))
+    return FloorRange(certain, certain, certain + undecided)
+
+
+def _changes(launch: Launch, floor: float | None) -> Iterator[bool | None]:
+    """Of each layer whether the least memory bound makes it slower; None where the floor does not tell."""
+    by_minibatch = tables(launch.record, launch.samples)
+    if not by_minibatch:
+        return
+    table = by_minibatch[max(by_minibatch)]
+    tight = fastest(table, least_memory(table))
+    if tight is not None:
+        yield from (_slower(name, of_layer, floor) for name, of_layer in zip(tight.algorithms, table, strict=True))
+
+
+def _slower(name: str, algorithms: Mapping[str, tuple[float, float]], floor: float | None) -> bool | None:
+    """Whether an algorithm takes longer than the fastest one by more than the floor; None where another one takes as
+    long, or where it is the fastest by no more than the floor."""
+    signs = [sign(algorithms[name][0], time_s, floor) for other, (time_s, _) in algorithms.items() if other != name]
+    return True if 1 in signs else (None if 0 in signs else False)
+
+
+def shortest_convolution_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """shortest_convolution_s = least time over layers and algorithms, at the launch's largest minibatch
+
+    The times are medians over the calls of a launch (suite zou2017). Short times are the noisiest, so the noise floor
+    of this metric is used for the choice of algorithms ([ilp_changed_layers](ilp_changed_layers.md)).
     """
     by_minibatch = tables(record, samples)
     if not by_minibatch:
         return None
-    table = by_minibatch[max(by_minibatch)]
-    free, tight = fastest(table, math.inf), fastest(table, least_memory(table))
-    return (
-        None
-        if free is None or tight is None
-        else float(sum(a != b for a, b in zip(free.algorithms, tight.algorithms, strict=True)))
-    )
+    return min(time_s for algorithms in by_minibatch[max(by_minibatch)] for time_s, _ in algorithms.values())
 
 
 def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
@@ -97,15 +130,31 @@ def made_up_layers(wanted: Wanted) -> MadeUp:
     return MadeUp((*slow, *fast))
 
 
+def made_up_convolution(wanted: Wanted) -> MadeUp:
+    """A launch of one layer, with one algorithm."""
+    return MadeUp((Event("conv.fast", 0.0, possible(wanted.known), value=1.0),))
+
+
 METRICS = [
     Metric("ilp_difference", "1", None, launch=ilp_difference, own_count=True),
-    Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers, made_up=made_up_layers),
+    Metric(
+        "ilp_changed_layers",
+        "layers",
+        None,
+        block=ilp_changed_layers,
+        made_up=made_up_layers,
+        clocked=True,
+        noise_of=("shortest_convolution_s",),
+        noise="inside",
+    ),
+    Metric("shortest_convolution_s", "s", "lower", launch=shortest_convolution_s, made_up=made_up_convolution),
     Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share, own_count=True),
     Metric(
         "ilp_minibatch",
         "points",
         None,
         launch=partial(ilp_minibatch, tight=False),
+        clocked=True,
         doc="""
         ilp_minibatch = the minibatch X with the largest X / (time of the fastest choice at X)
 
@@ -118,6 +167,7 @@ METRICS = [
         "points",
         None,
         launch=partial(ilp_minibatch, tight=True),
+        clocked=True,
         doc="""
         ilp_tight_minibatch = the minibatch X with the largest X / (time of the fastest choice at X), within a memory
         bound

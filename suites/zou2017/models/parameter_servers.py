@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from scaleproof.claims.beyond_floor import sign
+from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.finished_launch import Launch, median_duration_s, timed, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, lasting, possible
 from scaleproof.claims.metrics import Metric
@@ -33,13 +33,14 @@ def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
     return 2 * float(_options(record)["nbytes"]) * float(_options(record)["workers"]) / took / _servers(record)
 
 
-def beyond_bound(launches: Sequence[Launch], floor: float | None = None) -> float | None:
+def beyond_bound(launches: Sequence[Launch], floor: float | None = None) -> FloorRange | None:
     """beyond_bound = knee - ceil(2 S_p N_w / (server_rate T_C))
 
     The difference, in servers, between the knee of a measured sweep and the number by Lemma 2 (suite zou2017). It is
     computed for one repetition of a sweep over numbers of servers. The knee is the fewest servers whose throughput is
-    at least 95 % of the sweep's best, or within the machine's noise floor of it. A value of 0 means that Lemma 2
-    predicts the right number.
+    at least 95 % of the sweep's best. A value of 0 means that Lemma 2 predicts the right number. Noise as large as the
+    machine's floor could move the knee, and the measured rate and so the bound: a claim that such a move would decide
+    otherwise is inconclusive.
     """
     rates = [
         rate
@@ -57,13 +58,18 @@ def beyond_bound(launches: Sequence[Launch], floor: float | None = None) -> floa
     bound = fewest_servers(
         float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3
     )
-    return knee({servers: 1 / took for servers, took in swept.items()}, floor) - math.ceil(bound)
+    curve, apart = {servers: 1 / took for servers, took in swept.items()}, 1 + (floor or 0.0)
+    return FloorRange(
+        knee(curve, PEAK_SHARE) - math.ceil(bound),
+        knee(curve, PEAK_SHARE / apart) - math.ceil(bound * apart),
+        knee(curve, PEAK_SHARE * apart) - math.ceil(bound / apart),
+    )
 
 
-def knee(curve: Mapping[int, float], floor: float | None = None) -> int:
-    """The first x whose y reaches PEAK_SHARE of the highest, or differs from it by no more than the noise floor."""
+def knee(curve: Mapping[int, float], share: float) -> int:
+    """The first x whose y reaches this share of the highest; the last x where none does."""
     highest = max(curve.values())
-    return min(x for x, y in curve.items() if y >= PEAK_SHARE * highest or not sign(highest, y, floor))
+    return min((x for x, y in curve.items() if y >= share * highest), default=max(curve))
 
 
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
@@ -118,6 +124,7 @@ METRICS = [
         block=beyond_bound,
         clocked=True,
         noise_of=("round_s",),
+        noise="inside",
         made_up=made_up_sweep,
         range=(-math.inf, math.inf),
     ),

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, SIZES, Arm
 from benchmarks.interleaved import Measured
-from benchmarks.launches import PLAIN_BOUND, launch_medians, obstacle
+from benchmarks.launches import PLAIN_BOUND, bound_of, launch_medians, obstacle
 from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
 from benchmarks.targets import above_bound
@@ -103,6 +103,8 @@ def test_plain_buffers_have_a_bound_of_their_own() -> None:
     }
     assert shares == {(registered, BOUND): (0.95, "met"), (plain, PLAIN_BOUND): (0.8, "missed")}
     assert above_bound(measured(**{plain: [1.0] * 6, PLAIN_BOUND: [1.6] * 6}), Arm(plain, 2, "all_reduce"), MIB)
+    assert bound_of(Arm(plain, 2, "transfer")) == Arm(PLAIN_BOUND, 2, "transfer")
+    assert bound_of(Arm(registered, 2, "transfer")) is None
     assert obstacle(Arm(plain, 2, "all_reduce")) == obstacle(Arm(registered, 2, "all_reduce")) == ""
 
 

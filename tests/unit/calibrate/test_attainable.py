@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
+from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of
 from tests.unit.claims.claims_samples import TRAIN, record, samples
 
+ROOT = Path(__file__).parents[3]
 BASE: dict[str, Any] = {
     "suite": "s",
     "experiment": "e",
@@ -74,7 +77,7 @@ def launch(case: dict[str, Any], path: str | None) -> Any:
 def test_the_bound_is_that_of_the_path_that_the_bytes_took(
     case: dict[str, Any], path: str, metric: str, value: float, limit: float
 ) -> None:
-    bound = attainable(launch(case, path), metric, value, PROFILE, 1000)
+    bound = attainable(launch(case, path), METRICS[metric], value, PROFILE, 1000)
     assert bound is not None and bound.limit == pytest.approx(limit)
     assert (
         bound.share == pytest.approx(value / limit)
@@ -103,8 +106,38 @@ def test_the_bound_is_that_of_the_path_that_the_bytes_took(
 def test_without_a_measured_bound_there_is_no_percentage(
     case: dict[str, Any], path: str | None, metric: str, machine: str
 ) -> None:
-    assert attainable(launch(case, path), metric, 1.0, PROFILE.model_copy(update={"machine": machine}), 1000) is None
-    assert attainable(launch(case, path), metric, 1.0, None, 1000) is None
+    profile, rate = PROFILE.model_copy(update={"machine": machine}), METRICS[metric]
+    assert attainable(launch(case, path), rate, 1.0, profile, 1000) is None
+    assert attainable(launch(case, path), rate, 1.0, None, 1000) is None
+
+
+def own(entry: str, transport: str | None, ranks: int = 2, **options: int | str) -> dict[str, Any]:
+    return BASE | {"program": "own", "entry": entry, "transport": transport, "ranks": ranks, "options": options}
+
+
+@pytest.mark.parametrize(
+    ("suite", "metric", "case", "path", "limit"),
+    [
+        ("micro", "one_way_rate", TRANSFER, "shared memory", 20),
+        ("micro", "one_way_rate", own("copy", None, ranks=1), None, None),  # it is the bound
+        ("micro", "window_bandwidth", own("windows", "tcp", flows="one_way"), "socket", 4),
+        ("micro", "window_bandwidth", own("windows", "tcp", flows="both_ways"), "socket", None),
+        ("micro", "window_bandwidth", own("windows", "tcp", ranks=3, flows="incast"), "socket", None),
+        ("crosscheck", "stream_bandwidth", own("stream", "tcp"), "socket", 4),
+        ("crosscheck", "stream_bandwidth", own("iperf3", None), None, None),  # a tool's path is not recorded
+        ("crosscheck", "one_way_bandwidth", own("mpi_calls", "shm", written=1), "shared memory", 20),
+        ("crosscheck", "one_way_bandwidth", own("mpi_calls", "shm", written=0), "shared memory", None),
+        ("xue2019", "send_reduce_gbs", own("send_reduce", "shm"), "shared memory", 20),
+        ("xue2019", "send_reduce_gbs", own("send_reduce", "tcp"), "socket", 4),
+        ("xue2019", "send_reduce_s", own("send_reduce", "shm"), "shared memory", None),
+    ],
+)
+def test_a_rate_of_a_suites_own_program_has_the_bound_where_bytes_move_from_one_rank_to_one_other(
+    suite: str, metric: str, case: dict[str, Any], path: str | None, limit: float | None
+) -> None:
+    rate = suite_metrics(ROOT / "suites" / suite)[metric]
+    bound = attainable(launch(case, path), rate, 1.0, PROFILE, 1000)
+    assert (bound and bound.limit) == (None if limit is None else pytest.approx(limit))
 
 
 @pytest.mark.parametrize(
@@ -115,21 +148,22 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
 ) -> None:
     case = {**TRAIN, "ranks": ranks, "threads_per_rank": threads}
     launch_record = record(case, environment={"cores": cores})
-    limit = attainable(launch_record, "throughput", 10.0, PROFILE)
+    throughput = METRICS["throughput"]
+    limit = attainable(launch_record, throughput, 10.0, PROFILE)
     assert isinstance(launch_record.case, TrainCase)
     flop = network_of(launch_record.case).train_flop
     assert limit is not None and limit.limit == pytest.approx(working * 50e9 / flop) and not limit.impossible
-    forward = attainable(launch_record, "forward_throughput", 10.0, PROFILE)
+    forward = attainable(launch_record, METRICS["forward_throughput"], 10.0, PROFILE)
     assert forward is not None and forward.limit > 2 * limit.limit
-    assert attainable(launch_record, "step_s", 1.0, PROFILE) is None
+    assert attainable(launch_record, METRICS["step_s"], 1.0, PROFILE) is None
     for not_computed in ({"compute": "none"}, {"compute": "replay"}, {"fabric": "simulated"}):
         other = record({**case, **not_computed}, environment={"cores": cores})
-        assert attainable(other, "throughput", 1.0, PROFILE) is None
+        assert attainable(other, throughput, 1.0, PROFILE) is None
 
 
 def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:
     limits = [
-        attainable(launch(TRANSFER, "shared memory"), "transfer_bandwidth", value, PROFILE, 1000)
+        attainable(launch(TRANSFER, "shared memory"), METRICS["transfer_bandwidth"], value, PROFILE, 1000)
         for value in (21, 23, 22 * CERTAIN_FACTOR + 1)
     ]
     assert [(limit.above, limit.impossible) for limit in limits if limit] == [
@@ -140,8 +174,8 @@ def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_im
 
 
 def test_the_bound_of_the_nearest_size_counts_and_without_a_size_the_highest() -> None:
-    transfer = launch(TRANSFER, "shared memory")
-    limits = [attainable(transfer, "transfer_bandwidth", 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
+    transfer, rate = launch(TRANSFER, "shared memory"), METRICS["transfer_bandwidth"]
+    limits = [attainable(transfer, rate, 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
     assert [limit.limit for limit in limits if limit] == [20, 10, 20]
 
 

@@ -7,19 +7,21 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from scaleproof.calibrate import calibration_run, memory_bandwidth
 from scaleproof.calibrate import measured_noise_floors as floors
-from scaleproof.calibrate import memory_bandwidth
 from scaleproof.calibrate.calibration_run import _interleaved, comparisons_within, plans, suite
 from scaleproof.calibrate.machine_bounds import Bounds
 from scaleproof.calibrate.measured_noise_floors import LAUNCHES, floor_share, spread
 from scaleproof.cli import main
-from scaleproof.record.digest import machine_id
-from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
+from scaleproof.launch.progress import progress_on_terminal
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.machine import Bound, Floor, MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
 from tests.noise_floors import COLLECTIVE
 
@@ -44,10 +46,36 @@ def test_new_comparisons_of_identical_arms_stay_within_the_floor_as_often_as_sta
     assert 0.90 <= np.mean(inside) <= 0.99
 
 
+@pytest.mark.parametrize("speeds", [1.0, 2.0])
+def test_six_blocks_give_a_floor_that_other_launches_stay_within_as_often_as_stated(speeds: float) -> None:
+    generator = np.random.default_rng(11)
+
+    def launches(*shape: int) -> np.ndarray:
+        fast = generator.normal(0, 0.02, shape)
+        return np.exp(fast) * np.where(generator.random(shape) < 0.5, speeds, 1.0)
+
+    inside = []
+    for _ in range(400):
+        floor = floor_share(*launches(2, LAUNCHES))
+        first, second = np.median(launches(2, LAUNCHES, 200), axis=1)
+        inside.append(np.mean(np.abs(np.log(first / second)) <= np.log1p(floor)))
+    assert np.mean(inside) >= 0.94
+
+
+def test_a_floor_says_from_how_many_blocks_it_is() -> None:
+    values = {arm: {block: 1.0 + (arm == "a") * block / 100 for block in range(6)} for arm in ("a", "b")}
+    made = floors._floor(floors.Key(COLLECTIVE, "algbw", None), "over tcp", values)
+    assert made is not None and made.comparisons == 1 and made.code == code_digest()
+    assert made.taken.startswith("6 blocks of two identical launches, over tcp; bootstrap over blocks")
+
+
 def test_the_floor_grows_with_the_noise_and_shrinks_with_the_launches() -> None:
     quiet, loud = (floor_share(*noise(np.random.default_rng(1), 60, each)) for each in (0.005, 0.05))
     assert loud == pytest.approx(10 * quiet, rel=0.5)
-    few, many = (floor_share(*noise(np.random.default_rng(1), 60, 0.02), launches) for launches in (6, 30))
+    few, many = (
+        np.median([floor_share(*noise(np.random.default_rng(seed), 60, 0.02), launches) for seed in range(9)])
+        for launches in (6, 30)
+    )
     assert many < 0.7 * few
 
 
@@ -189,3 +217,19 @@ def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
     nodes: Any = object()
     assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
     assert requested_nodes and all(allocation is nodes for allocation in requested_nodes)
+
+
+def test_a_calibration_keeps_the_floors_that_suites_needed_besides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_suite = profile().floors[0].model_copy(update={"code": code_digest()})
+    earlier = profile().model_copy(update={"code": "", "floors": (of_suite,)})
+    write_profile(tmp_path, earlier)
+    again: list[bool] = []
+    monkeypatch.setattr(calibration_run, "_measure", lambda *_: None)
+    monkeypatch.setattr(calibration_run, "Bounds", lambda: SimpleNamespace(bounds=tuple))
+    monkeypatch.setattr(calibration_run, "run_plan", lambda *_, **options: again.append(options["again"]))
+    monkeypatch.setattr(calibration_run, "noise_floors", lambda *_: ([], []))
+    measured, _ = calibration_run.calibrate(tmp_path, 1, progress_on_terminal("calibrate"), lambda _: None)
+    assert measured.floors == (of_suite,) and read_profile(tmp_path, machine_id()) == measured
+    assert again == [False]  # what suites needed is no calibration that was completed

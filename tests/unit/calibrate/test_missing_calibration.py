@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ import yaml
 from scaleproof.calibrate.missing_calibration import BLOCKS, missing_calibration
 from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
 from scaleproof.cli import main
+from scaleproof.launch.obstacle import Obstacle
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.suite import Suite, load_suite
 from tests.noise_floors import floor, profile_of
 from tests.unit.claims.test_judge import SPEEDUP, SUITE
 
-REAL = LaunchKind(program="train", compute="real", way="loopback", ranks=2)
+REAL = LaunchKind(program="train", compute="real", way="loopback", transport="gloo", ranks=2)
 ALONE = LaunchKind(program="train", compute="real", way="no exchange", ranks=1)
+KIB, SUITES = 1 << 10, Path(__file__).parents[3] / "suites"
 LOSS: dict[str, Any] = {
     **{name: value for name, value in SPEEDUP.items() if name != "against"},
     "id": "mine.own.loss",
@@ -74,3 +78,34 @@ def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
     printed = capsys.readouterr().out
     assert str(REAL) in printed and str(ALONE) in printed and f"{4 * BLOCKS} launches, about" in printed
     assert not (tmp_path / "results").exists()
+
+
+def test_both_sides_of_a_control_need_floors(suite: Suite, tmp_path: Path) -> None:
+    control = {"statement": "s", "select": {"arm": "tcp"}, "against": {"arm": "alone", "ranks": 2}}
+    (tmp_path / "mine" / "claims.yaml").write_text(yaml.safe_dump([{**SPEEDUP, "control": control}]))
+    needed = {str(each.kind) for each in needed_floors(load_suite("mine", tmp_path), "smoke")}
+    assert {
+        "train, real compute, 2 ranks over tcp (loopback)",
+        "train, real compute, 2 ranks without exchange",
+    } < needed
+
+
+def test_floors_of_cases_that_cannot_run_here_are_not_missing(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def obstacle(case: AnyCase, *_: object) -> Obstacle | None:
+        return Obstacle("gloo is not here", "a") if case.transport == "gloo" else None
+
+    monkeypatch.setattr("scaleproof.calibrate.needed_floors.obstacle", obstacle)
+    assert {each.kind for each in missing_floors(suite, "smoke", None)} == {ALONE}
+
+
+def test_a_message_size_far_from_those_with_a_floor_is_missing(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    each = next(each for each in needed_floors(suite, "smoke") if each.kind == REAL)
+    of_sizes = [replace(each, nbytes=nbytes) for nbytes in (4, 1024)]
+    monkeypatch.setattr("scaleproof.calibrate.needed_floors.needed_floors", lambda *_: of_sizes)
+    known = profile_of(floor("throughput", REAL, 1024))
+    assert [missing.nbytes for missing in missing_floors(suite, "smoke", known)] == [4]
+
+
+def test_a_case_without_the_message_size_of_a_claim_gives_no_floor_for_it() -> None:
+    needed = [each for each in needed_floors(load_suite("crosscheck", SUITES), "small") if each.nbytes == 128 * KIB]
+    assert needed and all(128 * KIB in each.case.value("sizes") for each in needed)

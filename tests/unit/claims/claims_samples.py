@@ -26,6 +26,35 @@ TRAIN: dict[str, Any] = {
     "minibatch": 8,
     "steps": 2,
 }
+COLLECTIVE: dict[str, Any] = {
+    "program": "collective",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "ranks": 4,
+    "transport": "tcp",
+    "collective": "ring",
+    "sizes": [4000],
+    "iterations": 2,
+}
+
+
+PROGRAM_CASES: tuple[dict[str, Any], ...] = (
+    TRAIN,
+    {**TRAIN, "ranks": 1, "transport": None, "strategy": "local_only"},
+    {**TRAIN, "workload": "dnn_digits", "data": "digits", "evaluate_every": 1},
+    {
+        "program": "transfer",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 2,
+        "transport": "tcp",
+        "sizes": [1 << 26],
+    },
+    {**COLLECTIVE, "sizes": [1 << 26]},
+)
+"""A case of each program of the harness, of which every metric of the harness has a value in one."""
 
 
 def arithmetic(metric: Metric, rows: Published | None = None, **x: Any) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.beyond_floor import Share, ratio, sign
+from scaleproof.claims.beyond_floor import FloorRange, could_be, orders, ratio, sign, wins
 from scaleproof.claims.estimate import answer
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
@@ -37,7 +37,27 @@ def test_a_difference_within_the_floor_has_no_sign(
 
 
 def test_groups_of_comparisons_count_equally() -> None:
-    assert Share.of([[1, 1, 1, 1], [0, -1]]) == Share(0.5, 0.25)
+    assert wins([[1, 1, 1, 1], [0, -1]]) == FloorRange(0.5, 0.5, 0.75)
+
+
+def test_only_orders_that_keep_every_difference_beyond_the_floor_are_left_open() -> None:
+    assert orders([30, 11, 10], None) == [(2, 1, 0)]
+    assert set(orders([30, 11, 10], FLOOR)) == {(2, 1, 0), (2, 0, 1)}
+    assert len(orders([12, 11, 10], FLOOR)) == 6
+    assert set(orders([13, 11.5, 10], FLOOR)) == {(2, 1, 0), (1, 2, 0), (2, 0, 1)}, "30 % are no noise, 15 % are"
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "low", "high"),
+    [
+        (10, "factor", 10 / 1.05, 10.5),
+        (0.1, "added", 0.05, 0.15),
+        (10, "gain", 4.76, 15.5),
+        (-50, "gain", -52.4, -47.5),
+    ],
+)
+def test_noise_moves_a_value_by_the_floor_in_its_own_way(value: float, how: Any, low: float, high: float) -> None:
+    assert could_be(value, 0.05, how) == pytest.approx((low, high), rel=1e-3)
 
 
 def pool(*arms: str) -> Any:
@@ -53,15 +73,16 @@ def pool(*arms: str) -> Any:
 def test_a_metric_of_blocks_gets_the_floor_and_tells_what_it_leaves_undecided() -> None:
     seen: list[float | None] = []
 
-    def wins(block: Any, floor: float | None) -> Share:
+    def ranked(block: Any, floor: float | None) -> FloorRange:
         seen.append(floor)
-        return Share(0.25, 0.5 if block[0].record.plan_index else 0.1)
+        return FloorRange(0.25, 0.05, 0.75) if block[0].record.plan_index else FloorRange(0.25, -0.15, 0.35)
 
-    metric = Metric("wins", "1", "higher", block=wins, clocked=True)
+    metric = Metric("ranked", "1", "higher", block=ranked, clocked=True, noise="inside")
     measurement = answer(Question(metric, {"arm": ["a", "b"]}, floor=KnownFloor(FLOOR)), pool("a", "b"), "measured")
     assert measurement is not None and seen == [FLOOR, FLOOR]
     estimate = measurement.estimate
     assert (estimate.ours, estimate.undecided, estimate.floor) == (0.25, 0.5, FLOOR)
+    assert estimate.within_noise == pytest.approx((-0.15, 0.75)), "of each direction the largest of all repetitions"
 
 
 def test_a_metric_of_pairs_gets_the_floor() -> None:

@@ -229,7 +229,7 @@ def test_an_infinite_difference_survives_the_way_to_disk(tmp_path: Path) -> None
         update={"ours": math.inf, "interval": result.interval.model_copy(update={"high": math.inf})}
     )
     write_claims(tmp_path / "claims.json", [broken])
-    assert read_claims(tmp_path / "claims.json") == [broken]
+    assert read_claims(tmp_path / "claims.json").claims == (broken,)
 
 
 def test_each_level_of_evidence_has_a_result_of_its_own(tmp_path: Path) -> None:
@@ -353,7 +353,9 @@ def gloo_is_faster(share: float) -> Length:
 
 
 def calibrated(tmp_path: Path, share: float, machine: str = "m") -> None:
-    write_profile(tmp_path / "results", profile_of(floor("step_s", TRAINING, share=share), machine=machine))
+    kinds = (TRAINING.model_copy(update={"transport": transport}) for transport in ("gloo", "tcp"))
+    floors = [floor("step_s", kind, share=share) for kind in kinds]
+    write_profile(tmp_path / "results", profile_of(*floors, machine=machine))
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
@@ -597,12 +599,12 @@ def test_a_floor_is_no_tolerance_of_what_no_clock_measures(tmp_path: Path) -> No
 
 
 WINS = """
-from scaleproof.claims.beyond_floor import Share
+from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.metrics import Metric
 
 
 def wins(block, floor):
-    return Share(0.0, 1.0) if block[0].record.case.ranks == 1 else Share(1.0, 0.0)
+    return FloorRange(0.0, 0.0, 1.0) if block[0].record.case.ranks == 1 else FloorRange(1.0, 1.0, 1.0)
 
 
 METRICS = [Metric("wins", "1", "higher", block=wins, noise="inside")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from scaleproof.claims.finished_launch import Launch
@@ -11,33 +9,8 @@ from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.spec.case import AnyCase
 from tests.short_form import case_from
-from tests.unit.claims.claims_samples import TRAIN
+from tests.unit.claims.claims_samples import PROGRAM_CASES
 
-NAMES = {"suite": "s", "experiment": "e", "arm": "a"}
-CASES: tuple[dict[str, Any], ...] = (
-    TRAIN,
-    {**TRAIN, "ranks": 1, "transport": None, "strategy": "local_only"},
-    {**TRAIN, "workload": "dnn_digits", "data": "digits", "evaluate_every": 1},
-    {
-        "program": "transfer",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 2,
-        "transport": "tcp",
-        "sizes": [1 << 26],
-    },
-    {
-        "program": "collective",
-        "suite": "s",
-        "experiment": "e",
-        "arm": "a",
-        "ranks": 4,
-        "transport": "tcp",
-        "collective": "ring",
-        "sizes": [1 << 26],
-    },
-)
 OF_LAUNCHES = [metric for metric in METRICS.values() if metric.model is None and metric.ratio_of is None]
 NBYTES = 1 << 26
 
@@ -54,7 +27,7 @@ def test_a_metric_finds_the_value_for_which_its_launch_was_made(metric: Metric) 
 
 def found_value(metric: Metric, value: float) -> float | None:
     """The metric's value in the first case of which such a launch can be made."""
-    for short in CASES:
+    for short in PROGRAM_CASES:
         case = case_from(short)
         try:
             made = make(metric, case, value)

@@ -15,19 +15,7 @@ from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.suite_metrics import suite_metrics, suite_metrics_version
 from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
-from tests.unit.claims.claims_samples import TRAIN, arithmetic, record, samples, step
-
-COLLECTIVE: dict[str, Any] = {
-    "program": "collective",
-    "suite": "s",
-    "experiment": "e",
-    "arm": "a",
-    "ranks": 4,
-    "transport": "tcp",
-    "collective": "ring",
-    "sizes": [4000],
-    "iterations": 2,
-}
+from tests.unit.claims.claims_samples import COLLECTIVE, TRAIN, arithmetic, record, samples, step
 
 
 def two_ranks(communication: tuple[float, float] | None) -> pd.DataFrame:

@@ -104,7 +104,7 @@ def measured(tmp_path: Path) -> Suite:
 def judged(folder: Path) -> tuple[int, list[ClaimResult]]:
     """Exit code and results of `scaleproof judge`."""
     code = main(["judge", "mine", "--size", "smoke", "--results", str(folder / "results"), "--suites", str(folder)])
-    return code, read_claims(folder / "results" / "claims" / "mine.smoke.json")
+    return code, list(read_claims(folder / "results" / "claims" / "mine.smoke.json").claims)
 
 
 def facts(results: list[ClaimResult]) -> list[dict[str, Any]]:

@@ -1,10 +1,12 @@
 """Every claim of every suite can fall both ways with the launches that each size plans: made-up launches that clearly
-hold it are reproduced, such that clearly fail it are not. Spread and noise floor are those of the reference run."""
+hold it are reproduced, such that clearly fail it are not; claims about every case are failed in one case alone. Spread
+and noise floor are those of the reference run."""
 
 from __future__ import annotations
 
 import csv
 import math
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,9 @@ CANNOT_FALL: dict[str, str] = {
     "zou2017.own.ilp.unbounded": "an identity of our code: without a bound the fastest is chosen, or it is broken",
 }
 """Entries that no launch of working code can refute, each with the reason."""
+TOO_FEW = {("micro.cpu.shm_tcp_grpc", "smoke"): 2}
+"""Launches of claims at sizes that plan fewer than a verdict needs: there such a claim is `inconclusive`, and another
+size decides it."""
 WIDTH_OF_SIX = 2 * 1.267
 """Expected distance of the largest of 6 normal values from the smallest, in standard deviations."""
 
@@ -62,6 +67,30 @@ def test_entries_without_launches_are_left_out_for_a_reason_of_their_kind(name: 
 def test_an_entry_that_cannot_fall_exists() -> None:
     ids = {claim.form.id for name in SUITES for claim in load_claims(load_suite(name, ROOT / "suites"))}
     assert set(CANNOT_FALL) <= ids
+
+
+def test_sizes_that_plan_too_few_launches_for_a_verdict_are_counted() -> None:
+    found: dict[tuple[str, str], int] = {}
+    for suite in (load_suite(name, ROOT / "suites") for name in SUITES):
+        for launches in (Launches(suite, size) for size in SIZES):
+            judged = [claim for claim in load_claims(suite) if unjudged(claim, launches.size) is None]
+            found |= {(claim.form.id, launches.size): count for claim in judged if (count := too_few(claim, launches))}
+    assert found == TOO_FEW
+
+
+def too_few(claim: Claim, launches: Launches) -> int | None:
+    """The launches of a claim at a size that plans some, but not enough for any verdict."""
+    counts = [launches.count(claim, evidence) for evidence in launches.evidences(claim)]
+    return min((count for count in counts if count < smallest_count()), default=None)
+
+
+@pytest.mark.parametrize(("suite", "claim"), [("das2016", "own.hybrid.bytes"), ("taxonomy", "langer.delay.ring")])
+def test_one_case_that_fails_refutes_a_claim_about_every_case(suite: str, claim: str) -> None:
+    launches = Launches(load_suite(suite, ROOT / "suites"), "small")
+    found = next(each for each in load_claims(launches.suite) if each.form.id == f"{suite}.{claim}")
+    (evidence,) = launches.evidences(found)
+    power = launches.power(found, evidence, Noise())
+    assert power.both_ways and re.match(r"not reproduced in 1 of \d+ cases", power.fails[1]), power.fails
 
 
 def problems(claim: Claim, sizes: list[Launches]) -> list[str]:

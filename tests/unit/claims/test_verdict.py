@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow, Rule
+from scaleproof.claims.controls import with_control
 from scaleproof.claims.outcome import Reason, StepFacts
 from scaleproof.claims.sentences import rule_sentence
-from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import Interval, Method
@@ -84,6 +85,44 @@ def test_an_identity_must_hold_in_every_launch() -> None:
     assert "1 of them not within 0.01 of 1" in rule_sentence(outcome)
 
 
+IDENTITY = Rule(name="equal_to_tolerance", value=1, tolerance=0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "floor", "verdict"),
+    [
+        ((1.04,) * 6, 0.005, "reproduced"),
+        ((1.0,) * 5 + (1.04,), 0.02, "inconclusive"),
+        ((1.0,) * 5 + (1.06,), 0.02, "inconclusive"),
+        ((1.0,) * 5 + (1.08,), 0.02, "not reproduced"),
+        ((1.0,) * 6, 0.1, "inconclusive"),
+    ],
+)
+def test_an_identity_of_times_must_hold_beyond_the_noise_floor(
+    values: tuple[float, ...], floor: float, verdict: str
+) -> None:
+    estimate = dataclasses.replace(measured(min(values), max(values), values), floor=floor)
+    outcome = apply_rule(IDENTITY, estimate, None, None)
+    assert outcome.verdict == verdict
+    assert ("closer to the bound than the noise floor" in rule_sentence(outcome)) == (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "floor", "verdict"),
+    [
+        (1.02, 1.04, 0.1, "not reproduced"),
+        (1.02, 1.04, 0.01, "direction only"),
+        (1.2, 1.3, 0.1, "direction only"),
+        (1.2, 1.3, None, "direction only"),
+    ],
+)
+def test_a_direction_is_one_beyond_the_noise_floor(low: float, high: float, floor: float | None, verdict: str) -> None:
+    estimate = dataclasses.replace(measured(low, high), floor=floor)
+    assert apply_rule(WITHIN, estimate, 2.5, "higher").verdict == verdict
+    below = dataclasses.replace(measured(1 / high, 1 / low), floor=floor)
+    assert apply_rule(WITHIN, below, 0.4, "lower").verdict == verdict
+
+
 def test_one_launch_refutes_an_identity() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
     assert apply_rule(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
@@ -148,6 +187,31 @@ def test_a_share_of_wins_is_refuted_only_where_what_lies_within_the_floor_could_
     outcome = apply_rule(Rule(name="at_least", value=0.5), estimate, None, "higher")
     assert outcome.verdict == verdict
     assert ("closer to the bound than the noise floor of 22 %" in rule_sentence(outcome)) is (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("ours", "below", "above", "verdict"),
+    [
+        (0.9, 0.1, 0.1, "reproduced"),
+        (0.9, 0.4, 0.1, "inconclusive"),
+        (0.2, 0.2, 0.3, "not reproduced"),
+        (0.2, 0.2, 0.6, "inconclusive"),
+    ],
+)
+def test_a_value_decides_only_where_what_the_floor_leaves_open_could_not_change_it_either_way(
+    ours: float, below: float, above: float, verdict: str
+) -> None:
+    estimate = dataclasses.replace(
+        measured(ours, ours), undecided=above, undecided_below=below, floor=0.22, noise="inside"
+    )
+    assert apply_rule(Rule(name="at_least", value=0.7), estimate, None, "higher").verdict == verdict
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(10, "inconclusive"), (16, "reproduced"), (2, "not reproduced")])
+def test_the_floor_moves_the_ratio_behind_a_gain(gain: float, verdict: str) -> None:
+    """At a floor of 5 %, a gain of 10 % could be one of 4.8 to 15.5 %, not of 9.5 to 10.5 %."""
+    estimate = dataclasses.replace(measured(gain - 0.1, gain + 0.1), floor=0.05, noise="gain")
+    assert apply_rule(Rule(name="at_least", value=9), estimate, None, "higher").verdict == verdict
 
 
 @pytest.mark.parametrize("direction", ["higher", "lower"])
@@ -323,6 +387,15 @@ def test_the_negative_control_is_part_of_the_verdict() -> None:
     few = apply_rule(rule, measured(1, 1, (1.0,) * 5), None, None)
     assert with_control(bad, good).verdict == "not reproduced"
     assert with_control(bad, few).verdict == with_control(bad, None).verdict == "not reproduced"
+
+
+def test_a_control_of_an_identity_needs_every_launch_to_break_it() -> None:
+    rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
+    good = apply_rule(rule, measured(1, 1, (1.0,) * 6), None, None)
+    stray = with_control(good, apply_rule(rule, measured(1, 2, (*(1.0,) * 5, 2.0)), None, None))
+    assert stray.verdict == "inconclusive" and stray.control is not None and stray.control.finding == "undecided"
+    assert "but the control decides nothing: 6 launches from 1 to 2: 1 of them not within" in rule_sentence(stray)
+    assert with_control(good, apply_rule(rule, measured(2, 2, (2.0,) * 6), None, None)).verdict == "reproduced"
 
 
 def test_a_claim_whose_control_decides_nothing_is_inconclusive() -> None:

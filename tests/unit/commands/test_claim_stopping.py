@@ -14,11 +14,11 @@ from scaleproof.claims.claim_notes import cause
 from scaleproof.claims.notes import NoteCode
 from scaleproof.commands.sequential import sequential
 from scaleproof.launch.claim_stopping import ClaimNumber, SequentialClaims, looks
-from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.stops import Stops, decided_plan, read_stops
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.stats import bootstrap
+from tests.unit.commands.made_up_machine import MadeUpMachine, made_up_value
 
 SUITE = """\
 suite: x
@@ -62,52 +62,21 @@ def _quick_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "calibrated", lambda count, paired, confidence=0.95: (confidence, confidence))
 
 
-def _made_up(record: Any, store: Any) -> float | None:
-    value: float | None = record.value
-    return value
+class Machine(MadeUpMachine):
+    """Stops claim by claim."""
 
+    without_value = "not_runnable"
 
-class Machine:
-    """Launches with made-up values by arm and block; each takes `wall_s`."""
-
-    def __init__(self, results: Path, suite: Suite, levels: dict[str, Any], wall_s: float = 1.0) -> None:
-        self.results, self.suite, self.levels, self.wall_s = results, suite, levels, wall_s
-        self.found: dict[tuple[str, int], Any] = {}
-        self.arms = {case.case_id: case.arm for case in suite.experiment("e").size("full").cases}
-
-    def records(self, case_id: str) -> list[Any]:
-        return [record for (own, _), record in self.found.items() if own == case_id]
-
-    def launch(self, case_id: str, index: int) -> None:
-        if (case_id, index) in self.found:
-            return
-        values = self.levels[self.arms[case_id]]
-        self.found[case_id, index] = SimpleNamespace(
-            case_id=case_id,
-            case=SimpleNamespace(fabric="host"),
-            plan_index=index,
-            status="ok" if len(values) else "not_runnable",
-            code=SimpleNamespace(digest=code_digest(), files={}),
-            machine=machine_id(),
-            launch=f"{case_id}{index}",
-            value=values[index % len(values)] if len(values) else None,
-            wall_s=self.wall_s,
-        )
+    def __init__(self, results: Path, suite: Suite, levels: dict[str, list[float]], wall_s: float = 1.0) -> None:
+        super().__init__(results, suite, "full", levels, wall_s)
 
     def run(self, blocks: int = 99) -> Stops:
-        ids = {arm: case_id for case_id, arm in self.arms.items()}
-        numbers = [ClaimNumber(f"x.{name}", (ids["tool"],), (ids[name],), _made_up) for name in ("ours", "other")]
-        for case_id in self.arms:
-            for index in range(6):
-                self.launch(case_id, index)
-        rule = SequentialClaims(self.suite, "e", "full", numbers)
-        while blocks and (block := rule.more(self)):  # type: ignore[arg-type]
-            blocks -= 1
-            for planned in block:
-                self.launch(planned.case.case_id, planned.plan_index)
-        stops = read_stops(self.results, "x", "e", "full")
-        assert stops is not None
-        return stops
+        """Go on until every claim is known, or for `blocks` blocks; the stored decisions."""
+        numbers = [
+            ClaimNumber(f"x.{name}", (self.ids["tool"],), (self.ids[name],), made_up_value)
+            for name in ("ours", "other")
+        ]
+        return self.follow(SequentialClaims(self.suite, "e", "full", numbers), blocks)
 
 
 def noisy(spread: float, seed: int) -> list[float]:
@@ -160,7 +129,7 @@ def test_a_case_without_values_for_a_claim_is_no_part_of_it(tmp_path: Path) -> N
     """A claim at one message size selects the cases of other sizes too; they have no value at it."""
     machine = Machine(tmp_path, suite_of(tmp_path), {"tool": noisy(0.04, 6), "ours": [1.0], "other": []})
     ids = {arm: case_id for case_id, arm in machine.arms.items()}
-    number = ClaimNumber("x", (ids["tool"], ids["other"]), (ids["ours"],), _made_up)
+    number = ClaimNumber("x", (ids["tool"], ids["other"]), (ids["ours"],), made_up_value)
     for case_id in machine.arms:
         for index in range(6):
             machine.launch(case_id, index)

@@ -4,7 +4,6 @@ decision is stored."""
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +11,10 @@ import pytest
 from scaleproof.cli import main
 from scaleproof.commands.sequential import sequential
 from scaleproof.launch.sequential_stopping import Sequential, fixed_number
-from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.stops import decided_plan, read_stops, stops_path
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite
+from tests.unit.commands.made_up_machine import MadeUpMachine, made_up_value
 
 SUITE = """\
 suite: x
@@ -52,58 +51,21 @@ def suite_of(folder: Path, stop: str = STOP) -> Suite:
     return load_suite(folder / "x")
 
 
-def _made_up(record: Any, store: Any) -> float | None:
-    value: float | None = record.value
-    return value
-
-
-class Machine:
-    """A store that holds what a made-up machine measured; `run` goes on like the supervisor."""
+class Machine(MadeUpMachine):
+    """Stops case by case, companions together."""
 
     def __init__(
         self, results: Path, suite: Suite, levels: dict[str, list[float]], companions: dict[str, set[str]] | None = None
     ) -> None:
-        self.results, self.found = results, dict[tuple[str, int], Any]()
-        self.suite, self.levels = suite, levels
-        self.arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
-        ids = {arm: case_id for case_id, arm in self.arms.items()}
-        self.companions = {ids[arm]: {ids[other] for other in others} for arm, others in (companions or {}).items()}
-        self.made: list[tuple[str, int]] = []
-
-    def records(self, case_id: str) -> list[Any]:
-        return [record for (own_case_id, _), record in self.found.items() if own_case_id == case_id]
-
-    def launch(self, case_id: str, index: int) -> None:
-        values = self.levels[self.arms[case_id]]
-        value = values[index % len(values)] if values else None
-        code, case = SimpleNamespace(digest=code_digest(), files={}), SimpleNamespace(fabric="host")
-        self.found[case_id, index] = SimpleNamespace(
-            case_id=case_id,
-            case=case,
-            plan_index=index,
-            status="ok" if values else "failed",
-            code=code,
-            machine=machine_id(),
-            launch=f"{case_id}{index}",
-            value=value,
-        )
-        self.made.append((self.arms[case_id], index))
+        super().__init__(results, suite, "smoke", levels)
+        self.companions = {
+            self.ids[arm]: {self.ids[other] for other in others} for arm, others in (companions or {}).items()
+        }
 
     def run(self, blocks: int = 99) -> dict[str, Any]:
-        """Go on until no case needs more launches, or for `blocks` blocks; returns the stored decisions by arm."""
-        for case_id in self.arms:
-            for index in range(6):
-                if (case_id, index) not in self.found:
-                    self.launch(case_id, index)
-        rule = Sequential(self.suite, "e", "smoke", _made_up, self.companions)
-        while blocks and (block := rule.more(self)):  # type: ignore[arg-type]
-            blocks -= 1
-            for planned in block:
-                if (planned.case.case_id, planned.plan_index) not in self.found:
-                    self.launch(planned.case.case_id, planned.plan_index)
-        stops = read_stops(self.results, "x", "e", "smoke")
-        assert stops is not None
-        return {case.arm: case for case in stops.cases}
+        """Go on until no case needs more launches, or for `blocks` blocks; the stored decisions by arm."""
+        rule = Sequential(self.suite, "e", "smoke", made_up_value, self.companions)
+        return {case.arm: case for case in self.follow(rule, blocks).cases}
 
 
 QUIET, NOISY = [1.0, 1.01], [1.0, 1.5]

@@ -81,7 +81,7 @@ def code(commit: str = "c0ffee", dirty: bool = False, digest: str = "d") -> Code
 def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
     """A noise floor for every metric of a collective."""
     names = ("collective_latency", "algbw", "busbw")
-    kinds = (COLLECTIVE, COLLECTIVE.model_copy(update={"way": "memory"}))
+    kinds = (COLLECTIVE, COLLECTIVE.model_copy(update={"way": "memory", "transport": "shm"}))
     floors = [floor(name, kind, 1024, share, 0.02) for name in names for kind in kinds]
     write_profile(results, profile_of(*floors, machine=machine))
 

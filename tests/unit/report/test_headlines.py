@@ -16,8 +16,10 @@ from scaleproof.report.data import load
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.report.headlines.page import headlines
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, list_suites, load_suite
+from scaleproof.workloads.case_network import work_factor
 from tests.unit.report.report_results import claim, example
 
 ROOT = Path(__file__).parents[3]
@@ -128,6 +130,26 @@ def test_values_of_a_claim_are_those_of_its_verdict(made: tuple[Path, Suite, str
     assert verdict.interval is not None
     row = next(line.split(",") for line in figure.section.csv.splitlines() if ",ours," in line)
     assert [float(cell) for cell in row[5:8]] == [verdict.ours, verdict.interval.low, verdict.interval.high]
+
+
+def test_a_reduced_network_is_counted_by_what_the_metric_computes(tmp_path: Path) -> None:
+    results, suite = example(tmp_path)
+    write_files(suite.folder)
+    figures = yaml.safe_load(FIGURES)[:1]
+    alone = {"name": "alone", "select": {"arm": "alone"}, "published": ["example.claim0"]}
+    for metric in ("throughput", "forward_throughput"):
+        figures[0] |= {"metric": metric, "series": [alone]}
+        (suite.folder / "figures.yaml").write_text(yaml.safe_dump(figures))
+        data = load(results, "smoke", [suite])[0]
+        figure = headlines(data)[0]
+        case = next(run.record.case for run in data.completed("train") if run.record and run.record.case.ranks == 1)
+        assert isinstance(case, TrainCase)
+        trained, forward = (f"{work_factor(case, forward_alone):.3g}" for forward_alone in (False, True))
+        factor = forward if metric == "forward_throughput" else trained
+        assert trained != forward and f"takes {factor} times the work per sample" in figure.caption
+        rows = [line.split(",") for line in figure.section.csv.splitlines()]
+        assert rows[0][8] == "work_factor"
+        assert {(row[1], row[8]) for row in rows[1:]} == {("ours", factor), ("published", "")}
 
 
 def test_figures_without_launches_are_one_line(made: tuple[Path, Suite, str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from scaleproof.report.data import load
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import arm
@@ -45,6 +47,29 @@ def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_col
         arm(run) for run in data.completed("transfer")
     }
     assert [panel.title for panel in made[0].panels] == ["calls"]
+
+
+RATE = """\
+from scaleproof.claims.metrics import Metric
+
+
+def rate(record, samples, nbytes):
+    return 6.15 if record.case.program == "transfer" and nbytes >= LEAST else None
+
+
+METRICS = [Metric("rate", "GB/s", "higher", size=rate, moves_one_way=lambda case: True)]
+"""
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20])
+def test_a_rate_that_has_a_bound_stands_beside_what_the_machine_can_do(tmp_path: Path, least: int) -> None:
+    """As a row of many sizes, and as a column of few."""
+    results, suite = example(tmp_path)
+    (suite.folder / "models.py").write_text(RATE.replace("LEAST", str(least)))
+    data = load(results, "smoke", [suite])[0]
+    made = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    cells = [cell for row in made[0].tables[0].rows for cell in row.cells]
+    assert pytest.approx(0.5) in [cell.attained for cell in cells if cell.attained is not None]
 
 
 def test_without_metrics_of_its_own_a_suite_has_no_such_section(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 from markupsafe import Markup
 
 from scaleproof.claims.claim_form import Rule
+from scaleproof.claims.controls import with_control
 from scaleproof.claims.outcome import Verdict
-from scaleproof.claims.verdict_rules import Estimate, apply_rule, with_control
+from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST

@@ -13,17 +13,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scaleproof.claims import made_up
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.claims.suite_metrics import load_models, suite_metrics
 from scaleproof.core.context import RankContext
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.programs.own import load_entry
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
+from scaleproof.spec.case import CollectiveCase
+from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import load_suite
 from tests.short_form import case_from, ring_case
 from tests.unit.claims.claims_samples import TRAIN, record, samples
+from tests.unit.claims.made_up_launches import judged
 
 FOLDER = Path(__file__).parents[3] / "suites" / "awan2019"
 PROGRAMS = FOLDER / "programs"
@@ -192,6 +196,12 @@ def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     )
 
 
+def rank_correlation(block: list[Launch], floor: float | None = None) -> tuple[float, float, float]:
+    """Its value, and the least and largest that the floor leaves open."""
+    found = block_metric("allreduce_rank_correlation")(block, floor)
+    return found.value, found.low, found.high
+
+
 def block_metric(name: str) -> Any:
     metric = suite_metrics(FOLDER)[name].block
     assert metric is not None
@@ -203,7 +213,7 @@ def test_every_network_counts_equally_whatever_number_of_arms_trained_it():
     block = [trained("grpc_ps", 10), trained("grpc_mpi_ps", 30), trained("grpc_shm_ps", 40), trained("mpi", 99)]
     block += [trained("horovod_mpi", 20), trained("horovod_mpi", 11, "resnet50"), trained("grpc_ps", 10, "resnet50")]
     assert count(block, None) == 4
-    assert wins(block, None).won == pytest.approx((1 / 3 + 1) / 2), "1 of 3 and 1 of 1, not 2 of 4"
+    assert wins(block, None).value == pytest.approx((1 / 3 + 1) / 2), "1 of 3 and 1 of 1, not 2 of 4"
     assert (wins([trained("mpi", 1)], None), count([trained("mpi", 1)], None)) == (None, None)
     beside = [*block, trained("tensorflow_mirrored", 99)]  # an all-reduce over gRPC belongs to neither class
     assert (wins(beside, None), count(beside, None)) == (wins(block, None), 4)
@@ -216,30 +226,60 @@ def test_a_configuration_is_won_beyond_the_noise_floor_only(floor: float | None,
     block = [trained("grpc_ps", 10), trained("horovod_mpi", 11)]
     block += [trained("grpc_ps", 10, "resnet50"), trained("horovod_mpi", 20, "resnet50")]
     share = block_metric("no_grpc_wins")(block, floor)
-    assert (share.won, share.undecided) == (won, undecided)
+    assert (share.value, share.low, share.high - share.value) == (won, won, undecided)
 
 
 @pytest.mark.parametrize(("speeds", "rho"), [((30, 20, 10), 1.0), ((10, 20, 30), -1.0), ((20, 30, 10), 0.5)])
 def test_throughput_is_ranked_beside_the_all_reduce_at_its_largest_size(speeds: tuple[int, int, int], rho: float):
     block = [trained(arm, speed) for arm, speed in zip(("horovod_mpi", "mpi", "gloo"), speeds, strict=True)]
     block += [reduced("horovod_mpi_allreduce", 0.1), reduced("mpi_allreduce", 0.2), reduced("gloo_allreduce", 0.3)]
-    correlation = block_metric("allreduce_rank_correlation")
-    assert correlation(block, None) == pytest.approx(rho)
-    assert correlation(block[:-1], None) is None
+    correlation = rank_correlation
+    assert correlation(block) == pytest.approx((rho, rho, rho))
+    assert block_metric("allreduce_rank_correlation")(block[:-1], None) is None
     # Another network is ranked separately, in any order of launches; two members of it are too few.
     few = [trained("horovod_mpi", 1, "resnet50"), trained("mpi", 99, "resnet50")]
-    assert correlation([*block, *few], None) == correlation([*few, *block], None) == pytest.approx(rho)
+    assert correlation([*block, *few]) == correlation([*few, *block]) == pytest.approx((rho, rho, rho))
     more = [*few, trained("gloo", 100, "resnet50")]
-    assert correlation([*block, *more], None) == correlation([*more, *block], None) == pytest.approx((rho - 1) / 2)
+    assert correlation([*block, *more]) == correlation([*more, *block]) == pytest.approx(((rho - 1) / 2,) * 3)
 
 
 def test_arms_within_the_noise_floor_are_not_ranked_by_noise():
     block = [trained(arm, speed) for arm, speed in (("horovod_mpi", 30), ("mpi", 11), ("gloo", 10))]
     block += [reduced("horovod_mpi_allreduce", 0.1), reduced("mpi_allreduce", 0.33), reduced("gloo_allreduce", 0.3)]
-    correlation = block_metric("allreduce_rank_correlation")
-    assert correlation(block, None) == pytest.approx(0.5), "two arms of almost the same speed have swapped places"
-    assert correlation(block, 0.2) == pytest.approx(1), "they have the same rank on both sides"
-    assert correlation(block, 5.0) is None, "nothing is left to rank"
+    assert rank_correlation(block) == pytest.approx((0.5, 0.5, 0.5)), "two arms of almost the same speed swapped places"
+    assert rank_correlation(block, 0.2) == pytest.approx((0.75, 0.5, 1)), (
+        "of the two either may be ahead, on both sides"
+    )
+    assert rank_correlation(block, 5.0) == pytest.approx((0, -1, 1)), "nothing is known of any order"
+
+
+@pytest.mark.parametrize(
+    ("rates", "seconds", "floor", "verdict"),
+    [
+        ((10.4, 10.3, 10.2, 10.1), (0.34, 0.33, 0.32, 0.31), 0.22, "inconclusive"),
+        ((10.4, 10.3, 10.2, 10.1), (0.31, 0.32, 0.33, 0.34), 0.22, "inconclusive"),
+        ((15, 1.02, 1.01, 1.0), (0.1, 0.2, 0.4, 0.8), 0.22, "inconclusive"),  # 0.8, from 0.6 to 1
+        ((10.4, 10.3, 10.2, 10.1), (0.34, 0.33, 0.32, 0.31), 0.001, "not reproduced"),
+        ((8, 4, 2, 1), (0.1, 0.2, 0.4, 0.8), 0.22, "reproduced"),
+        ((8, 4, 2, 1), (0.8, 0.4, 0.2, 0.1), 0.22, "not reproduced"),
+    ],
+)
+def test_arms_tied_within_the_floor_neither_refute_nor_confirm_the_rank_correlation(
+    rates: tuple[float, ...], seconds: tuple[float, ...], floor: float, verdict: str
+) -> None:
+    """One arm is far ahead on both sides; the others have the order of their all-reduces, or its reverse."""
+    members = load_models(FOLDER / "models.py").MEMBERS
+    rate_of = dict(zip(members, (30.0, *rates), strict=True))
+    seconds_of = dict(zip(members.values(), (0.01, *seconds), strict=True))
+
+    def made(launch: PlannedLaunch) -> made_up.MadeUp:
+        case = launch.case
+        if isinstance(case, CollectiveCase):
+            call = made_up.Event(case.operation, 0.0, seconds_of[case.arm], nbytes=max(case.sizes))
+            return made_up.events(call)
+        return made_up.trained(case, rate_of.get(case.arm, 5.0))
+
+    assert judged("awan2019.insight.allreduce", made, floor).verdict == verdict
 
 
 def test_the_share_of_wins_has_the_arms_of_one_rank_as_its_control():

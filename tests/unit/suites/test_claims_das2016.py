@@ -3,6 +3,7 @@ needs."""
 
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,16 @@ from scaleproof.claims.claims_file import read_claims, write_claims
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
+from scaleproof.claims.made_up import Event, MadeUp, events
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.metrics_pairs import EQUIVALENT
 from scaleproof.claims.suite_metrics import load_models, suite_metrics
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims.claims_samples import arithmetic
+from tests.unit.claims.made_up_launches import judged
 
 ROOT = Path(__file__).resolve().parents[3]
 GATED = {
@@ -129,7 +133,19 @@ def test_claims_on_the_same_training_have_the_tolerance_of_the_tests(suite: Suit
 def test_claims_survive_the_way_to_disk(suite: Suite, tmp_path: Path) -> None:
     results = judge_suite(suite, "smoke", Store(tmp_path))
     write_claims(tmp_path / "claims" / "das2016.smoke.json", results)
-    assert read_claims(tmp_path / "claims" / "das2016.smoke.json") == results
+    assert read_claims(tmp_path / "claims" / "das2016.smoke.json").claims == tuple(results)
+
+
+@pytest.mark.parametrize("part", ["communication_off", "compute_off"])
+def test_a_step_shorter_than_its_part_fails_a_check_and_refutes_no_claim(part: str) -> None:
+    """No step can be shorter than the same step without communication or compute: a bound that cannot be missed."""
+    name = f"das2016.own.floor.{part}"
+
+    def at(seconds: float) -> Callable[[PlannedLaunch], MadeUp]:
+        return lambda launch: events(Event("step", 0.0, seconds if launch.case.arm == "shm" else 1.0))
+
+    assert judged(name, at(1.1)).verdict == "holds"
+    assert judged(name, at(0.9)).verdict == "fails"
 
 
 def test_largest_node_counts_follow_from_the_fewest_points(suite: Suite) -> None:

@@ -27,6 +27,7 @@ from scaleproof.spec.tags import AXES, NONE
 from scaleproof.spec.tags import SCHEMES as TAGGED
 from scaleproof.transports.contract import Done, Traffic
 from tests.unit.claims.claims_samples import record, samples
+from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
 MODELS_FILE = ROOT / "suites" / "taxonomy" / "models" / "__init__.py"
@@ -253,6 +254,14 @@ def test_every_claim_has_launches_on_all_its_sides(suite: Suite, size: str) -> N
 def test_a_lower_bound_is_judged_in_every_case_by_itself(suite: Suite) -> None:
     bounds = [claim.form for claim in load_claims(suite) if claim.form.rule and claim.form.rule.name == "at_least"]
     assert len(bounds) >= 9 and {form.over for form in bounds} == {("arm", "ranks")}
+
+
+def test_a_bound_that_no_exchange_can_beat_is_a_check_and_fails_where_one_does(suite: Suite) -> None:
+    bounds = [claim.form for claim in load_claims(suite) if claim.form.rule and claim.form.rule.name == "at_least"]
+    assert {form.kind for form in bounds} == {"check"}
+    for name in ("taxonomy.langer.delay.ring", "taxonomy.bennun.allreduce.bound"):
+        assert judged(name, with_value(name, 1.05)).verdict == "holds"
+        assert judged(name, with_value(name, 0.95)).verdict == "fails"
 
 
 def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:

@@ -41,6 +41,32 @@ def test_published_rows_are_those_of_their_sources(suite: Suite) -> None:
     assert Counter(row.provenance for row in rows.values()) == {"paper": 7, "secondary": 5, "memory_medium": 1}
 
 
+BOUNDS = {
+    "gauss_seidel.web": {"name": "at_most", "value": 0.9},
+    "gauss_seidel.one_host": {"name": "at_least", "value": 1.1},
+    "gauss_seidel.no_dangling": {"name": "at_most", "value": 0.9},
+    "gmres.web": {"name": "at_most", "value": 0.9},
+    "gmres.time": {"name": "at_least", "value": 1.0},
+    "gauss_seidel.time": {"name": "ordering"},
+    "iterations.structure": {"name": "ordering"},
+    "iterations.no_dangling": {"name": "ordering"},
+    "iterations.one_host": {"name": "ordering"},
+    "iterations.padded": {"name": "ratio", "low": 0.95, "high": 1.05},
+    "nodes_per_s.padded": {"name": "ordering"},
+    "arcs_per_s.padded": {"name": "ordering"},
+}
+"""The rule of each claim of our own, as it was written before anything was measured."""
+
+
+def test_bounds_are_those_that_were_written_before_anything_was_measured(suite: Suite) -> None:
+    rules = {
+        claim.form.id.removeprefix("vigna2007.own."): claim.form.rule.model_dump(exclude_defaults=True)
+        for claim in load_claims(suite)
+        if claim.form.origin == "own" and claim.form.kind == "claim" and claim.form.rule
+    }
+    assert rules == BOUNDS
+
+
 def test_without_launches_only_arithmetic_is_judged(suite: Suite, tmp_path: Path) -> None:
     results = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
     judged = {name.removeprefix("vigna2007.") for name, result in results.items() if result.verdict == "reproduced"}

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
@@ -24,6 +26,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.workloads.alexnet import alexnet
 from tests.unit.claims.claims_samples import arithmetic, record, samples
+from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = load_models(ROOT / "suites" / "zou2017" / "models" / "__init__.py")
@@ -119,20 +122,26 @@ def rounds(ranks: int, took_ms: float, **options: Any) -> Launch:
 
 
 def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(metrics: dict[str, Metric]) -> None:
-    block, rate = metrics["beyond_bound"].block, metrics["server_rate"].launch
-    assert block is not None and rate is not None
+    beyond, rate = metrics["beyond_bound"].block, metrics["server_rate"].launch
+    assert beyond is not None and rate is not None
+
+    def block(launches: list[Launch], floor: float | None) -> tuple[float, float, float] | None:
+        found = beyond(launches, floor)
+        return (found.value, found.low, found.high) if isinstance(found, FloorRange) else None
+
     alone = rounds(5, 350, compute_ms=0)
     assert rate(alone.record, alone.samples) == pytest.approx(8 * (1 << 20) / 0.35)
     assert rate(rounds(5, 350).record, rounds(5, 350).samples) is None
     masked = [rounds(4 + servers, max(140, 350 / servers)) for servers in (1, 2, 3, 4)]
-    assert block([alone, *masked], None) == 0
-    assert block([alone, *masked[:2], rounds(7, 200), masked[3]], None) == 1
+    assert block([alone, *masked], None) == (0, 0, 0)
+    assert block([alone, *masked[:2], rounds(7, 200), masked[3]], None) == (1, 1, 1)
     assert block(masked, None) is None
     two = rounds(6, 200, compute_ms=0)
     assert rate(two.record, two.samples) == pytest.approx(8 * (1 << 20) / 0.2 / 2), "of one server, not of both"
-    assert block([two, alone, *masked], None) == 0
+    assert block([two, alone, *masked], None) == (0, 0, 0)
     assert block([two, *masked], None) is None, "the bound's rate is that of one server"
-    assert block([alone, *masked], 0.3) == -1, "175 ms of two servers differ from 140 ms of three by less than 30 %"
+    assert block([alone, *masked], 0.01) == (0, 0, 0)
+    assert block([alone, *masked], 0.3) == (0, -2, 2), "two servers may be as fast as three, and the bound 2 to 4"
 
 
 def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]) -> None:
@@ -205,13 +214,37 @@ def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dic
         for name, metric in metrics.items()
         if name.startswith("ilp_") and (launch := metric.launch)
     }
-    assert values == {
-        "ilp_difference": 0,
-        "ilp_changed_layers": 1,
-        "ilp_fastest_share": 1,
-        "ilp_minibatch": 16,
-        "ilp_tight_minibatch": 16,
-    }
+    assert values == {"ilp_difference": 0, "ilp_fastest_share": 1, "ilp_minibatch": 16, "ilp_tight_minibatch": 16}
+    shortest = metrics["shortest_convolution_s"].launch
+    assert shortest is not None and shortest(*measured) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("floor", "changed"), [(None, (1, 1, 1)), (0.1, (1, 1, 1)), (0.5, (1, 1, 2)), (3.0, (0, 0, 2))]
+)
+def test_a_layer_changes_only_where_its_algorithm_gets_slower_by_more_than_the_floor(
+    metrics: dict[str, Metric], floor: float | None, changed: tuple[float, float, float]
+) -> None:
+    """Without memory the first layer takes 30 ms in place of 10; the second has its fastest one, 20 ms beside 25."""
+    case = {**OWN, "experiment": "convolutions", "entry": "convolutions", "arm": "alexnet", "ranks": 1}
+    rows = []
+    for layer, (small, large) in enumerate(((30, 10), (20, 25))):
+        rows += [(0, "conv.direct", layer, 0, small, 0, 4), (0, "conv.fft", layer, 0, large, 4096, 4)]
+    block = metrics["ilp_changed_layers"].block
+    assert block is not None
+    found = block([Launch(record(case), samples(*rows))], floor)
+    assert found == FloorRange(*map(float, changed))
+    assert block([Launch(record(case), samples())], floor) is None
+
+
+@pytest.mark.parametrize("check", ["brute_force", "unbounded", "cudnn"])
+def test_a_broken_integer_program_fails_the_checks_on_it(monkeypatch: pytest.MonkeyPatch, check: str) -> None:
+    """The same launches, whose layers have a fast algorithm and a slow one; the broken program takes the slow ones."""
+    claim_id, made = f"zou2017.own.ilp.{check}", with_value("zou2017.own.ilp.changes", 2.0)
+    assert judged(claim_id, made).verdict == "holds"
+    milp = scipy.optimize.milp
+    monkeypatch.setattr(scipy.optimize, "milp", lambda times, **limits: milp(-times, **limits))
+    assert judged(claim_id, made).verdict == "fails"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,18 @@ import pytest
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import matches
+from scaleproof.claims.made_up import MadeUp
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
 from scaleproof.spec import registry
+from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.suite_form import SIZES
 from tests.short_form import case_from
 from tests.unit.claims.claims_samples import record, samples
+from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "suites" / "micro"
@@ -200,6 +204,17 @@ def test_the_fits_of_a_launch_are_those_of_its_times(metrics: dict[str, Metric])
     slower = samples(*((*row[:4], row[4] * (2 if row[5] == MIB else 1), row[5]) for row in reduced))
     assert pair(Launch(call, slower), base, None) == pytest.approx(0.5, abs=0.05)
     assert pair(base, base, None) is None
+
+
+def test_a_message_faster_than_a_copy_fails_a_check_and_refutes_no_claim() -> None:
+    """It is copied once, so that a copy is a bound that cannot be missed."""
+
+    def at(rate: float) -> Callable[[PlannedLaunch], MadeUp]:
+        messages, copies = (with_value("micro.shm.below_copy.16mib", value) for value in (rate, 1.0))
+        return lambda launch: (copies if launch.case.arm == "copy" else messages)(launch)
+
+    assert judged("micro.shm.below_copy.16mib", at(0.9)).verdict == "holds"
+    assert judged("micro.shm.below_copy.16mib", at(1.1)).verdict == "fails"
 
 
 def test_a_copy_stands_beside_a_message(metrics: dict[str, Metric]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,14 @@ def test_readme_and_pages_show_the_tables_of_the_reference_run() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) < 150
+
+
+def test_the_readme_names_every_experiment_of_every_suite() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    for folder in list_suites(ROOT / "suites"):
+        row = next(line for line in lines if line.startswith(f"| [{folder.name}]"))
+        named = re.findall(r"\w+", row.rsplit("|", 2)[1])
+        assert [name for name in load_suite(folder).experiments if name not in named] == [], folder.name
 
 
 def test_a_table_between_missing_markers_is_refused() -> None:

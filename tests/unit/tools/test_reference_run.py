@@ -12,15 +12,19 @@ from typing import Any
 
 import pytest
 
+from scaleproof.claims.claims_file import write_claims
+from scaleproof.claims.judging_version import judging_version
 from scaleproof.record.digest import machine_id
 from scaleproof.record.used_code import content_hash
 from scaleproof.spec.suite import list_suites, load_suite
-from tools.reference import ROOT, SIZE, one_run, shares, steps, stored, tables
+from tests.unit.report.report_results import claim
+from tools.reference import ROOT, SIZE, archive, one_run, shares, steps, stored, tables
 from tools.reference.one_run import Fact, Manifest
 
 COMMIT = "c" * 40
 RUNS = "suite,experiment,launch,status\n"
 MODULE = "scaleproof.stats.intervals"
+JUDGED = {"das2016": judging_version(ROOT / "suites" / "das2016")}
 
 
 def fact(**fields: Any) -> Fact:
@@ -48,6 +52,7 @@ def manifest(**fields: Any) -> Manifest:
         "minutes": {"calibrate": 3.0, "das2016": 7.5, "pages": 0.5},
         "ended": "2026-11-24T10:00:00+00:00",
         "files": {MODULE: content_hash(MODULE)},
+        "judged_by": JUDGED,
     }
     return Manifest(**(base | fields))
 
@@ -78,12 +83,14 @@ def test_one_commit_machine_and_version_of_the_code_is_one_run() -> None:
 def test_a_mixture_is_refused_in_one_line(other: dict[str, Any], why: str) -> None:
     assert one_run.mixture([fact(), fact(**other)]) == why
     with pytest.raises(SystemExit, match="not one run: "):
-        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, {}, "")
+        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, {}, "", JUDGED)
 
 
 def test_a_run_without_a_suite_is_not_whole() -> None:
     with pytest.raises(SystemExit, match="no launch of crosscheck, micro"):
-        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, {}, "")
+        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, {}, "", JUDGED)
+    with pytest.raises(SystemExit, match="no verdicts of das2016"):
+        one_run.manifest_of([fact()], ["das2016"], {}, {}, "", {})
 
 
 @pytest.fixture
@@ -189,10 +196,14 @@ def finished_run(folder: Path, **launch: Any) -> tuple[Path, Path]:
         write_launch(results, f"a{number}", suite=name)
     if launch:
         write_launch(results, "zz", **launch)
-    state = steps.State(commit=COMMIT, size=SIZE, minutes={"pages": 1.0}, done=["pages"], ended="2026-11-24")
+    judged_by = dict.fromkeys(steps.suite_names(), "j")
+    state = steps.State(
+        commit=COMMIT, size=SIZE, minutes={"pages": 1.0}, done=["pages"], ended="2026-11-24", judged_by=judged_by
+    )
     (results / steps.STATE).write_text(state.model_dump_json())
     reports.mkdir()
     (reports / "runs.csv").write_text(f"{RUNS}micro,costs,a0,ok\n")
+    write_claims(reports / "claims.json", [], judged_by)
     return results, reports
 
 
@@ -214,6 +225,24 @@ def test_what_is_no_single_run_is_not_stored(tmp_path: Path) -> None:
     (tmp_path / "reports" / "runs.csv").write_text(f"{RUNS}micro,costs,,missing\n")
     with pytest.raises(SystemExit, match="1 planned launches were never made, the first of micro costs"):
         stored.manifest_of_run(tmp_path / "results", tmp_path / "reports")
+
+
+def test_verdicts_of_other_launches_or_other_rules_are_not_stored(tmp_path: Path) -> None:
+    results, reports = finished_run(tmp_path)
+    judged_by = stored.read_state(results).judged_by
+    write_claims(reports / "claims.json", [claim("reproduced", 0, ("of-earlier",))], judged_by)
+    with pytest.raises(SystemExit, match="shows 1 launches that are not in .*: of-earlier"):
+        stored.manifest_of_run(results, reports)
+    write_claims(reports / "claims.json", [], judged_by | {"micro": "of-later"})
+    with pytest.raises(SystemExit, match="verdicts were judged by other rules or claims than those of the run"):
+        stored.manifest_of_run(results, reports)
+
+
+def test_a_run_notes_what_judged_its_claims(root: Path) -> None:
+    write_claims(root / "results" / "claims" / "alpha.ci.json", [], {"alpha": "a"})
+    write_claims(root / "results" / "claims" / "micro.ci.json", [], {"micro": "m"})
+    write_claims(root / "results" / "claims" / "micro.full.json", [], {"micro": "of another size"})
+    assert steps.run(root, "ci", runner=Commands()).judged_by == {"alpha": "a", "micro": "m"}
 
 
 def reference(folder: Path, rows: Sequence[Sequence[str]], made: Manifest | None) -> Path:
@@ -248,6 +277,49 @@ def test_the_statement_names_the_run_and_says_when_the_code_has_moved_on(tmp_pat
 def test_readme_and_pages_refuse_what_is_not_in_the_manifest(tmp_path: Path, row: list[str], why: str) -> None:
     with pytest.raises(SystemExit, match=why):
         stored.statement(reference(tmp_path, [GOOD, row], manifest()))
+
+
+def test_the_statement_says_when_what_judges_has_moved_on(tmp_path: Path) -> None:
+    text = stored.statement(reference(tmp_path, [GOOD], manifest(judged_by={"das2016": "earlier"})))
+    assert text.endswith("code `d` (measured). **The rules or claims that judged it have changed since.**")
+
+
+def test_a_stored_file_that_changed_came_or_went_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "das2016.verdicts.csv").write_text("id\n")
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "m.profile.json").write_text("{}")
+    reference(tmp_path, [GOOD], manifest())
+    stored.statement(tmp_path)
+    (tmp_path / "das2016.verdicts.csv").write_text("id\nof another run\n")
+    with pytest.raises(SystemExit, match=r"not one run: das2016.verdicts.csv is not as run.json has it"):
+        stored.statement(tmp_path)
+    (tmp_path / "das2016.verdicts.csv").write_text("id\n")
+    (tmp_path / "micro.verdicts.csv").write_text("id\n")
+    with pytest.raises(SystemExit, match=r"micro.verdicts.csv is not as run.json has it"):
+        stored.statement(tmp_path)
+    (tmp_path / "micro.verdicts.csv").unlink()
+    (tmp_path / "records" / "m.profile.json").unlink()
+    with pytest.raises(SystemExit, match=r"records/m.profile.json is not as run.json has it"):
+        stored.statement(tmp_path)
+
+
+def test_pages_are_built_of_the_stored_run_alone(tmp_path: Path) -> None:
+    results, reports = finished_run(tmp_path)
+    folder = tmp_path / "reference"
+    folder.mkdir()
+    assert stored.another_run(results, folder) == "", "a store without a manifest refuses no single run"
+    made = stored.manifest_of_run(results, reports)
+    one_run.write_manifest(folder, made)
+    assert stored.another_run(results, folder) == ""
+    one_run.write_manifest(folder, made.model_copy(update={"ended": "2026-11-25"}))
+    assert stored.another_run(results, folder).endswith(
+        "ended 2026-11-24; the stored run is of commit cccccccccc, ended 2026-11-25"
+    )
+    write_launch(results, "zz", machine="n")
+    assert "launches of 2 machines" in stored.another_run(results, folder)
+    archive.write(results, tmp_path / "run.tar.xz")
+    with pytest.raises(SystemExit, match=r"run.tar.xz: not one run: launches of 2 machines"):
+        archive.build_pages(tmp_path / "run.tar.xz")
 
 
 def test_a_store_without_a_manifest_is_called_what_it_is(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from functools import cache
 
 from markupsafe import Markup
 
+from scaleproof.claims.claims_file import Reduction
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report import figures
 from scaleproof.report.figures.style import Look
@@ -43,6 +44,8 @@ class Mark:
     noise_floor: float | None = None
     """By how much identical arms differ, as a share; None if it was not measured."""
     launches: tuple[Launch, ...] = ()
+    reduced: tuple[Reduction, ...] = ()
+    """The reduced networks behind the value; empty where they ran as published."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
-from scaleproof.claims.launch_details import reductions
 from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
@@ -24,7 +23,7 @@ HOW = (
     "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their "
     "inputs."
 )
-COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high")
+COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +58,23 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     looks = _looks(figure, data)
     series: list[Series] = []
     runs: list[Run] = []
-    beside_published: list[Run] = []
     for form in figure.series:
         marks, used = _marks(figure, form, declared, data)
         points = published_points(figure, form, declared.rows, judged)
         runs += used
-        beside_published += used if points else []
         series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points))
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
-        f"{figure.caption} {_reduced(beside_published)}".rstrip(),
+        f"{figure.caption} {_reduced(series)}".rstrip(),
         _missing(series),
         tuple(_judged(name, data.claims) for name in figure.claims),
     )
 
 
-def _reduced(runs: Sequence[Run]) -> str:
+def _reduced(series: Sequence[Series]) -> str:
     """A sentence on the reduced networks behind values that stand beside published ones; empty if none is reduced."""
-    text = reduced_text(work_factor_text(reductions((run.record for run in runs if run.record), None)))
+    marks = [mark for drawn in series if drawn.published for mark in drawn.marks]
+    text = reduced_text(work_factor_text(reduction for mark in marks for reduction in mark.reduced))
     return f"Ours beside the paper's is {text}." if text else ""
 
 
@@ -91,7 +89,9 @@ def _with_soft_roce(name: str, runs: Sequence[Run]) -> str:
 def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: SuiteData) -> SeriesMarks:
     if form.claim is not None:
         launches = {launch for claim in data.claims if claim.id == form.claim for launch in claim.runs}
-        return SeriesMarks(marks_of_claim(figure, form, data), [run for run in data.runs if run.launch in launches])
+        metric = declared.metrics.get(declared.claims[form.claim].form.metric or "")
+        marks = marks_of_claim(figure, form, metric, data)
+        return SeriesMarks(marks, [run for run in data.runs if run.launch in launches])
     assert figure.metric is not None, "the form refuses 'select' without a metric"
     return marks_of_launches(figure, form, declared.metrics[figure.metric], data)
 
@@ -118,9 +118,9 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     )
     if kind.x is not None:
         key = [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks), *key]
-    rows = [_row(drawn.name, "ours", mark) for drawn in series for mark in drawn.marks]
+    rows = [_row(drawn.name, mark) for drawn in series for mark in drawn.marks]
     rows += [
-        (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, None, None)
+        (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, None, None, None)
         for drawn in series
         for point in drawn.published
     ]
@@ -146,8 +146,10 @@ def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> 
     return kind.draw(Plot(figure.alt, drawable, x_label, figure.y.label, figure.y.log, figure.y.ideal))
 
 
-def _row(name: str, source: str, mark: Mark) -> tuple[object, ...]:
-    return name, source, mark.href.removeprefix("#"), mark.evidence, mark.x, mark.value, mark.low, mark.high
+def _row(name: str, mark: Mark) -> tuple[object, ...]:
+    """A row of the CSV; a value with a factor is of a reduced network, not comparable with the paper's."""
+    factor, target = work_factor_text(mark.reduced) or None, mark.href.removeprefix("#")
+    return name, "ours", target, mark.evidence, mark.x, mark.value, mark.low, mark.high, factor
 
 
 def _missing(series: Sequence[Series]) -> str:

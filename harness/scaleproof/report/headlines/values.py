@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scaleproof.claims.claim_form import PublishedRow
-from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.claims.claims_file import ClaimResult, Reduction
 from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.core.record_schema import Evidence
@@ -38,13 +39,13 @@ class SeriesMarks(NamedTuple):
     runs: list[Run]
 
 
-def marks_of_claim(figure: FigureForm, series: SeriesForm, data: SuiteData) -> tuple[Mark, ...]:
-    """A mark per level of evidence at which the claim has a value."""
+def marks_of_claim(figure: FigureForm, series: SeriesForm, metric: Metric | None, data: SuiteData) -> tuple[Mark, ...]:
+    """A mark per level of evidence at which the claim has a value. `metric`: the claim's."""
     results = [result for result in data.claims if result.id == series.claim and result.ours is not None]
-    return tuple(_mark_of_claim(figure, series.name, result, data) for result in results)
+    return tuple(_mark_of_claim(figure, series.name, result, metric, data) for result in results)
 
 
-def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: SuiteData) -> Mark:
+def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, metric: Metric | None, data: SuiteData) -> Mark:
     assert result.ours is not None
     ends = (result.interval.low, result.interval.high) if result.interval else (None, None)
     value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
@@ -52,7 +53,10 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: Sui
     tooltip = f"{name}, {result.evidence_text or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
     evidence: Evidence = result.evidence or "measured"
     href = f"#claim-{anchor(result.id)}"
-    return Mark(None, value, low, high, evidence, evidence != "measured", tooltip, href, result.noise_floor)
+    launches = set(result.runs)
+    reduced = _reduced([run for run in data.runs if run.launch in launches], metric)
+    hollow, floor = evidence != "measured", result.noise_floor
+    return Mark(None, value, low, high, evidence, hollow, tooltip, href, floor, reduced=reduced)
 
 
 def _in_unit(figure: FigureForm, unit: str, value: float | None) -> float | None:
@@ -132,7 +136,12 @@ def _mark(
     attained = runs[0].attained(metric.name, value, size) if series.against is None else None
     tooltip += "" if attained is None else f", {percent(attained)} of attainable"
     hollow = any(run.hollow for run in runs)
-    return Mark(shown_x, value, low, high, level, hollow, tooltip, f"runs/{runs[0].launch}.html", None, tuple(launches))
+    href = f"runs/{runs[0].launch}.html"
+    return Mark(shown_x, value, low, high, level, hollow, tooltip, href, None, tuple(launches), _reduced(runs, metric))
+
+
+def _reduced(runs: Sequence[Run], metric: Metric | None) -> tuple[Reduction, ...]:
+    return reductions((run.record for run in runs if run.record), metric)
 
 
 def _x_text(size: int | None, x: float | None) -> str:

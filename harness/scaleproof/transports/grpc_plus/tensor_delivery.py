@@ -10,6 +10,9 @@ import numpy as np
 from scaleproof.transports._allocator import Allocator, RegionExhausted
 from scaleproof.transports.contract import Array, Handle, OneSided, PointToPoint
 
+AS_MESSAGE = (1 << 64) - 1
+"""In place of an offset: the receiver's window has no room, the tensor comes as a message of the device."""
+
 
 class Progress(Protocol):
     """What the handle of a receive needs of its transport."""
@@ -25,7 +28,8 @@ class Progress(Protocol):
 
 
 class ReceiveHandle(ABC):
-    """Handle of a tensor on its way in. `offset`: where in the own window the sender writes it, in bytes."""
+    """Handle of a tensor on its way in. `offset`: where in the own window the sender writes it, in bytes, or
+    AS_MESSAGE."""
 
     offset = 0
 
@@ -79,6 +83,8 @@ class MessageDelivery(Delivery):
 
 
 class _MessageReceive(ReceiveHandle):
+    offset = AS_MESSAGE
+
     def __init__(self, progress: Progress, peer: int, handle: Handle) -> None:
         super().__init__(progress, peer)
         self._handle = handle
@@ -109,14 +115,20 @@ class WindowDelivery(Delivery):
         offset = self._window.offset(target)
         if offset is not None:
             return _WindowReceive(self._progress, self, peer, number, target, target, offset)
-        bounce_buffer = self._window.allocate(target.nbytes)
+        try:
+            bounce_buffer = self._window.allocate(target.nbytes)
+        except RegionExhausted:
+            return _MessageReceive(self._progress, peer, self.device.recv(target, peer))
         if target.nbytes:
             self._progress.count_staged(target.nbytes)
         offset = cast(int, self._window.offset(bounce_buffer))
         return _WindowReceive(self._progress, self, peer, number, target, bounce_buffer, offset)
 
     def deliver(self, peer: int, payload: Array, offset: int, count: int) -> Handle:
-        handle = self.device.write(payload, self._remote[peer], offset)
+        if offset == AS_MESSAGE:
+            handle = self.device.send(payload, peer)
+        else:
+            handle = self.device.write(payload, self._remote[peer], offset)
         self.device.set_flag(self._remote[peer], count)
         return handle
 
