@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from scaleproof.core.uninterrupted import uninterrupted
+
 ROUNDS = 400
 FEWEST_ROUNDS = 50
 LIMIT_S = 0.1
@@ -88,16 +90,17 @@ def line_round_trip_ns(one: int, other: int) -> float | None:
     allowed = os.sched_getaffinity(0)
     with mmap.mmap(-1, mmap.PAGESIZE) as memory, memoryview(memory) as view, view.cast("q") as line:
         creator = os.getpid()
-        answerer = os.fork()
-        if not answerer:
-            _answer(line, other, creator)
-        try:
-            os.sched_setaffinity(0, {one})
-            times = _ask(line)
-        finally:
-            os.sched_setaffinity(0, allowed)
-            os.kill(answerer, signal.SIGKILL)
-            os.waitpid(answerer, 0)
+        with uninterrupted():
+            answerer = os.fork()
+            if not answerer:
+                _answer(line, other, creator)
+            try:
+                os.sched_setaffinity(0, {one})
+                times = _ask(line)
+            finally:
+                os.sched_setaffinity(0, allowed)
+                os.kill(answerer, signal.SIGKILL)
+                os.waitpid(answerer, 0)
     return statistics.median(times) if len(times) >= FEWEST_ROUNDS else None
 
 

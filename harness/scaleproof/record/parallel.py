@@ -13,6 +13,8 @@ from math import ceil
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
+from scaleproof.core.uninterrupted import END_SIGNALS, uninterrupted
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 PARENT_POLL_S = 0.2
@@ -45,9 +47,10 @@ def _start_worker(work: Callable[[Sequence[Item]], Result], share: Sequence[Item
     workers.enter_context(receiver)
     with sender:  # closed here, so that the receiver notices the end of the worker
         worker = _FORK.Process(target=_send_result, args=(sender, work, share, os.getpid()), daemon=True)
-        worker.start()
-    workers.callback(worker.join)
-    workers.callback(worker.kill)
+        with uninterrupted():
+            worker.start()
+            workers.callback(worker.join)
+            workers.callback(worker.kill)
     return receiver
 
 
@@ -55,6 +58,7 @@ def _send_result(
     sender: Connection, work: Callable[[Sequence[Item]], Result], share: Sequence[Item], parent: int
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the worker without a traceback
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with suppress(Exception):  # the parent computes the share again and raises the error
         sender.send(work(share))

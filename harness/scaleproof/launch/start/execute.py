@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import random
 import select
-import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.stall_schema import Stall
+from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 from scaleproof.launch.teardown import clean, end_processes, reap_session
@@ -107,7 +105,7 @@ def execute(
                 stall = stall_of(look_again(watch, ending.snapshots), cause, ending.silence)
             surviving_launcher = [] if cause else _wait_for_launcher(process, _leave_s(launch_spec))
         finally:
-            with _uninterrupted():
+            with uninterrupted():
                 leftovers = _tear_down(process, folder, launch_spec)
     return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], time.monotonic() - started, stall)
 
@@ -145,17 +143,6 @@ def new_watch(folder: Path, launch_spec: LaunchSpec) -> Watch:
     on_nodes = launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
     processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if on_nodes else Here()
     return Watch(folder, Board(folder / "board", ranks), processes)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C takes effect only after the teardown."""
-    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
