@@ -17,7 +17,7 @@ def code_shown(data: Sequence[SuiteData]) -> list[Fact]:
     records = [record for suite in data for run in suite.runs if (record := run.record) is not None]
     if not records:
         return []
-    return [Fact("Launches", _origin(records)), Fact("Code", _code(records)), Fact("Judged", _judged(data))]
+    return [Fact("Origin", _origin(records)), Fact("Code today", _code(records)), Fact("Judged", _judged(data))]
 
 
 def _origin(records: Sequence[Record]) -> str:
@@ -25,7 +25,7 @@ def _origin(records: Sequence[Record]) -> str:
     commits = sorted({(record.code.commit or "none")[:10] for record in records})
     machines = sorted({record.machine for record in records})
     dirty = sum(bool(record.code.dirty) for record in records)
-    text = f"{len(records)} of {_named('commit', commits)} on {_named('machine', machines)}"
+    text = f"{len(records)} launches of {_named('commit', commits)} on {_named('machine', machines)}"
     return text + (f", {dirty} of them with changes that no commit has" if dirty else "")
 
 
@@ -48,7 +48,7 @@ def _code(records: Sequence[Record]) -> str:
         for evidence, digests in sorted(versions.items())
         if len(digests) > 1
     ]
-    since = f"that of {changed} launches has changed since" if changed else "as it is now"
+    since = f"changed since {changed} of the launches" if changed else "unchanged since the launches"
     return "; ".join([*mixed, since])
 
 

@@ -36,8 +36,8 @@ def shown(*records: Record, suite: Path = SUITE, judged_by: str = "") -> list[st
 
 def test_one_run_of_todays_code_is_said_in_short() -> None:
     assert shown(record("aa", code=NOW), record("bb", code=NOW)) == [
-        "2 of commit cccccccccc on machine m",
-        "as it is now",
+        "2 launches of commit cccccccccc on machine m",
+        "unchanged since the launches",
         "by the rules and claims as they are now",
     ]
     assert shown() == []
@@ -49,12 +49,12 @@ def test_one_run_of_todays_code_is_said_in_short() -> None:
         (
             {"code": NOW.model_copy(update={"commit": "d" * 40})},
             0,
-            "2 of 2 commits (cccccccccc, dddddddddd) on machine m",
+            "2 launches of 2 commits (cccccccccc, dddddddddd) on machine m",
         ),
-        ({"code": NOW, "machine": "n"}, 0, "2 of commit cccccccccc on 2 machines (m, n)"),
+        ({"code": NOW, "machine": "n"}, 0, "2 launches of commit cccccccccc on 2 machines (m, n)"),
         ({"code": NOW.model_copy(update={"dirty": True})}, 0, "with changes that no commit has"),
-        ({"code": NOW.model_copy(update={"digest": "e"})}, 1, "2 versions behind measured launches; as it is now"),
-        ({"code": NOW.model_copy(update={"files": {MODULE: "0"}})}, 1, "that of 1 launches has changed since"),
+        ({"code": NOW.model_copy(update={"digest": "e"})}, 1, "2 versions behind measured launches; unchanged since the launches"),
+        ({"code": NOW.model_copy(update={"files": {MODULE: "0"}})}, 1, "changed since 1 of the launches"),
     ],
 )
 def test_a_mixture_and_older_code_are_named(other: dict[str, Any], line: int, text: str) -> None:
