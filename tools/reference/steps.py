@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from pydantic import BaseModel, ConfigDict
 
 from scaleproof.claims.claims_file import read_claims
@@ -62,10 +65,14 @@ def suite_names(root: Path = ROOT) -> list[str]:
 
 
 def steps(names: Sequence[str], size: str, only: Sequence[str] = ()) -> list[Step]:
-    """Everything that a reference run consists of. The last step judges again what later suites label, and makes the
-    pages. `only`: a trial has these suites and their pages."""
+    """Everything that a reference run consists of: each suite up to its verdicts. The last step judges again what later
+    suites label, and makes the pages. `only`: a trial has these suites and their pages."""
     config = ("--config", f"size={size}")
-    suites = [Step(name, ("snakemake", name, *config)) for name in names if not only or name in only]
+    suites = [
+        Step(name, ("snakemake", f"results/claims/{name}.{size}.json", *config))
+        for name in names
+        if not only or name in only
+    ]
     if only:
         return [*suites, Step(PAGES, ("scaleproof", "report", "--size", size))]
     return [
@@ -132,7 +139,21 @@ def _timed(step: Step, root: Path, results: Path, state: State, runner: Runner) 
 
 def _run(command: Sequence[str], root: Path) -> int:
     inside = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(command, cwd=root, env=inside).returncode
+    process = subprocess.Popen(command, cwd=root, env=inside)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends an interrupted command and all that it started; launches are torn down and recorded."""
+    for each in (*psutil.Process().children(recursive=True), process) if process.poll() is None else ():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            each.terminate()
+    process.wait()
 
 
 def _beyond(name: str, state: State) -> str:

@@ -53,7 +53,11 @@ def test_one_run_of_todays_code_is_said_in_short() -> None:
         ),
         ({"code": NOW, "machine": "n"}, 0, "2 launches of commit cccccccccc on 2 machines (m, n)"),
         ({"code": NOW.model_copy(update={"dirty": True})}, 0, "with changes that no commit has"),
-        ({"code": NOW.model_copy(update={"digest": "e"})}, 1, "2 versions behind measured launches; unchanged since the launches"),
+        (
+            {"code": NOW.model_copy(update={"digest": "e"})},
+            1,
+            "2 versions behind measured launches; unchanged since the launches",
+        ),
         ({"code": NOW.model_copy(update={"files": {MODULE: "0"}})}, 1, "changed since 1 of the launches"),
     ],
 )

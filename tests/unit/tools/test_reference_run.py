@@ -124,8 +124,8 @@ def test_every_suite_is_run_after_calibration_and_before_the_pages(
     state = steps.run(root, "ci", runner=commands)
     assert commands.ran == [
         "scaleproof calibrate",
-        "snakemake micro --config size=ci",
-        "snakemake alpha --config size=ci",
+        "snakemake results/claims/micro.ci.json --config size=ci",
+        "snakemake results/claims/alpha.ci.json --config size=ci",
         "snakemake all --config size=ci",
     ]
     assert list(state.minutes) == ["calibrate", "micro", "alpha", "pages"]
@@ -136,10 +136,14 @@ def test_every_suite_is_run_after_calibration_and_before_the_pages(
 def test_a_trial_has_the_named_suites_alone(root: Path) -> None:
     commands = Commands()
     steps.run(root, "ci", only=["alpha"], runner=commands)
-    assert commands.ran == ["snakemake alpha --config size=ci", "scaleproof report --size ci"]
+    assert commands.ran == ["snakemake results/claims/alpha.ci.json --config size=ci", "scaleproof report --size ci"]
     whole = Commands()
     steps.run(root, "ci", runner=whole)
-    assert whole.ran == ["scaleproof calibrate", "snakemake micro --config size=ci", "snakemake all --config size=ci"]
+    assert whole.ran == [
+        "scaleproof calibrate",
+        "snakemake results/claims/micro.ci.json --config size=ci",
+        "snakemake all --config size=ci",
+    ]
     with pytest.raises(SystemExit, match="no suite 'alpa'; did you mean 'alpha'"):
         steps.run(root, "ci", only=["alpa"], runner=commands)
 
@@ -151,7 +155,7 @@ def test_an_interrupted_run_goes_on_at_the_step_that_failed(root: Path) -> None:
         stored.read_state(root / "results")
     again = Commands()
     steps.run(root, "ci", runner=again)
-    assert again.ran == ["snakemake alpha --config size=ci", "snakemake all --config size=ci"]
+    assert again.ran == ["snakemake results/claims/alpha.ci.json --config size=ci", "snakemake all --config size=ci"]
 
 
 def test_a_tree_with_changes_is_refused(root: Path) -> None:
