@@ -150,9 +150,10 @@ def _run(command: Sequence[str], root: Path) -> int:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Ends an interrupted command and all that it started; launches are torn down and recorded."""
-    for each in (*psutil.Process().children(recursive=True), process) if process.poll() is None else ():
-        with suppress(psutil.NoSuchProcess, ProcessLookupError):
-            each.terminate()
+    if process.poll() is None:
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.terminate()
     process.wait()
 
 
