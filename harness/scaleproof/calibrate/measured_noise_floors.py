@@ -28,6 +28,8 @@ LAUNCHES = 6
 RESAMPLES = 10_000
 SEED = 20_160_222
 ARMS = ("a", "b")
+FLOORS = "floors_"
+"""Start of the experiments of a suite's case as twins. They keep its arm, which a suite's own program may read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,18 @@ def noise_floors(
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas(), metrics):
                 arms = by_key.setdefault(key, {}).setdefault(_measured(case), {arm: {} for arm in ARMS})
-                arms[case.arm][record.plan_index] = value
+                arms[_twin(case)][record.plan_index] = value
     floors = []
     for key in sorted(by_key, key=lambda key: key.order):
         of_cases = [floor for what, values in by_key[key].items() if (floor := _floor(key, what, values)) is not None]
         if of_cases:
             floors.append(max(of_cases, key=lambda floor: floor.share))
     return floors, runs
+
+
+def _twin(case: AnyCase) -> str:
+    """Which of two identical arms the case is."""
+    return case.experiment.removeprefix(FLOORS) if case.experiment.startswith(FLOORS) else case.arm
 
 
 def _measured(case: AnyCase) -> str:

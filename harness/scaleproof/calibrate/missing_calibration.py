@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaleproof.calibrate.measured_noise_floors import ARMS, LAUNCHES, noise_floors
+from scaleproof.calibrate.measured_noise_floors import ARMS, FLOORS, LAUNCHES, noise_floors
 from scaleproof.calibrate.needed_floors import NeededFloor
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
@@ -53,7 +53,7 @@ class MissingCalibration:
     def launches(self) -> list[PlannedLaunch]:
         """Block k holds both arms of every case, shuffled."""
         programs, shuffler = str(programs_folder(self.suite.folder).absolute()), random.Random(LAUNCHES)
-        arms = [case.changed({"arm": arm, "experiment": "floors"}) for case in self.cases for arm in ARMS]
+        arms = [case.changed({"experiment": f"{FLOORS}{twin}"}) for case in self.cases for twin in ARMS]
         launches = list[PlannedLaunch]()
         for index in range(BLOCKS):
             shuffler.shuffle(arms)

@@ -57,10 +57,10 @@ def test_only_what_the_profile_lacks_is_missing(suite: Suite) -> None:
 def test_each_kind_is_measured_once_with_two_identical_arms_in_every_block(suite: Suite) -> None:
     calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
     launches = calibration.launches()
-    assert len(launches) == 2 * 2 * BLOCKS and {launch.case.arm for launch in launches} == {"a", "b"}
+    assert len(launches) == 2 * 2 * BLOCKS and {launch.case.arm for launch in launches} == {"alone", "gloo"}
     block = [launch.case for launch in launches if launch.plan_index == 3]
     assert len({case.case_id for case in block}) == 4 and len({launch.seed for launch in launches}) == BLOCKS
-    assert len({case.model_copy(update={"arm": ""}).canonical() for case in block}) == 2
+    assert len({case.model_copy(update={"experiment": ""}).canonical() for case in block}) == 2
 
 
 def test_the_cheapest_case_of_a_kind_is_measured(suite: Suite) -> None:
