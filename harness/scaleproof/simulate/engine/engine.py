@@ -1,0 +1,248 @@
+"""The event engine for its users: tasks of all ranks with what they wait for, lanes, routes, collective calls. All
+times are in seconds of one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.engine import event_loop
+from scaleproof.simulate.engine.event_queue import grown, new_queue
+from scaleproof.simulate.engine.flow_network import FREE, LIVE, NONE, new_network, resized
+from scaleproof.simulate.engine.growing import START, Growing
+from scaleproof.simulate.engine.tables import (
+    CALL,
+    TRANSFER,
+    WORK,
+    Edges,
+    Lanes,
+    Participants,
+    Routes,
+    Schedules,
+    State,
+    Streams,
+    Tasks,
+    grown_messages,
+    new_messages,
+)
+
+Numbers = np.ndarray | Sequence[float] | float
+TASK_FLOATS = frozenset({"amount", "highest", "delay", "start", "end"})
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A round of a collective call that is repeated `times`, for all its ranks. `sends`: number of messages that each
+    rank sends; `receives`: that it receives; `work`: s that it works after that. Of all messages, in the order of
+    their senders: `destination`, `nbytes`, `highest` bytes/s, `delay` in s, `route`, `stream` (-1: none), and bytes
+    that the sender can `buffer`: a message that does not fit is sent when it has arrived, a longer one waits for its
+    receiver."""
+
+    times: int
+    sends: np.ndarray
+    receives: np.ndarray
+    work: np.ndarray
+    destination: np.ndarray
+    nbytes: np.ndarray
+    highest: np.ndarray
+    delay: np.ndarray
+    route: np.ndarray
+    stream: np.ndarray
+    buffer: np.ndarray
+
+
+class Engine:
+    """Links, and what moves over them and is computed beside them. `capacities`: bytes/s of each directed link."""
+
+    def __init__(self, capacities: Sequence[float] | np.ndarray) -> None:
+        self._capacities = np.asarray(capacities, np.float64)
+        self._tasks, self._edges = Growing(Tasks, TASK_FLOATS), Growing(Edges)
+        self._lanes, self._participants = Growing(Lanes), Growing(Participants)
+        self._streams = Growing(Streams, frozenset({"nbytes"}))
+        self._routes: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
+        self._schedules: list[tuple[Phase, ...]] = []
+        self._route_rows = Routes(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self._schedule_rows = _table([])
+        self._network = new_network(self._capacities, 1, START)
+        self._queue, self._messages = new_queue(START), new_messages(START)
+        self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
+        self._most_hops = self._margin = 1
+        self._added = 0
+
+    @property
+    def now(self) -> float:
+        """The time of the clock, in s."""
+        return float(self._clock[0])
+
+    @property
+    def start(self) -> np.ndarray:
+        """When each task started; NaN: it has not."""
+        return self._tasks.rows.start[: self._tasks.count]
+
+    @property
+    def end(self) -> np.ndarray:
+        """When each task ended; NaN: it has not."""
+        return self._tasks.rows.end[: self._tasks.count]
+
+    def lanes(self, count: int) -> np.ndarray:
+        """Numbers of new lanes, each of which carries one task at a time."""
+        added = self._lanes.add(count, busy=NONE, head=NONE, tail=NONE)
+        return np.arange(added.start, added.stop)
+
+    def route(self, links: Sequence[int], weights: Sequence[float] = ()) -> int:
+        """The number of a route; one byte/s on it uses 1 byte/s, or `weights`, of the links' capacities. Links without
+        a limit are left out."""
+        shares = tuple(weights) or (1.0,) * len(links)
+        limited = [
+            (link, share) for link, share in zip(links, shares, strict=True) if np.isfinite(self._capacities[link])
+        ]
+        key = tuple(link for link, _ in limited), tuple(share for _, share in limited)
+        if key not in self._routes:
+            self._routes[key] = len(self._routes)
+            self._most_hops = max(self._most_hops, len(limited))
+        return self._routes[key]
+
+    def streams(self, count: int) -> np.ndarray:
+        """Numbers of new connections, on each of which messages of calls arrive in their order."""
+        added = self._streams.add(count, moving=NONE, head=NONE, tail=NONE)
+        return np.arange(added.start, added.stop)
+
+    def work(
+        self, seconds: Numbers, *, count: int = 1, lane: Numbers = NONE, watched: bool = False, held: bool = False
+    ) -> np.ndarray:
+        """Tasks that take a time and keep their lane (-1: none) busy. `held`: until `release`, too."""
+        return self._add(count, kind=WORK, lane=lane, amount=seconds, watched=watched, missing=1 + held)
+
+    def transfer(
+        self,
+        route: Numbers,
+        nbytes: Numbers,
+        *,
+        count: int = 1,
+        highest: Numbers = np.inf,
+        delay: Numbers = 0.0,
+        lane: Numbers = NONE,
+        watched: bool = False,
+    ) -> np.ndarray:
+        """Tasks that move bytes over routes, after a delay in s, at most `highest` bytes/s each."""
+        return self._add(
+            count, kind=TRANSFER, route=route, amount=nbytes, highest=highest, delay=delay, lane=lane, watched=watched
+        )
+
+    def schedule(self, phases: Sequence[Phase]) -> int:
+        """The number of a schedule of collective calls."""
+        self._schedules.append(tuple(phases))
+        most = (int(max(phase.sends.max(initial=0), phase.receives.max(initial=0))) for phase in phases)
+        self._margin = max(self._margin, 1 + max(most, default=0))
+        return len(self._schedules) - 1
+
+    def call(self, schedule: int, lanes: np.ndarray, *, priority: Numbers = 0, watched: bool = False) -> np.ndarray:
+        """A task per rank of a collective call, each on its lane."""
+        ranks = len(lanes)
+        first = self._participants.count
+        tasks = self._add(
+            ranks, kind=CALL, lane=lanes, amount=np.arange(first, first + ranks), priority=priority, watched=watched
+        )
+        self._participants.add(ranks, schedule=schedule, first=first, task=tasks, round=NONE, early=NONE, latest=NONE)
+        return tasks
+
+    def after(self, tasks: np.ndarray, earlier: np.ndarray) -> None:
+        """Each of `tasks`, which were added since the last `run`, starts only when that of `earlier` has ended."""
+        added = self._edges.add(len(tasks))
+        most = event_loop.connect(self._tasks.rows, self._edges.rows, added.start, earlier, tasks)
+        self._margin = max(self._margin, most + 1)
+
+    def release(self, tasks: np.ndarray) -> None:
+        """Held tasks start when what they wait for has ended."""
+        event_loop.release_all(self._current(len(tasks)), tasks)
+
+    def run(self) -> np.ndarray:
+        """Runs until watched tasks have ended, and returns them; none: everything has ended that can."""
+        first, self._added = self._added, self._tasks.count
+        state = self._current(self._added - first)
+        while True:
+            outcome = event_loop.run(state, first, self._added, self._margin)
+            if outcome != event_loop.FULL:
+                count = int(state.reports[0])
+                state.reports[0] = 0
+                return state.reports[1 : 1 + count].copy()
+            first, state = self._added, self._current(0)
+
+    def _current(self, added: int) -> State:
+        """The tables as they are, with room for the events of so many new tasks and for what one event may start."""
+        hops, flows = len(self._network.link) // len(self._network.nbytes), len(self._network.nbytes)
+        if self._network.counts[FREE] < self._margin:
+            flows = 2 * flows + self._margin
+        if flows > len(self._network.nbytes) or self._most_hops > hops:
+            self._network = resized(self._network, max(hops, self._most_hops), flows)
+        if self._messages.height[0] < self._margin:
+            self._messages = grown_messages(self._messages, 2 * len(self._messages.free) + self._margin)
+        needed = int(self._queue.size[0] + self._network.counts[LIVE]) + 2 * self._margin + added
+        if len(self._queue.time) < needed:
+            self._queue = grown(self._queue, 2 * needed)
+        if len(self._reports) <= self._tasks.count:
+            self._reports = np.zeros(2 * self._tasks.count, np.int64)
+        return State(
+            self._queue,
+            self._network,
+            self._tasks.rows,
+            self._edges.rows,
+            self._lanes.rows,
+            self._route_table(),
+            self._schedule_table(),
+            self._streams.rows,
+            self._participants.rows,
+            self._messages,
+            self._reports,
+            self._clock,
+        )
+
+    def _route_table(self) -> Routes:
+        if len(self._route_rows.first) != len(self._routes) + 1:
+            first = np.cumsum([0, *(len(links) for links, _ in self._routes)])
+            links = np.array([link for links, _ in self._routes for link in links], np.int64)
+            weights = np.array([share for _, shares in self._routes for share in shares], np.float64)
+            self._route_rows = Routes(first, links, weights)
+        return self._route_rows
+
+    def _schedule_table(self) -> Schedules:
+        if len(self._schedule_rows.phase) != len(self._schedules) + 1:
+            self._schedule_rows = _table(self._schedules)
+        return self._schedule_rows
+
+    def waiting(self) -> np.ndarray:
+        """Tasks that have not ended."""
+        return np.flatnonzero(np.isnan(self.end))
+
+    def _add(self, count: int, **values: object) -> np.ndarray:
+        added = self._tasks.add(
+            count,
+            **{"missing": 1, "edge": NONE, "last_edge": NONE, "behind": NONE, "start": np.nan, "end": np.nan, **values},
+        )
+        return np.arange(added.start, added.stop)
+
+
+def _table(schedules: Sequence[tuple[Phase, ...]]) -> Schedules:
+    """All schedules in arrays."""
+    phases = [phase for schedule in schedules for phase in schedule]
+
+    def joined(name: str, kind: type = np.int64) -> np.ndarray:
+        return np.concatenate([np.zeros(0, kind), *(getattr(phase, name) for phase in phases)]).astype(kind)
+
+    return Schedules(
+        phase=np.cumsum([0, *(len(schedule) for schedule in schedules)]),
+        times=np.array([phase.times for phase in phases], np.int64),
+        row=np.cumsum([0, *(len(phase.sends) for phase in phases)]),
+        sends=np.cumsum([0, *joined("sends")]),
+        receives=joined("receives"),
+        work=joined("work", float),
+        destination=joined("destination"),
+        nbytes=joined("nbytes", float),
+        highest=joined("highest", float),
+        delay=joined("delay", float),
+        route=joined("route"),
+        stream=joined("stream"),
+        buffer=joined("buffer", float),
+    )
