@@ -3,6 +3,8 @@ what it sends and receives in this one is done."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from scaleproof.simulate.engine.event_queue import push
 from scaleproof.simulate.engine.flow_network import NONE, start_flow
 from scaleproof.simulate.engine.tables import State
@@ -75,12 +77,7 @@ def enter_stream(state: State, message: int) -> None:
     if stream == NONE or streams.moving[stream] == NONE:
         _move_message(state, message)
         return
-    messages.behind[message] = NONE
-    if streams.head[stream] == NONE:
-        streams.head[stream] = message
-    else:
-        messages.behind[streams.tail[stream]] = message
-    streams.tail[stream] = message
+    _append(messages.behind, streams.head, streams.tail, stream, message)
 
 
 @compiled
@@ -110,13 +107,18 @@ def next_in_stream(state: State, message: int) -> None:
 def _keep(state: State, message: int) -> None:
     """The message waits until its receiver is in its round."""
     people, messages = state.participants, state.messages
-    receiver = messages.receiver[message]
-    messages.behind[message] = NONE
-    if people.early[receiver] == NONE:
-        people.early[receiver] = message
+    _append(messages.behind, people.early, people.latest, messages.receiver[message], message)
+
+
+@compiled
+def _append(behind: np.ndarray, first: np.ndarray, last: np.ndarray, number: int, message: int) -> None:
+    """Puts the message at the end of a list: that of this number, which goes from `first` to `last` by `behind`."""
+    behind[message] = NONE
+    if first[number] == NONE:
+        first[number] = message
     else:
-        messages.behind[people.latest[receiver]] = message
-    people.latest[receiver] = message
+        behind[last[number]] = message
+    last[number] = message
 
 
 @compiled
