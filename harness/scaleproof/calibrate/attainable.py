@@ -1,5 +1,5 @@
-"""The share of this machine's measured bound that a rate attains, and rates that are impossible. Without a measured
-bound there is no share: bounds are never assumed."""
+"""The share of its bound that a rate attains, and rates that are impossible. Bounds are measured on this machine,
+never assumed: where there is none, there is no share but a reason."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Failure, Record
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.record.machine import Bound, MachineProfile
-from scaleproof.spec.case import CollectiveCase, TrainCase, TransferCase
-from scaleproof.workloads.case_network import network_of
+from scaleproof.spec.case import CollectiveCase, TransferCase
+from scaleproof.spec.launch_kind import kind_of
 
 GIGA = 1e9
 CERTAIN_FACTOR = 4.0
@@ -22,74 +22,108 @@ CERTAIN_FACTOR = 4.0
 The factor covers cores that share that work and clock frequencies above those at calibration, on any machine that was
 tried; faults of a clock or a count exceed it by far."""
 OF_COLLECTIVES = ("algbw", "busbw")
+BYTES = {"B/s": 1.0, "GB/s": GIGA}
+"""Units of rates of bytes, in B/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """A value and its bound, both in the metric's unit. `share`: of the bound; `above`: it lies beyond the fastest
-    launch of the bound; `impossible`: the measurement must be wrong; `why`: how the bound was measured."""
+    """A value and its bound, both in `unit`. `share`: of the bound; `above`: it lies beyond the fastest launch of the
+    bound; `impossible`: the measurement must be wrong; `name`: of the bound; `why`: how it was measured."""
 
     value: float
     limit: float
     low: float | None
     high: float | None
+    unit: str
     share: float
     above: bool
     impossible: bool
-    bound: Bound
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoBound:
+    """Why a rate has no bound."""
+
+    why: str
+
+
+Attained = Attainable | NoBound
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A bound in the metric's unit: see Attainable."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
     why: str
 
 
 def attainable(
     record: Record, metric: Metric, value: float, profile: MachineProfile | None, nbytes: int | None = None
-) -> Attainable | None:
-    """A rate of bytes (GB/s) against the bound of their path, or a rate of samples (1/s) against the cores' arithmetic;
-    None for other metrics, and where this machine has no bound for it. `nbytes`: message size; without it the highest
-    of several bounds counts."""
-    case = record.case
-    if profile is None or profile.machine != record.machine:
+) -> Attained | None:
+    """A rate against its bound, or why it has none; None for a metric that is no rate. `nbytes`: message size; without
+    it the highest of several measured bounds counts."""
+    if not metric.is_rate:
         return None
-    if isinstance(case, TrainCase):
-        bound, factor = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric.name)
-        return None if bound is None or factor is None else _compared(value, bound, factor, impossible=False)
-    if case.ranks < 2 or not _moves_bytes(record, metric):
-        return None
-    bound = _bound(record, profile, nbytes)
-    if bound is None:
-        return None
-    factor = _factor(record, metric.name, bound) / GIGA
-    return _compared(value, bound, factor, impossible=_beyond_memory(value, profile) is not None)
-
-
-def _compared(value: float, bound: Bound, factor: float, impossible: bool) -> Attainable:
-    """`factor`: from the bound's unit to the metric's."""
-    low, high = (None if end is None else end * factor for end in (bound.low, bound.high))
-    limit = bound.value * factor
+    limit = _limit(record, metric, profile, nbytes)
+    if isinstance(limit, str):
+        return NoBound(limit)
     return Attainable(
         value,
-        limit,
-        low,
-        high,
-        value / limit,
-        value > (limit if high is None else high),
-        impossible,
-        bound,
-        bound.taken,
+        limit.value,
+        limit.low,
+        limit.high,
+        metric.unit,
+        value / limit.value,
+        value > (limit.value if limit.high is None else limit.high),
+        metric.unit in BYTES and _beyond_memory(value * BYTES[metric.unit] / GIGA, profile) is not None,
+        limit.name,
+        limit.why,
     )
 
 
-def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | None:
-    """Samples per second of all ranks for each operation per second of one core, by the count of the network's
-    operations (docs/workloads.md). None for a network that is not computed, for other metrics, and where the record
-    does not say how many cores there were."""
+def _limit(record: Record, metric: Metric, profile: MachineProfile | None, nbytes: int | None) -> _Limit | str:
+    """The bound of a rate, or why it has none."""
+    kind = kind_of(record.case)
+    if kind is None:
+        return "a prediction: nothing ran"
+    if metric.flop_per_sample is not None:
+        return _of_cores(record, metric.flop_per_sample(record.case), profile)
+    if why := _without_path(record, metric):
+        return why
+    bound = _of_path(record, profile, nbytes)
+    return bound if isinstance(bound, str) else _scaled(bound, _factor(record, metric.name, bound) / BYTES[metric.unit])
+
+
+def _scaled(bound: Bound, factor: float) -> _Limit:
+    """`factor`: from the bound's unit to the metric's."""
+    low, high = (None if end is None else end * factor for end in (bound.low, bound.high))
+    return _Limit(bound.name, bound.value * factor, low, high, bound.taken)
+
+
+def _measured(record: Record, profile: MachineProfile | None, name: str, nbytes: int | None = None) -> Bound | str:
+    """A bound of the record's machine, or that it has none of this name."""
+    bound = profile.bound(name, nbytes) if profile is not None and profile.machine == record.machine else None
+    return bound or f"{name} was not measured on machine {record.machine}"
+
+
+def _of_cores(record: Record, flop: float | None, profile: MachineProfile | None) -> _Limit | str:
+    """Samples per second that the working cores can compute. `flop`: operations per sample (docs/workloads.md)."""
     cores = record.environment.get("cores")
-    if metric not in ("throughput", "forward_throughput") or not cores:
-        return None
-    if case.compute == "none" or case.replayed:  # no core here did the arithmetic
-        return None
-    network = network_of(case)
-    flop = network.train_flop if metric == "throughput" else network.forward_flop
-    return min(cores, case.ranks * case.threads_per_rank) / flop
+    if flop is None:
+        return "no core of this machine computed these samples"
+    if not cores:
+        return "its record does not say how many cores there were"
+    bound = _measured(record, profile, "single_core_flop")
+    if isinstance(bound, str):
+        return bound
+    return _scaled(bound, min(cores, record.case.ranks * record.case.threads_per_rank) / flop)
 
 
 def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> Failure | None:
@@ -122,25 +156,33 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     return None
 
 
-def _moves_bytes(record: Record, metric: Metric) -> bool:
-    """Whether the metric is a rate of bytes that has a bound: of a collective, or from one rank to another."""
-    if isinstance(record.case, CollectiveCase):
-        return metric.name in OF_COLLECTIVES
-    return metric.moves_one_way is not None and metric.moves_one_way(record.case)
+def _without_path(record: Record, metric: Metric) -> str:
+    """Why no path of bytes bounds a rate; empty where one does: for collectives, and for bytes that move from one rank
+    to one other."""
+    case = record.case
+    of_collective = isinstance(case, CollectiveCase) and metric.name in OF_COLLECTIVES
+    if metric.unit not in BYTES or not (of_collective or metric.moves_one_way):
+        return "calibration measures no bound for such a rate"
+    if metric.moves_one_way and not metric.moves_one_way(case):
+        return "its bytes do not move from memory of one rank to one other"
+    return "" if case.ranks > 1 else "one rank: its bytes take no path between ranks"
 
 
-def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound | None:
+def _of_path(record: Record, profile: MachineProfile | None, nbytes: int | None) -> Bound | str:
+    """The bound of the path that the ranks' bytes took."""
     case, path = record.case, _path(record)
     if path == "socket":
-        over_loopback = case.interface == "lo" and case.plugin("fabric").existing_network
-        return profile.bound("loopback") if over_loopback else None
+        if case.interface != "lo" or not case.plugin("fabric").existing_network:
+            return "calibration measures no network but loopback"
+        return _measured(record, profile, "loopback")
     if path != "shared memory":
-        return None
+        return f"calibration measures no path {path!r}" if path else "the path of its bytes is not recorded"
     way = "plain_" if case.buffers == "plain" else ""
     if not isinstance(case, CollectiveCase):
-        return profile.bound(f"{way}memory_copy", nbytes)
-    two_rank = (case.operation, case.ranks) == ("all_reduce", 2)
-    return profile.bound(f"{way}two_rank_all_reduce", nbytes) if two_rank else None
+        return _measured(record, profile, f"{way}memory_copy", nbytes)
+    if (case.operation, case.ranks) != ("all_reduce", 2):
+        return "in shared memory calibration measures all-reduces of two ranks, no other collective"
+    return _measured(record, profile, f"{way}two_rank_all_reduce", nbytes)
 
 
 def _factor(record: Record, metric: str, bound: Bound) -> float:
@@ -161,10 +203,10 @@ def _path(record: Record) -> str | None:
     return paths.pop() if len(paths) == 1 else None
 
 
-def _beyond_memory(rate: float, profile: MachineProfile) -> float | None:
+def _beyond_memory(rate: float, profile: MachineProfile | None) -> float | None:
     """The limit in GB/s when a rate exceeds it or is not finite; None when the rate is possible, or memory was never
     measured."""
-    fastest = profile.bound("memory_copy")
+    fastest = None if profile is None else profile.bound("memory_copy")
     if fastest is None:
         return None
     limit = CERTAIN_FACTOR * (fastest.value if fastest.high is None else fastest.high) / GIGA

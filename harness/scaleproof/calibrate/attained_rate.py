@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> list[str]:
     """A training's throughput, or the highest rate over the message sizes of a sweep, and its share of the measured
     bound; empty for a launch without such a rate."""
-    from scaleproof.calibrate.attainable import attainable
+    from scaleproof.calibrate.attainable import NoBound, attainable
     from scaleproof.claims.metrics import METRICS
     from scaleproof.spec.case import CollectiveCase, TrainCase, TransferCase
     from scaleproof.spec.units import format_bytes
@@ -36,9 +36,10 @@ def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     size += f", the highest of {len(values)} sizes" if len(values) > 1 else ""
     line = f"{name}: {value:.4g} {metric.unit}{size}"
     attained = attainable(record, metric, value, profile, nbytes)
-    if attained is None:
-        return [f"{line}; no bound for it was measured on machine {record.machine} (docs/calibration.md)"]
+    assert attained is not None, "all three are rates"
+    if isinstance(attained, NoBound):
+        return [f"{line}; no bound: {attained.why} (docs/calibration.md)"]
     ends = "" if attained.low is None or attained.high is None else f" [{attained.low:.4g}, {attained.high:.4g}]"
     above = ", above its interval" if attained.above else ""
-    limit = f"{attained.limit:.4g}{ends} {metric.unit} ({attained.bound.name})"
+    limit = f"{attained.limit:.4g}{ends} {metric.unit} ({attained.name})"
     return [f"{line}; {100 * attained.share:.3g} % of the bound measured on machine {record.machine}{above}: {limit}"]

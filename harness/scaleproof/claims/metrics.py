@@ -56,9 +56,9 @@ class Metric:
     how the floor enters the value (claims/beyond_floor.py). `own_count` marks what our own code counts, and identities
     of it: entries with it are checks, since it says nothing about the world. `moves_one_way`: in which cases it is a
     rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback, bounds
-    it. `doc` is the text of the metric's page; without it, the page has the function's docstring. `made_up` makes a
-    launch with a wanted value, and `range` bounds the values that launches can have; None: 0 to 1 for shares, else 0
-    and above.
+    it. `flop_per_sample`: a rate of
+    samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's docstring.
+    `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
     """
 
     name: str
@@ -78,6 +78,7 @@ class Metric:
     noise: HowNoiseEnters = "factor"
     own_count: bool = False
     moves_one_way: Callable[[AnyCase], bool] | None = None
+    flop_per_sample: Callable[[AnyCase], float | None] | None = None
     doc: str = ""
     made_up: MakeUp | None = None
     range: tuple[float, float] | None = None
@@ -90,12 +91,17 @@ class Metric:
         return self.range or (0.0, 1.0 if self.unit in ("fraction", "bool") and self.apart is None else math.inf)
 
     @property
+    def is_rate(self) -> bool:
+        """Whether it counts something per second."""
+        return self.unit.endswith("/s")
+
+    @property
     def timing(self) -> bool:
         """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do
         not."""
         if self.ratio_of:
             return METRICS[self.ratio_of].timing
-        return self.clocked or self.unit == "s" or self.unit.endswith("/s")
+        return self.clocked or self.unit == "s" or self.is_rate
 
     def by_size(self, record: Record, samples: pd.DataFrame) -> dict[int, float | None]:
         """Values at the message sizes of a launch's case; empty for a metric that is not per message size."""
@@ -146,13 +152,19 @@ _PER_SIZE: tuple[tuple[str, str, Direction, str], ...] = (
 )
 _ALL = (
     Metric(
-        "throughput", "samples/s", "higher", launch=metrics_train.throughput, made_up=metrics_train.made_up_throughput
+        "throughput",
+        "samples/s",
+        "higher",
+        launch=metrics_train.throughput,
+        flop_per_sample=metrics_train.train_flop,
+        made_up=metrics_train.made_up_throughput,
     ),
     Metric(
         "forward_throughput",
         "samples/s",
         "higher",
         launch=metrics_train.forward_throughput,
+        flop_per_sample=metrics_train.forward_flop,
         made_up=metrics_train.made_up_forward_throughput,
     ),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s, made_up=lasting("step")),

@@ -18,7 +18,9 @@ from scaleproof.claims.sample_columns import (
     of_last_launch,
 )
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import AnyCase, TrainCase
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import Network
 
 
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
@@ -79,6 +81,22 @@ def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
         return None
     split = step_split(record, samples)
     return case.minibatch / split["forward"] if split and split["forward"] else None
+
+
+def train_flop(case: AnyCase) -> float | None:
+    """Operations of a training step per sample, counted directly (docs/workloads.md); None where no core computes."""
+    network = _computed(case)
+    return None if network is None else network.train_flop
+
+
+def forward_flop(case: AnyCase) -> float | None:
+    """Those of the forward pass alone."""
+    network = _computed(case)
+    return None if network is None else network.forward_flop
+
+
+def _computed(case: AnyCase) -> Network | None:
+    return network_of(case) if isinstance(case, TrainCase) and case.compute == "real" and not case.replayed else None
 
 
 def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:

@@ -15,13 +15,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scaleproof.calibrate.attainable import attainable
+from scaleproof.calibrate.attainable import Attained, NoBound, attainable
 from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Label, read_claims
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.evidence_labels import Findings
 from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.launch_details import evidence_details
+from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.noise_floor import base_metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
@@ -61,12 +63,11 @@ class Run:
         """The folder of its record and logs; None without a record."""
         return self.store.folder(self.record) if self.store and self.record else None
 
-    def attained(self, metric: str, value: float, nbytes: int | None = None) -> float | None:
-        """The share of what its machine was measured to do that a rate of this launch is; None without a bound."""
+    def attained(self, metric: str, value: float, nbytes: int | None = None) -> Attained | None:
+        """A rate of this launch against what its machine can do; None for what is no rate."""
         if self.record is None or metric not in self.metrics:
             return None
-        found = attainable(self.record, self.metrics[metric], value, self.profile, nbytes)
-        return None if found is None else found.share
+        return attainable(self.record, self.metrics[metric], value, self.profile, nbytes)
 
     @property
     def hollow(self) -> bool:
@@ -128,13 +129,32 @@ class SuiteData:
         label = self.label([run])
         return run.record.evidence_text + (f" ({label.text})" if label else "")
 
-    def attained(self, claim: ClaimResult) -> float | None:
-        """The share of what the machine was measured to do that a claim's rate is; None without a bound, and for
-        ratios."""
-        run = next((self.launches[launch] for launch in claim.runs if launch in self.launches), None)
-        if run is None or claim.metric is None or claim.ours is None or claim.base is not None:
+    def attained(self, claim: ClaimResult) -> Attained | None:
+        """A claim's rate against what the machine can do; None for what is no rate."""
+        if claim.metric is None or claim.ours is None or claim.base is not None:
             return None
-        return run.attained(claim.metric, claim.ours)
+        return self._attained(claim, claim.metric, claim.ours, {})
+
+    def base_attained(self, claim: ClaimResult) -> Attained | None:
+        """The same of the rate of its base."""
+        if claim.metric is None or claim.base is None or claim.base.value is None:
+            return None
+        metric = self._metrics.get(claim.metric)
+        name = claim.metric if metric is None else base_metric(metric).name
+        return self._attained(claim, name, claim.base.value, claim.base.select)
+
+    @property
+    def _metrics(self) -> Mapping[str, Metric]:
+        return self.runs[0].metrics if self.runs else METRICS
+
+    def _attained(self, claim: ClaimResult, metric: str, value: float, select: Mapping[str, Any]) -> Attained | None:
+        """`select`: which of the claim's launches have the value."""
+        runs = [self.launches[launch] for launch in claim.runs if launch in self.launches]
+        for run in runs:
+            if run.record is not None and chosen(run.record.case, select):
+                return run.attained(metric, value)
+        is_rate = metric in self._metrics and self._metrics[metric].is_rate
+        return NoBound("its launches are not in these results") if is_rate else None
 
     def counts(self) -> dict[str, int]:
         """Number of launches by status, and in total as `planned`."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
+from scaleproof.calibrate.attainable import Attained
 from scaleproof.claims.level_difference import level_independent_key
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
@@ -58,6 +59,7 @@ class Side(NamedTuple):
     arm: str
     level: Evidence
     throughput: Estimate
+    attained: Attained | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
     for same in grouped(runs, lambda run: (training(run).experiment, level_independent_key(training(run)))).values():
         alone = training(same[0]).transport is None
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
-        sides = [Side(arm(group[0]), level(group[0]), rate(group)) for group in by_level.values()]
+        sides = [_side(group) for group in by_level.values()]
         pairs += [
             Pair(name, training(same[0]).ranks, upper, lower)
             for index, upper in enumerate(sides)
@@ -90,6 +92,11 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
             if lower.level == "measured" or not alone
         ]
     return pairs
+
+
+def _side(runs: Sequence[Run]) -> Side:
+    throughput = rate(runs)
+    return Side(arm(runs[0]), level(runs[0]), throughput, runs[0].attained("throughput", throughput.value))
 
 
 def pairs_table(pairs: Iterable[Pair]) -> Table:
@@ -107,15 +114,19 @@ def _order(pair: Pair) -> tuple[str, int, int, str, int]:
 
 
 def _pair_row(pair: Pair) -> Row:
-    throughput = [side.throughput for side in (pair.upper, pair.lower)]
     cells = [
         Cell(f"{pair.upper.level} / {pair.lower.level}"),
         Cell(pair.upper.arm),
         Cell(str(pair.ranks)),
-        *(Cell(significant(value), bracket(low, high)) for value, low, high in throughput),
+        *(_rate_cell(side) for side in (pair.upper, pair.lower)),
         Cell(_signed(pair.error)),
     ]
     return Row(pair.network, cells)
+
+
+def _rate_cell(side: Side) -> Cell:
+    value, low, high = side.throughput
+    return Cell(significant(value), bracket(low, high), side.attained)
 
 
 def errors_table(pairs: Sequence[Pair]) -> Table:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from scaleproof.claims.metrics import by_size
+from scaleproof.report.attained import beside
 from scaleproof.report.data import Run
 from scaleproof.report.figures.sizes import SizePoint, sizes
 from scaleproof.report.figures.style import Look
@@ -93,7 +94,7 @@ def _section(key: SectionKey, runs: list[Run], program: str, looks: dict[str, Lo
     for quantity in quantities:
         values = _values(runs, frames, quantity)
         label = f"{quantity.title} by message size, {operation}, {ranks} ranks"
-        panels.append(Panel(quantity.title, sizes(label, series_of(values, runs), looks, quantity.axis)))
+        panels.append(Panel(quantity.title, sizes(label, series_of(values, quantity, runs), looks, quantity.axis)))
         tables.append(table_of(values, quantity, runs))
     if first := {name: summaries for name, summaries in _values(runs, frames, FIRST).items() if summaries}:
         tables.append(table_of(first, FIRST))
@@ -115,11 +116,12 @@ def _section(key: SectionKey, runs: list[Run], program: str, looks: dict[str, Lo
     )
 
 
-def series_of(values: Values, runs: list[Run]) -> dict[str, list[SizePoint]]:
+def series_of(values: Values, quantity: Quantity, runs: list[Run]) -> dict[str, list[SizePoint]]:
     """The points of each arm."""
     return {
-        name: [point_of(size, stats, runs, name) for size, stats in summaries.items()]
-        for name, summaries in values.items()
+        name: [point_of(size, stats, quantity.metric, launches) for size, stats in values[name].items()]
+        for name, launches in by_arm(runs).items()
+        if name in values
     }
 
 
@@ -134,9 +136,10 @@ def _values(runs: list[Run], frames: dict[str, pd.DataFrame], quantity: Quantity
     return by_arm_name
 
 
-def point_of(size: int, stats: Summary, runs: list[Run], name: str) -> SizePoint:
-    """A mark of an arm; hollow where any of its launches is."""
-    return SizePoint(size, stats.median, stats.low, stats.high, any(run.hollow for run in runs if arm(run) == name))
+def point_of(size: int, stats: Summary, metric: str, runs: list[Run]) -> SizePoint:
+    """A mark of the arm with these launches; hollow where any of them is."""
+    note = beside(runs[0].attained(metric, stats.median, size))
+    return SizePoint(size, stats.median, stats.low, stats.high, any(run.hollow for run in runs), note)
 
 
 def table_of(values: Values, quantity: Quantity, runs: Sequence[Run] = ()) -> Table:

@@ -72,7 +72,7 @@ def _section(
         }
         label = f"{name} by message size, {experiment}"
         is_count = quantity.unit == "1"
-        picture = sizes(label, series_of(by_arm_and_size, runs), looks, quantity.axis, is_count)
+        picture = sizes(label, series_of(by_arm_and_size, quantity, runs), looks, quantity.axis, is_count)
         panels.append(Panel(name, picture))
         tables.append(table_of(by_arm_and_size, quantity, runs))
     return section(

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 import scaleproof
-from scaleproof.report import numbers, tags, verdicts
+from scaleproof.report import attained, numbers, tags, verdicts
 from scaleproof.report.data import anchor
 
 _FOLDER = Path(__file__).parent
@@ -57,6 +57,8 @@ class Pages:
             "exact": numbers.exact,
             "percent": numbers.percent,
             "nbytes": numbers.nbytes,
+            "attained_share": attained.share,
+            "attained_reason": attained.reason,
             "anchor": anchor,
             "shown": _text_or_dash,
         }

@@ -8,8 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from scaleproof.calibrate.attainable import Attained
 from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report import csvs
+from scaleproof.report.attained import beside
 from scaleproof.report.data import Run
 from scaleproof.report.figures.dots import Dot
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark
@@ -35,8 +37,8 @@ class Cell:
 
     text: str
     interval: str = ""
-    attained: float | None = None
-    """Of a rate: the share of what this machine was measured to do; None without a bound."""
+    attained: Attained | None = None
+    """Of a rate: its share of what the machine can do, or why that is not known."""
 
     @property
     def is_long(self) -> bool:
@@ -120,7 +122,7 @@ def _with_soft_roce(key: Sequence[LegendEntry], runs: Iterable[Run]) -> list[Leg
     return [entry._replace(name=f"{entry.name} ({SOFT_ROCE})") if entry.name in soft else entry for entry in key]
 
 
-def median_cell(stats: Summary | None, attained: float | None = None) -> Cell:
+def median_cell(stats: Summary | None, attained: Attained | None = None) -> Cell:
     """A median over launches with its interval; a dash without any launch."""
     if stats is None:
         return Cell("–")
@@ -143,8 +145,8 @@ def swatches(names: Sequence[str]) -> list[LegendEntry]:
     ]
 
 
-def dot(run: Run, x: float, y: float, unit: str) -> Dot:
-    """The dot of a launch in a panel."""
+def dot(run: Run, x: float, y: float, metric: str) -> Dot:
+    """The dot of a launch in a panel, for a metric of `run.metrics`."""
     assert run.record is not None
     mark = f", {run.record.evidence_text}" if run.record.evidence != "measured" else ""
     mark += "".join(f", {each}" for each in run.record.marks)
@@ -152,6 +154,7 @@ def dot(run: Run, x: float, y: float, unit: str) -> Dot:
         x,
         y,
         run.hollow,
-        f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}",
+        f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {run.metrics[metric].unit}"
+        f"{beside(run.attained(metric, y))}{mark}",
         f"runs/{run.launch}.html",
     )

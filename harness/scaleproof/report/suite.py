@@ -20,7 +20,11 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
     """Write <suite>.html."""
     ids = [claim.id for claim in data.claims]
     settled = settling_table(data)
-    values: dict[str, Any] = {"evidence_text_of": data.evidence_text, "attained": data.attained}
+    values: dict[str, Any] = {
+        "evidence_text_of": data.evidence_text,
+        "attained": data.attained,
+        "base_attained": data.base_attained,
+    }
     values |= {
         "claims": data.claims,
         "first": [ids.index(id) == position for position, id in enumerate(ids)],

@@ -187,7 +187,7 @@ def _points(runs: list[Run]) -> list[Point]:
         if not values:
             continue
         median = summary(value for _, value in values)
-        dots = [dot(run, ranks, value, "samples/s") for run, value in values]
+        dots = [dot(run, ranks, value, "throughput") for run, value in values]
         hollow, attained = any(run.hollow for run in group), values[0][0].attained("throughput", median.median)
         points.append(Point(ranks, median.median, median.low, median.high, hollow, dots, attained))
     return points

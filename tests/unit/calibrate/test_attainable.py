@@ -1,5 +1,5 @@
-"""A rate beside this machine's bound: a percentage only where a bound was measured, and no launch with a rate that
-memory cannot give."""
+"""A rate beside its bound: a percentage only where a bound was measured, a reason where there is none, and no
+launch with a rate that memory cannot give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
+from scaleproof.calibrate.attainable import CERTAIN_FACTOR, Attainable, NoBound, attainable, impossible
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
@@ -78,7 +78,7 @@ def test_the_bound_is_that_of_the_path_that_the_bytes_took(
     case: dict[str, Any], path: str, metric: str, value: float, limit: float
 ) -> None:
     bound = attainable(launch(case, path), METRICS[metric], value, PROFILE, 1000)
-    assert bound is not None and bound.limit == pytest.approx(limit)
+    assert isinstance(bound, Attainable) and bound.limit == pytest.approx(limit) and bound.unit == "GB/s"
     assert (
         bound.share == pytest.approx(value / limit)
         and not bound.above
@@ -88,30 +88,37 @@ def test_the_bound_is_that_of_the_path_that_the_bytes_took(
 
 
 @pytest.mark.parametrize(
-    ("case", "path", "metric", "machine"),
+    ("case", "path", "metric", "machine", "why"),
     [
-        (TRANSFER, "shared memory", "transfer_latency", "m"),  # a time is no rate
-        (TRANSFER, "shared memory", "transfer_bandwidth", "other"),  # measured on another machine
-        (TRANSFER, None, "transfer_bandwidth", "m"),  # unknown path
+        (TRANSFER, "shared memory", "transfer_bandwidth", "other", "memory_copy was not measured on machine m"),
+        (TRANSFER, None, "transfer_bandwidth", "m", "the path of its bytes is not recorded"),
         (
             TRANSFER | {"transport": "tcp", "interface": "eth0"},
             "socket",
             "transfer_bandwidth",
             "m",
-        ),  # a network that was not measured
-        (REDUCE | {"transport": "shm", "ranks": 4}, "shared memory", "algbw", "m"),  # only two ranks were measured
-        (REDUCE | {"ranks": 1}, "socket", "algbw", "m"),  # one rank moves nothing
+            "no network but loopback",
+        ),
+        (TRANSFER | {"transport": "mpi", "launcher": "mpirun"}, "library's choice", "transfer_bandwidth", "m", "path"),
+        (REDUCE | {"transport": "shm", "ranks": 4}, "shared memory", "algbw", "m", "all-reduces of two ranks"),
+        (REDUCE | {"ranks": 1}, "socket", "algbw", "m", "one rank"),
+        (REDUCE | {"fabric": "simulated"}, None, "algbw", "m", "a prediction"),
     ],
 )
 def test_without_a_measured_bound_there_is_no_percentage(
-    case: dict[str, Any], path: str | None, metric: str, machine: str
+    case: dict[str, Any], path: str | None, metric: str, machine: str, why: str
 ) -> None:
     profile, rate = PROFILE.model_copy(update={"machine": machine}), METRICS[metric]
-    assert attainable(launch(case, path), rate, 1.0, profile, 1000) is None
-    assert attainable(launch(case, path), rate, 1.0, None, 1000) is None
+    attained = attainable(launch(case, path), rate, 1.0, profile, 1000)
+    assert isinstance(attained, NoBound) and why in attained.why
+    assert isinstance(attainable(launch(case, path), rate, 1.0, None, 1000), NoBound)
 
 
-def own(entry: str, transport: str | None, ranks: int = 2, **options: int | str) -> dict[str, Any]:
+def test_a_time_is_no_rate() -> None:
+    assert attainable(launch(TRANSFER, "shared memory"), METRICS["transfer_latency"], 1.0, PROFILE, 1000) is None
+
+
+def own(entry: str, transport: str | None, ranks: int = 2, **options: int | str | float) -> dict[str, Any]:
     return BASE | {"program": "own", "entry": entry, "transport": transport, "ranks": ranks, "options": options}
 
 
@@ -137,7 +144,9 @@ def test_a_rate_of_a_suites_own_program_has_the_bound_where_bytes_move_from_one_
 ) -> None:
     rate = suite_metrics(ROOT / "suites" / suite)[metric]
     bound = attainable(launch(case, path), rate, 1.0, PROFILE, 1000)
-    assert (bound and bound.limit) == (None if limit is None else pytest.approx(limit))
+    assert isinstance(bound, Attainable) is (limit is not None)
+    assert not isinstance(bound, Attainable) or bound.limit == pytest.approx(limit)
+    assert (bound is None) is (rate.unit == "s"), "a rate has a bound or a reason"
 
 
 @pytest.mark.parametrize(
@@ -152,13 +161,15 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
     limit = attainable(launch_record, throughput, 10.0, PROFILE)
     assert isinstance(launch_record.case, TrainCase)
     flop = network_of(launch_record.case).train_flop
-    assert limit is not None and limit.limit == pytest.approx(working * 50e9 / flop) and not limit.impossible
+    assert isinstance(limit, Attainable) and not limit.impossible
+    assert limit.limit == pytest.approx(working * 50e9 / flop)
     forward = attainable(launch_record, METRICS["forward_throughput"], 10.0, PROFILE)
-    assert forward is not None and forward.limit > 2 * limit.limit
+    assert isinstance(forward, Attainable) and forward.limit > 2 * limit.limit
     assert attainable(launch_record, METRICS["step_s"], 1.0, PROFILE) is None
     for not_computed in ({"compute": "none"}, {"compute": "replay"}, {"fabric": "simulated"}):
         other = record({**case, **not_computed}, environment={"cores": cores})
-        assert attainable(other, throughput, 1.0, PROFILE) is None
+        assert isinstance(attainable(other, throughput, 1.0, PROFILE), NoBound)
+    assert isinstance(attainable(record(case), throughput, 1.0, PROFILE), NoBound), "nobody knows how many cores"
 
 
 def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:
@@ -166,7 +177,7 @@ def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_im
         attainable(launch(TRANSFER, "shared memory"), METRICS["transfer_bandwidth"], value, PROFILE, 1000)
         for value in (21, 23, 22 * CERTAIN_FACTOR + 1)
     ]
-    assert [(limit.above, limit.impossible) for limit in limits if limit] == [
+    assert [(limit.above, limit.impossible) for limit in limits if isinstance(limit, Attainable)] == [
         (False, False),
         (True, False),
         (True, True),
@@ -176,7 +187,7 @@ def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_im
 def test_the_bound_of_the_nearest_size_counts_and_without_a_size_the_highest() -> None:
     transfer, rate = launch(TRANSFER, "shared memory"), METRICS["transfer_bandwidth"]
     limits = [attainable(transfer, rate, 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
-    assert [limit.limit for limit in limits if limit] == [20, 10, 20]
+    assert [limit.limit for limit in limits if isinstance(limit, Attainable)] == [20, 10, 20]
 
 
 @pytest.mark.parametrize(("end_ms", "fails"), [(1.0, False), (1e-6, True), (0.0, True)])

@@ -17,8 +17,8 @@ ROUNDS = samples((0, "transfer", 0, 0, 0.002, 1000), (0, "transfer", 0, 1, 1.01,
     ("path", "profile", "expected"),
     [
         ("shared memory", PROFILE, "5 % of the bound measured on machine m: 20 [18, 22] GB/s (memory_copy)"),
-        ("shared memory", None, "no bound for it was measured on machine m (docs/calibration.md)"),
-        (None, PROFILE, "no bound for it was measured on machine m (docs/calibration.md)"),
+        ("shared memory", None, "no bound: memory_copy was not measured on machine m (docs/calibration.md)"),
+        (None, PROFILE, "no bound: the path of its bytes is not recorded (docs/calibration.md)"),
     ],
 )
 def test_the_highest_rate_of_a_sweep_stands_beside_the_bound_of_its_path(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,6 +35,7 @@ from scaleproof.record.machine import Bound, MachineProfile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect, write_table
 from scaleproof.record.write import samples_table
+from scaleproof.report.sections import Cell, Section
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
@@ -81,7 +83,7 @@ experiments:
     sizes: {smoke: {launches: 3, matrix: [{arms: [gloo]}]}}
   transfer:
     summary: messages
-    base: {program: transfer, iterations: 3, sizes: [0, 1 KiB, 1 MiB]}
+    base: {program: transfer, iterations: 3, warmup: 1, sizes: [0, 1 KiB, 1 MiB]}
     arms: {tcp: {transport: tcp}, shm: {transport: shm}}
     sizes: {smoke: {launches: 2, matrix: [{arms: [tcp, shm]}]}}
 """
@@ -128,6 +130,19 @@ def example(root: Path) -> tuple[Path, Suite]:
     ]
     write_claims(results / "claims" / "example.smoke.json", results_by_claim)
     return results, suite
+
+
+def rate_cells(sections: Iterable[Section]) -> list[Cell]:
+    """Values of rates in the tables of sections; ideal ones, which nothing attains, and missing ones left out."""
+    return [
+        cell
+        for section in sections
+        for table in section.tables
+        for row in table.rows
+        for column, cell in zip(table.columns[1:], row.cells[1:], strict=True)
+        if "/s)" in (table.caption.split(":")[0] if table.stacked else column)
+        if "ideal" not in column and cell.text != "–"
+    ]
 
 
 def range_outcome(verdict: Verdict = "reproduced") -> Outcome:

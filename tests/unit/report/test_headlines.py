@@ -152,6 +152,19 @@ def test_a_reduced_network_is_counted_by_what_the_metric_computes(tmp_path: Path
         assert {(row[1], row[8]) for row in rows[1:]} == {("ours", factor), ("published", "")}
 
 
+@pytest.mark.parametrize("kind", ["levels", "scaling", "dots"])
+def test_a_rate_of_a_figure_says_what_share_of_its_bound_it_is(tmp_path: Path, kind: str) -> None:
+    results, suite = example(tmp_path)
+    write_files(suite.folder)
+    figure = yaml.safe_load(FIGURES)[0]
+    figure |= {"kind": kind, "metric": "throughput", "series": [{"name": "tcp", "select": {"arm": "tcp"}}]}
+    if kinds()[kind].x is None:
+        drop_x(figure)
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump([figure]))
+    (panel,) = headlines(load(results, "smoke", [suite])[0])[0].section.panels
+    assert re.search(r"tcp[^<]*: [\d.]+[^<]*, [\d.]+\s% of attainable", panel.picture)
+
+
 def test_figures_without_launches_are_one_line(made: tuple[Path, Suite, str]) -> None:
     nothing = made[2].split('<section id="headline-nothing"')[1].split("</section>")[0]
     assert "No launch gives this figure a value yet." in nothing and "<svg viewBox" not in nothing

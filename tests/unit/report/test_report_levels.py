@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from scaleproof.calibrate.attainable import NoBound
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.report import levels
 from scaleproof.report.data import SuiteData, load
@@ -20,6 +21,7 @@ from scaleproof.report.scaling_values import base_runs, scaling_values
 from scaleproof.report.sections import Section
 from scaleproof.report.suite import sections
 from tests.unit.report.report_levels import levels_example
+from tests.unit.report.report_results import rate_cells
 
 ARMS = looks({"tcp": "tcp", "grpc": "grpc"})
 
@@ -40,6 +42,17 @@ def test_the_section_is_there_only_when_levels_differ(data: SuiteData, levels_se
     measured = SuiteData(data.suite, data.claims, [run for run in data.runs if run.record and level(run) == "measured"])
     assert levels.sections(measured, looks({"tcp": "tcp", "grpc": "grpc", "alone": None})) == []
     assert levels_section.title == "Scaling, by level of evidence"
+
+
+def test_no_rate_of_a_level_stands_alone(levels_section: Section):
+    cells = rate_cells([levels_section])
+    assert len(cells) > 20 and [cell for cell in cells if cell.attained is None] == []
+    reasons = {cell.attained.why for cell in cells if isinstance(cell.attained, NoBound)}
+    assert reasons == {
+        "single_core_flop was not measured on machine madeup",
+        "no core of this machine computed these samples",
+        "a prediction: nothing ran",
+    }
 
 
 def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):

@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 from markupsafe import Markup
 
+from scaleproof.calibrate.attainable import Attainable, NoBound
 from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.controls import with_control
 from scaleproof.claims.outcome import Verdict
@@ -28,12 +29,13 @@ from scaleproof.report.messages import TRANSFER, table_of
 from scaleproof.report.numbers import percent
 from scaleproof.report.run import HEAD, TAIL, logs
 from scaleproof.report.sections import section
+from scaleproof.report.suite import sections
 from scaleproof.report.verdicts import shown_rule
 from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import Interval, Method
 from tests.short_form import case_from
 from tests.unit.claims.claims_samples import TRAIN
-from tests.unit.report.report_results import claim, example, range_outcome
+from tests.unit.report.report_results import claim, example, range_outcome, rate_cells
 
 
 @pytest.fixture(scope="module")
@@ -158,17 +160,43 @@ def test_every_rate_stands_beside_what_the_machine_can_do(made: tuple[Path, Suit
     (data,) = load(results, "smoke", [suite])
     trained = next(run for run in data.completed("train") if run.metric("throughput") and run.row["transport"] == "tcp")
     rate = trained.metric("throughput") or 0.0
-    share = trained.attained("throughput", rate)
-    assert share is not None and 0 < share < 1
+    attained = trained.attained("throughput", rate)
+    assert isinstance(attained, Attainable) and 0 < attained.share < 1
+    shown = f"{percent(attained.share)} of attainable"
     page = (reports / "example.html").read_text()
     row = page.split(f'href="runs/{trained.launch}.html">{trained.launch}</a></th>')[1].split("</tr>")[0]
-    assert f"{percent(share)} of attainable" in row, "the table of launches"
-    assert "of attainable" in page.split('<section id="throughput"')[1].split("</section>")[0]
+    assert shown in row and re.search(r'title="of [^"]+ samples/s: made up"', row), "with what it is a share of"
+    throughput = page.split('<section id="throughput"')[1].split("</section>")[0]
+    assert "of attainable</span>" in throughput, "its table"
+    assert re.search(rf"launch {trained.launch}: [\d.]+ samples/s, {shown}", throughput), "its dots"
     own_page = (reports / "runs" / f"{trained.launch}.html").read_text()
-    assert f"{percent(share)} of attainable" in own_page and "% of the bound measured on machine madeup" in own_page
+    assert shown in own_page and "% of the bound measured on machine madeup" in own_page
     result = claim("reproduced", 1, (trained.launch,)).model_copy(update={"ours": rate, "base": None})
-    assert data.attained(result) == share
+    assert data.attained(result) == attained
     assert data.attained(claim("reproduced", 1, (trained.launch,))) is None, "a ratio to a base is no rate"
+
+
+def test_the_base_of_a_claim_has_the_bound_of_its_own_launches(made: tuple[Path, Suite, Path]) -> None:
+    (data,) = load(made[0], "smoke", [made[1]])
+    trained = {run.record.case.ranks: run for run in data.completed("train") if run.record}
+    judged = claim("reproduced", 1, (trained[2].launch, trained[1].launch))
+    assert data.base_attained(judged) == trained[1].attained("throughput", 10.0)
+    assert isinstance(data.base_attained(claim("reproduced", 1, ())), NoBound)
+    page = (made[2] / "example.html").read_text()
+    assert 'n = 6: ranks 1 <span class="why attained" title="its launches are not in these results">no bound' in page
+
+
+def test_a_rate_without_a_bound_says_so_and_why(made: tuple[Path, Suite, Path]) -> None:
+    page = (made[2] / "example.html").read_text()
+    over_tcp = page.split('<section id="transfer-transfer-2"')[1].split("</section>")[0]
+    assert '<span class="why attained" title="loopback was not measured on machine madeup">no bound</span>' in over_tcp
+    assert re.search(r"tcp, 1.MiB: [\d.]+, no bound: loopback was not measured", over_tcp), "its mark"
+
+
+def test_no_rate_of_a_table_stands_alone(made: tuple[Path, Suite, Path]) -> None:
+    (data,) = load(made[0], "smoke", [made[1]])
+    cells = rate_cells(sections(data))
+    assert len(cells) > 6 and [cell for cell in cells if cell.attained is None] == []
 
 
 def test_a_series_over_soft_roce_says_so_in_every_legend(made: tuple[Path, Suite, Path]) -> None:
@@ -188,7 +216,9 @@ def test_bandwidths_of_messages_stand_beside_what_the_machine_can_do(made: tuple
     run = next(run for run in data.completed("transfer") if run.row["transport"] == "shm")
     values = {"shm": {1 << 20: Summary(6.15, 6.0, 6.3, 0.969, 6)}}
     bandwidth, time = TRANSFER[1], TRANSFER[0]
-    assert table_of(values, bandwidth, [run]).rows[0].cells[1].attained == pytest.approx(0.5)
+    bound = run.attained("transfer_bandwidth", 6.15, 1 << 20)
+    assert isinstance(bound, Attainable) and bound.share == pytest.approx(0.5)
+    assert table_of(values, bandwidth, [run]).rows[0].cells[1].attained == bound
     assert table_of(values, time, [run]).rows[0].cells[1].attained is None
     assert table_of(values, bandwidth).rows[0].cells[1].attained is None
 

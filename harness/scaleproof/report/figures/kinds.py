@@ -46,6 +46,8 @@ class Mark:
     launches: tuple[Launch, ...] = ()
     reduced: tuple[Reduction, ...] = ()
     """The reduced networks behind the value; empty where they ran as published."""
+    note: str = ""
+    """What the tooltip says of a rate's bound; empty for what is no rate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from scaleproof.calibrate.attainable import Attained
 from scaleproof.report.figures.dots import Dot, draw, median_mark
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
@@ -29,8 +30,8 @@ class Point:
     high: float | None
     hollow: bool
     dots: list[Dot]
-    attained: float | None = None
-    """The share of what this machine was measured to do that the median is; None without a bound."""
+    attained: Attained | None = None
+    """Of the median: its share of what the machine can do, or why that is not known."""
 
 
 @styled

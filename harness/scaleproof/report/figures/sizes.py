@@ -20,13 +20,14 @@ ASIDE = 0.22
 
 @dataclass(frozen=True, slots=True)
 class SizePoint:
-    """One series at one size: median over launches with its interval."""
+    """One series at one size: median over launches with its interval. `note`: what its tooltip says of the value."""
 
     nbytes: int
     median: float
     low: float | None
     high: float | None
     hollow: bool
+    note: str = ""
 
 
 @styled
@@ -58,7 +59,7 @@ def sizes(
     for index, (name, points) in enumerate(drawn.items()):
         for number, point in enumerate(points):
             _mark_point(axes, point, point.nbytes * shifts[name], looks[name], f"size{index}x{number}")
-            titles[f"size{index}x{number}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}"
+            titles[f"size{index}x{number}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}{point.note}"
     axes.set(xlabel=x_label, ylabel=quantity)
     _axes(axes, sorted({point.nbytes for points in series.values() for point in points if point.nbytes > 0}), counts)
     return svg(figure, label, titles)
@@ -109,7 +110,7 @@ def _plotted(plot: Plot) -> Markup:
 
 def _point(mark: Mark) -> SizePoint:
     assert mark.x is not None, "this kind has an x axis"
-    return SizePoint(round(mark.x), mark.value, mark.low, mark.high, mark.hollow)
+    return SizePoint(round(mark.x), mark.value, mark.low, mark.high, mark.hollow, mark.note)
 
 
 KIND = FigureKind("sizes", "a curve per series over message sizes, both axes logarithmic", "message sizes", _plotted)

@@ -13,13 +13,14 @@ from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.core.record_schema import Evidence
+from scaleproof.report.attained import beside
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.estimates import Estimate, InCampaign, around, of_launches, of_predictions, ratio_of_launches
 from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
 from scaleproof.report.groups import grouped
 from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
 from scaleproof.report.headlines.load import SIZE
-from scaleproof.report.numbers import bracket, nbytes, percent, significant
+from scaleproof.report.numbers import bracket, nbytes, significant
 from scaleproof.report.verdicts import PROVENANCE
 from scaleproof.stats import prediction_intervals as predictions
 
@@ -51,6 +52,7 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, metric: M
     value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
     assert value is not None
     tooltip = f"{name}, {result.evidence_text or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
+    tooltip += beside(data.attained(result))
     evidence: Evidence = result.evidence or "measured"
     href = f"#claim-{anchor(result.id)}"
     launches = set(result.runs)
@@ -123,7 +125,7 @@ def _mark(
         ours = _values(same, metric, size)
         if series.against is None:
             points += [_absolute(ours)] if ours else []
-            launches += [_launch(series.name, measured) for measured in ours]
+            launches += [_launch(series.name, measured, metric, size) for measured in ours]
         elif ours:
             theirs = _values(_base_of(same[0], base, figure.over), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
@@ -133,11 +135,13 @@ def _mark(
     offset = figure.x.offset if figure.x is not None else 0
     shown_x = None if x is None else x + offset
     tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
-    attained = runs[0].attained(metric.name, value, size) if series.against is None else None
-    tooltip += "" if attained is None else f", {percent(attained)} of attainable"
+    note = beside(runs[0].attained(metric.name, value, size)) if series.against is None else ""
+    tooltip += note
     hollow = any(run.hollow for run in runs)
     href = f"runs/{runs[0].launch}.html"
-    return Mark(shown_x, value, low, high, level, hollow, tooltip, href, None, tuple(launches), _reduced(runs, metric))
+    return Mark(
+        shown_x, value, low, high, level, hollow, tooltip, href, None, tuple(launches), _reduced(runs, metric), note
+    )
 
 
 def _reduced(runs: Sequence[Run], metric: Metric | None) -> tuple[Reduction, ...]:
@@ -150,8 +154,9 @@ def _x_text(size: int | None, x: float | None) -> str:
     return f" at {nbytes(size) if size is not None else significant(x)}"
 
 
-def _launch(name: str, measured: Measured) -> Launch:
+def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> Launch:
     tooltip = f"{name}, launch {measured.run.launch}: {significant(measured.value)}"
+    tooltip += beside(measured.run.attained(metric.name, measured.value, size))
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
