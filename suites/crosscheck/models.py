@@ -12,8 +12,11 @@ import pandas as pd
 from scaleproof.claims.finished_launch import timed, wall_s
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, possible, reporting
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_train import train_flop
 from scaleproof.core.record_schema import Record
+from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
+from scaleproof.workloads.networks import Network
 
 SECOND = 1e9
 GIGA = 1e9
@@ -87,6 +90,16 @@ def training_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """
     rate = reported(samples, "rate")
     return rate if rate is not None else common_wall_rate(record, samples)
+
+
+def training_flop(case: AnyCase) -> float | None:
+    """Operations of a training step per sample: of ours, and of a program on the network that its options name."""
+    if not isinstance(case, OwnCase) or "workload" not in case.options:
+        return train_flop(case)
+    network: Network = registry.load("workload", str(case.options["workload"]))(
+        None, float(case.options.get("width", 1.0))
+    )
+    return network.train_flop
 
 
 def common_wall_rate(record: Record, samples: pd.DataFrame) -> float | None:
@@ -281,7 +294,9 @@ METRICS = [
         made_up=made_up_bandwidth,
         moves_one_way=moves_memory,
     ),
-    Metric("training_rate", "samples/s", "higher", launch=training_rate, made_up=reporting("rate")),
+    Metric(
+        "training_rate", "samples/s", "higher", training_rate, flop_per_sample=training_flop, made_up=reporting("rate")
+    ),
     Metric("rank0_excess", "1", None, launch=rank0_excess, clocked=True, made_up=made_up_excess),
     *(
         Metric(name, "1", None, launch=of_pace, clocked=True, own_count=True, made_up=made_up_paced)

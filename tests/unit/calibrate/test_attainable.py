@@ -172,6 +172,20 @@ def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
     assert isinstance(attainable(record(case), throughput, 1.0, PROFILE), NoBound), "nobody knows how many cores"
 
 
+def test_a_tools_training_rate_has_the_bound_of_the_network_that_its_options_name() -> None:
+    rate = suite_metrics(ROOT / "suites" / "crosscheck")["training_rate"]
+    ours, tools, paced = (
+        attainable(record(case, environment={"cores": 2}), rate, 1.0, PROFILE)
+        for case in (
+            {**TRAIN, "workload": {"name": "cd_dnn", "width": 0.25}},
+            own("ddp", None, workload="cd_dnn", width=0.25),
+            own("paced", None, slept=1),
+        )
+    )
+    assert isinstance(ours, Attainable) and isinstance(tools, Attainable) and tools.limit == ours.limit
+    assert isinstance(paced, NoBound) and "no core" in paced.why
+
+
 def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:
     limits = [
         attainable(launch(TRANSFER, "shared memory"), METRICS["transfer_bandwidth"], value, PROFILE, 1000)
