@@ -1,5 +1,5 @@
-"""The share of its bound that a rate attains, and rates that are impossible. Bounds are measured on this machine,
-never assumed: where there is none, there is no share but a reason."""
+"""The share of its bound that a rate attains, and rates that are impossible. Bounds are measured on this machine, or
+set on emulated links. They are never assumed: where there is none, there is no share but a reason."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from scaleproof.calibrate.link_bound import WHY, link_rate
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Failure, Record
@@ -24,12 +25,14 @@ tried; faults of a clock or a count exceed it by far."""
 OF_COLLECTIVES = ("algbw", "busbw")
 BYTES = {"B/s": 1.0, "GB/s": GIGA}
 """Units of rates of bytes, in B/s."""
+LINK = "link"
+"""Name of the bound of links with a set rate; the others have the names of the machine's profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
     """A value and its bound, both in `unit`. `share`: of the bound; `above`: it lies beyond the fastest launch of the
-    bound; `impossible`: the measurement must be wrong; `name`: of the bound; `why`: how it was measured."""
+    bound; `impossible`: the measurement must be wrong; `name`: of the bound; `why`: how it was measured or set."""
 
     value: float
     limit: float
@@ -95,8 +98,10 @@ def _limit(record: Record, metric: Metric, profile: MachineProfile | None, nbyte
         return "a prediction: nothing ran"
     if metric.flop_per_sample is not None:
         return _of_cores(record, metric.flop_per_sample(record.case), profile)
-    if why := _without_path(record, metric):
+    if why := _without_path(record, metric, over_links=kind.way == "namespaces"):
         return why
+    if kind.way == "namespaces":
+        return _of_links(record, metric, nbytes)
     bound = _of_path(record, profile, nbytes)
     return bound if isinstance(bound, str) else _scaled(bound, _factor(record, metric.name, bound) / BYTES[metric.unit])
 
@@ -156,16 +161,28 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     return None
 
 
-def _without_path(record: Record, metric: Metric) -> str:
+def _without_path(record: Record, metric: Metric, over_links: bool) -> str:
     """Why no path of bytes bounds a rate; empty where one does: for collectives, and for bytes that move from one rank
-    to one other."""
+    to one other or, `over_links` with a set rate, through the link of one node."""
     case = record.case
     of_collective = isinstance(case, CollectiveCase) and metric.name in OF_COLLECTIVES
-    if metric.unit not in BYTES or not (of_collective or metric.moves_one_way):
+    of_link = over_links and metric.link_directions > 0
+    if metric.unit not in BYTES or not (of_collective or of_link or metric.moves_one_way):
         return "calibration measures no bound for such a rate"
     if metric.moves_one_way and not metric.moves_one_way(case):
         return "its bytes do not move from memory of one rank to one other"
     return "" if case.ranks > 1 else "one rank: its bytes take no path between ranks"
+
+
+def _of_links(record: Record, metric: Metric, nbytes: int | None) -> _Limit | str:
+    """The payload that links with a set rate pass."""
+    case = record.case
+    carried = bus_factor(case.operation, case.ranks) if isinstance(case, CollectiveCase) else 1.0
+    rate = link_rate(record, None if nbytes is None else nbytes * carried)
+    if isinstance(rate, str):
+        return rate
+    counted = 1 / carried if metric.name == "algbw" else float(metric.link_directions or 1)
+    return _Limit(LINK, rate * counted / BYTES[metric.unit], None, None, WHY)
 
 
 def _of_path(record: Record, profile: MachineProfile | None, nbytes: int | None) -> Bound | str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> list[str]:
     """A training's throughput, or the highest rate over the message sizes of a sweep, and its share of the measured
     bound; empty for a launch without such a rate."""
-    from scaleproof.calibrate.attainable import NoBound, attainable
+    from scaleproof.calibrate.attainable import LINK, NoBound, attainable
     from scaleproof.claims.metrics import METRICS
     from scaleproof.spec.case import CollectiveCase, TrainCase, TransferCase
     from scaleproof.spec.units import format_bytes
@@ -42,4 +42,5 @@ def rate_lines(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
     ends = "" if attained.low is None or attained.high is None else f" [{attained.low:.4g}, {attained.high:.4g}]"
     above = ", above its interval" if attained.above else ""
     limit = f"{attained.limit:.4g}{ends} {metric.unit} ({attained.name})"
-    return [f"{line}; {100 * attained.share:.3g} % of the bound measured on machine {record.machine}{above}: {limit}"]
+    origin = "set on its links" if attained.name == LINK else f"measured on machine {record.machine}"
+    return [f"{line}; {100 * attained.share:.3g} % of the bound {origin}{above}: {limit}"]

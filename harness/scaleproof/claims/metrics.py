@@ -56,7 +56,7 @@ class Metric:
     how the floor enters the value (claims/beyond_floor.py). `own_count` marks what our own code counts, and identities
     of it: entries with it are checks, since it says nothing about the world. `moves_one_way`: in which cases it is a
     rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback, bounds
-    it. `flop_per_sample`: a rate of
+    it. `link_directions`: a rate of bytes through one node's link, in so many directions. `flop_per_sample`: a rate of
     samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's docstring.
     `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
     """
@@ -78,6 +78,7 @@ class Metric:
     noise: HowNoiseEnters = "factor"
     own_count: bool = False
     moves_one_way: Callable[[AnyCase], bool] | None = None
+    link_directions: int = 0
     flop_per_sample: Callable[[AnyCase], float | None] | None = None
     doc: str = ""
     made_up: MakeUp | None = None

@@ -116,7 +116,14 @@ def made_up_sweep(wanted: Wanted) -> MadeUp:
 
 
 METRICS = [
-    Metric("server_rate", "B/s", "higher", launch=server_rate, made_up=lasting("round", made_up_server)),
+    Metric(
+        "server_rate",
+        "B/s",
+        "higher",
+        launch=server_rate,
+        link_directions=2,
+        made_up=lasting("round", made_up_server),
+    ),
     Metric(
         "beyond_bound",
         "servers",

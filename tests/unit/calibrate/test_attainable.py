@@ -1,4 +1,4 @@
-"""A rate beside its bound: a percentage only where a bound was measured, a reason where there is none, and no
+"""A rate beside its bound: a percentage only where a bound was measured or set, a reason where there is none, and no
 launch with a rate that memory cannot give."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 from scaleproof.calibrate.attainable import CERTAIN_FACTOR, Attainable, NoBound, attainable, impossible
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.fabric.netns.veth_links import SHAPED_MBIT
 from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of
@@ -116,6 +117,71 @@ def test_without_a_measured_bound_there_is_no_percentage(
 
 def test_a_time_is_no_rate() -> None:
     assert attainable(launch(TRANSFER, "shared memory"), METRICS["transfer_latency"], 1.0, PROFILE, 1000) is None
+
+
+NETNS = {"fabric": {"name": "netns", "link_mbit": 1000}, "transport": "tcp"}
+MIB = 1 << 20
+ON_LINKS = REDUCE | NETNS | {"ranks": 4, "sizes": [MIB]}
+FULL = 125e6 * 1448 / 1514 / 1e9
+"""GB/s of payload of 1000 Mbit/s."""
+
+
+def in_a_message(carried: float, mbit: float = 1000) -> float:
+    """GB/s on a link for so many bytes on it: a bucket of 1 ms passes at once."""
+    rate = mbit * 1e6 / 8
+    return carried / ((carried * 1514 / 1448 - rate / 1e3) / rate) / 1e9
+
+
+def on_links(case: dict[str, Any], mbit: float | None = 1000, ends: str = "switch", each: int = 1) -> Any:
+    links = [{"ends": [f"node{n}", ends], "mbit": mbit, "delay_ms": 0.0} for n in range(case["ranks"])] * each
+    path = {"path": "socket"}
+    return record(case, transport={"ranks": [path] * case["ranks"], "fabric": {"kind": "netns", "links": links}})
+
+
+@pytest.mark.parametrize(
+    ("case", "metric", "nbytes", "mbit", "limit"),
+    [
+        (TRANSFER | NETNS, "transfer_bandwidth", None, 1000, FULL),
+        (TRANSFER | NETNS, "transfer_bandwidth", 64 * MIB, 1000, in_a_message(64 * MIB)),
+        (ON_LINKS, "busbw", None, 1000, FULL),
+        (ON_LINKS, "algbw", None, 1000, FULL / 1.5),
+        (ON_LINKS, "busbw", 4 * MIB, 1000, in_a_message(6 * MIB)),
+        (ON_LINKS, "algbw", 4 * MIB, 1000, in_a_message(6 * MIB) / 1.5),
+        # a quarter of the bytes on a sixteenth of the rate, in a clock four times as slow
+        (ON_LINKS | {"dilation": 4, "shrink": 4}, "algbw", None, 62.5, FULL / 1.5),
+        (ON_LINKS | {"dilation": 4, "shrink": 4}, "busbw", 4 * MIB, 62.5, 16 * in_a_message(6 * MIB / 4, 62.5)),
+    ],
+)
+def test_links_with_a_set_rate_bound_what_passes_them_by_their_payload(
+    case: dict[str, Any], metric: str, nbytes: int | None, mbit: float, limit: float
+) -> None:
+    attained = attainable(on_links(case, mbit), METRICS[metric], limit / 2, None, nbytes)
+    assert isinstance(attained, Attainable) and attained.limit == pytest.approx(limit)
+    assert attained.share == pytest.approx(0.5) and attained.name == "link" and "95.6 %" in attained.why
+
+
+def test_a_parameter_servers_rate_counts_both_directions_of_its_link() -> None:
+    rate = suite_metrics(ROOT / "suites" / "zou2017")["server_rate"]
+    case = own("servers", "tcp", ranks=5, workers=4, nbytes=MIB, compute_ms=0)
+    attained = attainable(on_links(case | NETNS), rate, 1e8, PROFILE)
+    assert isinstance(attained, Attainable) and attained.limit == pytest.approx(2 * FULL * 1e9)
+    assert isinstance(attainable(launch(case, "socket"), rate, 1e8, PROFILE), NoBound), "loopback has no directions"
+
+
+@pytest.mark.parametrize(
+    ("launched", "nbytes", "why"),
+    [
+        (on_links(ON_LINKS, None), 4 * MIB, "no rate is set"),
+        (on_links(ON_LINKS, SHAPED_MBIT), 4 * MIB, "too fast to be shaped"),
+        (on_links(ON_LINKS, each=2), 4 * MIB, "several links"),
+        (on_links(ON_LINKS | {"nodes": 2}), 4 * MIB, "several ranks share a node"),
+        (on_links(ON_LINKS), 64 << 10, "token bucket"),
+        (launch(ON_LINKS, "socket"), 4 * MIB, "names no links"),
+    ],
+)
+def test_links_without_one_set_rate_are_no_bound(launched: Any, nbytes: int, why: str) -> None:
+    attained = attainable(launched, METRICS["algbw"], 1.0, PROFILE, nbytes)
+    assert isinstance(attained, NoBound) and why in attained.why
 
 
 def own(entry: str, transport: str | None, ranks: int = 2, **options: int | str | float) -> dict[str, Any]:

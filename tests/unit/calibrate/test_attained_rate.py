@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scaleproof.calibrate.attained_rate import rate_lines
-from tests.unit.calibrate.test_attainable import PROFILE, TRANSFER, launch
+from tests.unit.calibrate.test_attainable import MIB, NETNS, PROFILE, TRANSFER, launch, on_links
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
 CASE = {**TRANSFER, "sizes": [1000, 2000]}
@@ -26,6 +26,12 @@ def test_the_highest_rate_of_a_sweep_stands_beside_the_bound_of_its_path(
 ) -> None:
     lines = rate_lines(launch(CASE, path), ROUNDS, profile)  # type: ignore[arg-type]
     assert lines == [f"transfer_bandwidth: 1 GB/s at 1000 B, the highest of 2 sizes; {expected}"]
+
+
+def test_a_rate_over_links_stands_beside_what_was_set_on_them() -> None:
+    over_links = on_links(CASE | NETNS | {"sizes": [MIB]}, mbit=200)
+    line = rate_lines(over_links, samples((0, "transfer", 0, 0, 100, MIB)), None)[0]
+    assert "% of the bound set on its links: 0.02447 GB/s (link)" in line
 
 
 def test_a_training_has_its_throughput() -> None:
