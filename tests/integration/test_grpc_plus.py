@@ -10,10 +10,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from benchmarks.arms import SIZES, Arm, transport_arms
+from benchmarks.tuning import grid
 from scaleproof.core.context import RankContext
 from scaleproof.core.record_schema import Record
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.supervisor import run_plan
+from scaleproof.programs import collective, transfer
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
@@ -76,6 +79,24 @@ def test_a_case_sets_the_size_of_the_window() -> None:
             transport.send(target, 1).wait()
 
     assert run_ranks(ring_case("grpc+shm", **{"transport.window_mib": 2 * WINDOW_MIB}), body) == ["", ""]
+
+
+@pytest.mark.parametrize("operation", ["transfer", "all_reduce"])
+def test_the_largest_registered_buffers_of_make_bench_lie_in_the_window(operation: str) -> None:
+    arm = Arm("grpc+shm", 2, operation)
+    [setting] = grid(arm)
+    only_largest = {"sizes": [SIZES[-1]], "iterations": 1, "warmup": 0}
+    planned = transport_arms()[arm].changed({**setting.options, **only_largest})
+    program = transfer if operation == "transfer" else collective
+
+    def body(context: RankContext) -> None:
+        program.run(context)
+        assert context.checks and all(check["passed"] for check in context.checks)
+        counts = context.facts["grpc_plus"]
+        assert (counts["staged"], counts["without_room"]) == (0, 0)
+        assert counts["tensor_nbytes"] >= SIZES[-1]
+
+    assert run_ranks(planned, body, 60) == ["", ""]
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside the window", "elsewhere"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import interleaved
-from benchmarks.arms import RING_OVER_GRPC, SIZES, Arm
+from benchmarks.arms import PLAIN, RANKS, RING_OVER_GRPC, SIZES, Arm, transport_arms
 from benchmarks.interleaved import measure
 from benchmarks.launches import NotMeasured
 from benchmarks.table import markdown, summary
@@ -25,6 +25,7 @@ from benchmarks.tuning import (
     best,
     grid,
 )
+from scaleproof.spec import registry
 from scaleproof.spec.suite import load_suite
 from scaleproof.transports.tensorflow.session_server import CHUNK
 
@@ -67,6 +68,16 @@ def test_each_size_gets_the_setting_with_the_smallest_median_and_a_setting_that_
 def test_only_arms_that_targets_compare_are_tuned_and_ours_never() -> None:
     assert len(grid(Arm("mpi", 2, "all_reduce"))) == BUDGET_SETTINGS > len(grid(Arm("mpi", 2, "transfer"))) > 1
     assert grid(Arm("mpi", 4, "all_reduce")) == grid(Arm("shm", 2, "all_reduce")) == (SHIPPED,)
+
+
+def test_our_windows_hold_both_buffers_of_the_largest_transfer() -> None:
+    cases = transport_arms()
+    for name in ("grpc+shm", f"grpc+shm{PLAIN}", "grpc+rdma", f"grpc+rdma{PLAIN}"):
+        for ranks in RANKS:
+            arm = Arm(name, ranks, "transfer")
+            [setting] = grid(arm)
+            transport = registry.load("transport", cases[arm].transport or "")
+            assert transport.window_mib(cases[arm].changed(setting.options)) * 2**20 > 2 * SIZES[-1]
 
 
 def test_a_setting_changes_the_environment_only_while_it_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:
