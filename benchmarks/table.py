@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.arms import BOUND, SIZES, Arm
 from benchmarks.interleaved import Measured, rate, settings_tried
 from benchmarks.targets import TARGETS, above_bound, target_row
+from benchmarks.tuning import TUNED_RANKS, untuned
 from scaleproof.record.digest import code_digest
 from scaleproof.record.environment import environment
 from scaleproof.spec.units import format_bytes
@@ -112,7 +113,7 @@ def _rates(measured: Measured, arm: Arm) -> Iterator[dict[str, Any]]:
             "seconds": seconds,
             "bytes_per_second": rate(measured, arm, size),
             "setting": measured.setting(arm, size),
-            "times_gloo": ratio(theirs, seconds) if theirs else None,
+            "times_gloo": ratio(theirs, seconds) if theirs and arm.ranks == TUNED_RANKS else None,
         }
 
 
@@ -122,11 +123,12 @@ def _table(result: dict[str, Any], operation: str, title: str) -> Iterator[str]:
         return
     yield f"| {title} | ranks | {_sizes_header()} | times Gloo at the largest |"
     yield "|---" * (len(SIZES) + 3) + "|"
-    for arm in dict.fromkeys((row["arm"], row["ranks"]) for row in rows):
+    for arm in dict.fromkeys((str(row["arm"]), int(row["ranks"])) for row in rows):
         mine = {row["nbytes"]: row for row in rows if (row["arm"], row["ranks"]) == arm}
         times = mine[SIZES[-1]]["times_gloo"]
         cells = [f"{mine[size]['bytes_per_second'] / 1e9:.3g}" for size in SIZES]
-        yield f"| {arm[0]} | {arm[1]} | " + " | ".join(cells) + f" | {'' if times is None else f'{times:.2f}'} |"
+        name = f"{arm[0]}, as shipped" if untuned(Arm(*arm, operation)) else arm[0]
+        yield f"| {name} | {arm[1]} | " + " | ".join(cells) + f" | {'' if times is None else f'{times:.2f}'} |"
     yield ""
 
 

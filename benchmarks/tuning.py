@@ -141,6 +141,12 @@ def grid(arm: Arm) -> tuple[Setting, ...]:
     return settings if arm.ranks == TUNED_RANKS else settings[:1]
 
 
+def untuned(arm: Arm) -> bool:
+    """Whether a peer that has a grid runs as shipped here: with other ranks, or where no setting concerns the
+    operation."""
+    return arm.name in GRIDS and len(grid(arm)) == 1
+
+
 @dataclass(slots=True)
 class Trial:
     """One setting of an arm: its launches, or why one failed."""

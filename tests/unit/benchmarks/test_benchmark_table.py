@@ -11,6 +11,7 @@ from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
 from benchmarks.targets import above_bound
 from benchmarks.test_remote import compared
+from benchmarks.tuning import untuned
 
 MIB = 1 << 20
 
@@ -118,6 +119,25 @@ def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
     assert [compared(MIB, seconds, 9e-6)["outcome"] for seconds in (fast, slow)] == ["met", "undecided"]
     assert compared(64 << 10, fast, 9e-6)["outcome"] == ""
     assert compared(MIB, fast, 12e-6)["ratio"] == 1.2, "the benchmark fails"
+
+
+def test_peers_that_are_not_tuned_are_marked_and_with_4_ranks_no_rate_is_compared_with_theirs() -> None:
+    assert [untuned(Arm("gloo", *arm)) for arm in ((2, "all_reduce"), (2, "transfer"), (4, "all_reduce"))] == [
+        False,
+        True,
+        True,
+    ]
+    result = measured(shm=[0.5] * 6, gloo=[1.0] * 6)
+    for name in ("shm", "gloo"):
+        result.samples[Arm(name, 4, "all_reduce")] = result.samples[Arm(name, 2, "all_reduce")]
+    rows = [line for line in markdown(summary(result, {})).splitlines() if line.startswith(("| shm", "| gloo"))]
+    assert [(row.split(" | ")[0], row.split(" | ")[-1]) for row in rows if " against " not in row] == [
+        ("| gloo", "1.00 |"),
+        ("| shm", "2.00 |"),
+        ("| gloo, as shipped", " |"),
+        ("| shm", " |"),
+    ]
+    assert [row["times_gloo"] for row in summary(result, {})["rates"] if row["ranks"] == 4] == [None] * 2 * len(SIZES)
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:
