@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, SIZES, Arm
+from benchmarks.arms import BOUND, PLAIN, RANKS, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm
 from benchmarks.interleaved import Measured
 from benchmarks.launches import PLAIN_BOUND, bound_of, launch_medians, obstacle
 from benchmarks.outcome import outcome
@@ -105,8 +105,23 @@ def test_plain_buffers_have_a_bound_of_their_own() -> None:
     assert shares == {(registered, BOUND): (0.95, "met"), (plain, PLAIN_BOUND): (0.8, "missed")}
     assert above_bound(measured(**{plain: [1.0] * 6, PLAIN_BOUND: [1.6] * 6}), Arm(plain, 2, "all_reduce"), MIB)
     assert bound_of(Arm(plain, 2, "transfer")) == Arm(PLAIN_BOUND, 2, "transfer")
-    assert bound_of(Arm(registered, 2, "transfer")) is None
     assert obstacle(Arm(plain, 2, "all_reduce")) == obstacle(Arm(registered, 2, "all_reduce")) == ""
+
+
+def test_each_rate_of_a_transfer_between_registered_buffers_has_its_share_of_one_copy() -> None:
+    samples, copy = Measured(launches=6, seed=0), Arm(BOUND, 1, "copy")
+    transfers = [Arm(name, ranks, "transfer") for name in ("shm", "grpc+shm") for ranks in RANKS]
+    assert {bound_of(arm) for arm in transfers} == {copy}
+    without = ("gloo", "mpi", "rdma", f"rdma{PLAIN}", TENSORFLOW_GRPC)
+    assert [bound_of(Arm(name, 2, "transfer")) for name in without] == [None] * len(without)
+    samples.samples[copy] = [dict.fromkeys(SIZES, seconds) for seconds in (0.5, 9.0)]
+    for arm, seconds in zip(transfers, (1.0, 2.0, 0.8, 0.4), strict=True):
+        samples.samples[arm] = [dict.fromkeys(SIZES, seconds)] * 6
+    result = summary(samples, {})
+    shares = {(row["arm"], row["ranks"]): row["of_bound"] for row in result["rates"] if row["operation"] == "transfer"}
+    assert shares == {("shm", 2): 0.5, ("shm", 4): 0.25, ("grpc+shm", 2): 0.625, ("grpc+shm", 4): 1.25}
+    assert len(result["impossible"]) == len(SIZES)
+    assert "| shm | 2 | 1.02e-06 (0.5) |" in markdown(result)
 
 
 def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
