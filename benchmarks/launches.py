@@ -27,14 +27,16 @@ PEER_TIMEOUT_S = 180.0
 Launch = Callable[[Setting, Sequence[int], int], Sizes]
 """One launch under a setting, of some sizes, with a number that no other launch of the run has."""
 PLAIN_BOUND = f"{BOUND}{PLAIN}"
+COPY, PLAIN_MESSAGE = Arm(BOUND, 1, "copy"), Arm(PLAIN_BOUND, 2, "transfer")
+"""Bounds of a transfer: between registered buffers it is one copy by one core."""
 PROGRAMS = {
     "scaleproof.calibrate.memory_bandwidth": {
         "all_reduce": Arm(BOUND, 2, "all_reduce"),
-        "copy": Arm(BOUND, 1, "copy"),
+        "copy": COPY,
     },
     "scaleproof.calibrate.plain_bandwidth": {
         "all_reduce": Arm(PLAIN_BOUND, 2, "all_reduce"),
-        "copy": Arm(PLAIN_BOUND, 2, "transfer"),
+        "copy": PLAIN_MESSAGE,
     },
 }
 """The programs of the bounds, and what each measures."""
@@ -64,9 +66,24 @@ def bounds(sizes: Sequence[int]) -> dict[Arm, Sizes]:
 
 
 def bound_of(arm: Arm) -> Arm | None:
-    """The bound of an arm by the kind of its buffers; None where it has none, or is one."""
-    bound = Arm(PLAIN_BOUND if arm.name.endswith(PLAIN) else BOUND, arm.ranks, arm.operation)
-    return bound if bound in BOUNDS and arm not in BOUNDS else None
+    """The bound of an arm by the kind of its buffers; None where it has none, or is one. In a transfer two ranks move
+    bytes, however many there are."""
+    if arm in BOUNDS:
+        return None
+    plain = arm.name.endswith(PLAIN)
+    if arm.operation == "transfer":
+        return (PLAIN_MESSAGE if plain else COPY) if _copied_by_cores(arm) else None
+    bound = Arm(PLAIN_BOUND if plain else BOUND, arm.ranks, arm.operation)
+    return bound if bound in BOUNDS else None
+
+
+def _copied_by_cores(arm: Arm) -> bool:
+    """Whether the arm's transport has registered and plain buffers, and a core moves the bytes, not a device."""
+    transport = arm.name.removesuffix(PLAIN)
+    if transport not in registry.names("transport"):
+        return False
+    entry = registry.get("transport", transport)
+    return entry.own_memory and entry.within_node == "memory"
 
 
 def obstacle(arm: Arm) -> str:

@@ -70,15 +70,20 @@ def share_of_bound(seconds: list[float], bound_s: float) -> tuple[float, float |
     return median_rate(seconds, 1) * bound_s, low, high
 
 
+def of_bound(measured: Measured, arm: Arm, size: int) -> float | None:
+    """The rate of an arm over that of its bound; None where it has no bound, or one of both was not measured."""
+    bound = bound_of(arm)
+    if bound is None or not measured.seconds(arm, size) or not measured.seconds(bound, size):
+        return None
+    return rate(measured, arm, size) / rate(measured, bound, size)
+
+
 def above_bound(measured: Measured, arm: Arm, size: int) -> str:
     """Why the rate of an arm is impossible; empty if it is not above the bound, or has none."""
-    bound, seconds = bound_of(arm), measured.seconds(arm, size)
-    if bound is None or not seconds or not measured.seconds(bound, size):
-        return ""
-    limit, reached = rate(measured, bound, size), median_rate(seconds, size)
-    if reached <= limit:
+    share = of_bound(measured, arm, size)
+    if share is None or share <= 1:
         return ""
     return (
-        f"impossible: {arm.name} with {arm.ranks} ranks moves {format_bytes(size)} at {reached / 1e9:.3g} GB/s, "
-        f"{reached / limit:.2f} of the bound: the measurement of the bound is wrong"
+        f"impossible: {arm.name} with {arm.ranks} ranks moves {format_bytes(size)} at "
+        f"{rate(measured, arm, size) / 1e9:.3g} GB/s, {share:.2f} of the bound: the measurement of the bound is wrong"
     )

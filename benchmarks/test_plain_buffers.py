@@ -1,5 +1,5 @@
 """Registered and plain buffers over shared memory, two ranks: each beside a bound of its own, and of plain ones both
-ways, through shared pieces and by the kernel, at every size: what PRIVATE_BYTES has to be is read from here.
+ways, through shared pieces and by the kernel, at every size: what LEAST_NBYTES has to be is read from here.
 
 All arms run in turns on the same two ranks; a launch gives a median per arm. The bounds are the fastest repetition of
 all launches, so that a share above 1 is a mistake of theirs, and fails."""
@@ -31,14 +31,20 @@ from scaleproof.spec.units import format_bytes
 from scaleproof.stats.intervals import median_interval
 from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.shm import private_memory
-from scaleproof.transports.shm.private_memory import PRIVATE_BYTES
+from scaleproof.transports.shm.private_memory import LEAST_NBYTES
 from scaleproof.transports.shm.shm import SharedMemory
 
 SIZES = (64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
 LAUNCHES, ITERATIONS, WARMUP = 8, 10, 2
 NEVER = 1 << 62
-LEAST = {"registered": PRIVATE_BYTES, "plain": PRIVATE_BYTES, "plain, pieces": NEVER, "plain, kernel": 1}
-"""Arms, with the smallest plain buffer that the kernel copies."""
+SHIPPED = dict(LEAST_NBYTES)
+LEAST = {
+    "registered": SHIPPED,
+    "plain": SHIPPED,
+    "plain, pieces": dict.fromkeys(SHIPPED, NEVER),
+    "plain, kernel": dict.fromkeys(SHIPPED, 1),
+}
+"""Arms, with the smallest plain buffer that the kernel copies, by its use."""
 BOUNDS = {"registered": "memory_bandwidth", "plain": "plain_bandwidth"}
 """Arms that have a target, with the program that measures their bound."""
 WANTED = {"registered": 0.9, "plain": 0.85}
@@ -135,7 +141,7 @@ def turns(context: RankContext, operation: str, size: int, seed: int, out: Path)
     shuffler, times = random.Random(seed), {arm: list[int]() for arm in LEAST}
     for number in range(1 + WARMUP + ITERATIONS):
         for arm in shuffler.sample(list(LEAST), len(LEAST)):
-            private_memory.PRIVATE_BYTES = LEAST[arm]
+            private_memory.LEAST_NBYTES = LEAST[arm]
             fill(buffers[arm], context.rank, number)
             transport.barrier()
             took = call(group, buffers[arm])

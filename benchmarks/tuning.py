@@ -1,5 +1,5 @@
 """The settings that `make bench` tries for each peer before it measures: a grid per peer, with at most the budget that
-our own gRPC service had in experiment `tuning` of suite xue2019. Ours run as they are shipped."""
+our own gRPC service had in experiment `tuning` of suite xue2019. Ours run as they are shipped; two get more memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.arms import RING_OVER_GRPC, TENSORFLOW_GRPC, Arm
+from benchmarks.arms import PLAIN, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm
 
 BUDGET_SETTINGS, BUDGET_LAUNCHES = 8, 6
 """Most settings of a peer for each operation, and launches of each: a test keeps both equal to that experiment."""
@@ -123,13 +123,28 @@ GRIDS: dict[str, tuple[Setting, ...]] = {
     ),
 }
 """By name of the arm; others have nothing to set, or no setting that a user may change. NCCL chooses by itself."""
+WINDOW_MIB = 2 * (SIZES[-1] >> 20) + 16
+"""Holds both buffers of the largest transfer, and scratch and bounce buffers beside them."""
+ROOM: dict[str, Setting] = {
+    # The window of 64 MiB that these transports ship with holds no pair of the largest buffers: one would be plain.
+    "grpc+shm": _case(f"window of {WINDOW_MIB} MiB", window_mib=WINDOW_MIB),
+    "grpc+rdma": _case(f"window of {WINDOW_MIB} MiB", region_mib=2 * WINDOW_MIB),
+}
+"""The only settings of our own transports, for registered and plain buffers alike: memory, at any number of ranks."""
 
 
 def grid(arm: Arm) -> tuple[Setting, ...]:
     """The settings to try for an arm, the one in use without tuning first; arms of more ranks than the targets have run
     with that one."""
-    settings = tuple(setting for setting in GRIDS.get(arm.name, (SHIPPED,)) if arm.operation in setting.operations)
+    shipped = (ROOM.get(arm.name.removesuffix(PLAIN), SHIPPED),)
+    settings = tuple(setting for setting in GRIDS.get(arm.name, shipped) if arm.operation in setting.operations)
     return settings if arm.ranks == TUNED_RANKS else settings[:1]
+
+
+def untuned(arm: Arm) -> bool:
+    """Whether a peer that has a grid runs as shipped here: with other ranks, or where no setting concerns the
+    operation."""
+    return arm.name in GRIDS and len(grid(arm)) == 1
 
 
 @dataclass(slots=True)

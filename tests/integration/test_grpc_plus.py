@@ -10,17 +10,20 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from benchmarks.arms import SIZES, Arm, transport_arms
+from benchmarks.tuning import grid
 from scaleproof.core.context import RankContext
 from scaleproof.core.record_schema import Record
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.supervisor import run_plan
+from scaleproof.programs import collective, transfer
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.transports.contract import PointToPoint
-from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, WINDOW_NBYTES, GrpcPlus
+from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, WINDOW_MIB, GrpcPlus
 from tests.integration._training import case_of as training
 from tests.integration._training import launch as alone
 from tests.integration.guests import guest_case, need_guests
@@ -41,7 +44,7 @@ def open_transport(context: RankContext) -> GrpcPlus:
 def test_a_tensor_for_which_the_window_has_no_room_arrives_as_a_message() -> None:
     def body(context: RankContext) -> None:
         transport, nbytes = open_transport(context), 1 << 20
-        held = [transport.allocate(WINDOW_NBYTES // 2) for _ in range(2)]
+        held = [transport.allocate(WINDOW_MIB << 19) for _ in range(2)]
         target = np.empty(nbytes, np.uint8)
         for number in range(COUNT):
             if context.rank == 0:
@@ -50,11 +53,50 @@ def test_a_tensor_for_which_the_window_has_no_room_arrives_as_a_message() -> Non
                 landing = target if number % 2 else held[0][:nbytes]
                 transport.recv(landing, 0).wait()
                 assert (landing == number).all()
-        assert context.facts["grpc_plus"]["staged"] == 0
+        counts = context.facts["grpc_plus"]
+        assert (counts["staged"], counts["without_room"]) == (0, COUNT // 2 if context.rank else 0)
         transport.barrier()
         transport.close()
 
     assert run_ranks(case(), body) == ["", ""]
+
+
+def test_a_case_sets_the_size_of_the_window() -> None:
+    def body(context: RankContext) -> None:
+        transport = open_transport(context)
+        held = transport.allocate(WINDOW_MIB << 20)
+        target = transport.allocate(WINDOW_MIB << 20)
+        exchange(transport, target[: 1 << 20])
+        counts = context.facts["grpc_plus"]
+        assert (counts["staged"], counts["without_room"], held.nbytes) == (0, 0, WINDOW_MIB << 20)
+        transport.barrier()
+        transport.close()
+
+    def exchange(transport: GrpcPlus, target: np.ndarray) -> None:
+        if transport.rank:
+            transport.recv(target, 0).wait()
+        else:
+            transport.send(target, 1).wait()
+
+    assert run_ranks(ring_case("grpc+shm", **{"transport.window_mib": 2 * WINDOW_MIB}), body) == ["", ""]
+
+
+@pytest.mark.parametrize("operation", ["transfer", "all_reduce"])
+def test_the_largest_registered_buffers_of_make_bench_lie_in_the_window(operation: str) -> None:
+    arm = Arm("grpc+shm", 2, operation)
+    [setting] = grid(arm)
+    only_largest = {"sizes": [SIZES[-1]], "iterations": 1, "warmup": 0}
+    planned = transport_arms()[arm].changed({**setting.options, **only_largest})
+    program = transfer if operation == "transfer" else collective
+
+    def body(context: RankContext) -> None:
+        program.run(context)
+        assert context.checks and all(check["passed"] for check in context.checks)
+        counts = context.facts["grpc_plus"]
+        assert (counts["staged"], counts["without_room"]) == (0, 0)
+        assert counts["tensor_nbytes"] >= SIZES[-1]
+
+    assert run_ranks(planned, body, 60) == ["", ""]
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside the window", "elsewhere"])
@@ -71,6 +113,7 @@ def test_every_tensor_is_asked_for_once_and_only_those_elsewhere_are_staged(insi
                 "tensor_nbytes": COUNT * nbytes,
                 "staged": 0,
                 "staged_nbytes": 0,
+                "without_room": 0,
             }
         else:
             target = transport.allocate(nbytes) if inside else np.empty(nbytes, np.uint8)
@@ -85,6 +128,7 @@ def test_every_tensor_is_asked_for_once_and_only_those_elsewhere_are_staged(insi
                 "tensor_nbytes": 0,
                 "staged": staged,
                 "staged_nbytes": staged * nbytes,
+                "without_room": 0,
             }
         assert context.facts["grpc_plus"] == expected
         transport.barrier()

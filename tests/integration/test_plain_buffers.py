@@ -19,7 +19,7 @@ from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.transports._buffers import address_of
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, BufferUse
 from scaleproof.transports.shm import private_memory
 from scaleproof.transports.shm.shm import SharedMemory
 from tests.integration.conformance.checks import Checked, Checks, Messages
@@ -59,7 +59,7 @@ def test_every_operation_on_plain_buffers_gives_what_numpy_does(
     way: int | str, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if isinstance(way, int):
-        monkeypatch.setattr(private_memory, "PRIVATE_BYTES", way)
+        monkeypatch.setattr(private_memory, "LEAST_NBYTES", dict.fromkeys(private_memory.LEAST_NBYTES, way))
 
     def body(context: RankContext) -> None:
         if way == "refused":
@@ -97,17 +97,23 @@ def exchanged(transport: SharedMemory, nbytes: int) -> Array:
     return received
 
 
-@pytest.mark.parametrize("count", [private_memory.PRIVATE_BYTES // 4 - 1, private_memory.PRIVATE_BYTES // 4])
-def test_the_kernel_copies_from_the_stated_size_on(count: int) -> None:
+@pytest.mark.parametrize("large", [False, True], ids=["one element less", "the stated size"])
+@pytest.mark.parametrize("use", private_memory.LEAST_NBYTES)
+def test_the_kernel_copies_from_the_stated_size_on(use: BufferUse, large: bool) -> None:
+    nbytes = private_memory.LEAST_NBYTES[use] - (0 if large else 4)
+
     def body(context: RankContext) -> None:
         transport = connect(context)
-        group, buffer = Group(transport, "ring"), np.ones(count, np.float32)
-        group.all_reduce(buffer).wait()
-        large = buffer.nbytes >= private_memory.PRIVATE_BYTES
+        if use == "message":
+            assert (exchanged(transport, nbytes) == 1 - context.rank).all()
+        else:
+            buffer = np.ones(nbytes // 4, np.float32)
+            Group(transport, "ring").all_reduce(buffer).wait()
+            assert (buffer == 2).all()
         facts = context.facts["plain_buffers"]
-        assert facts["least_nbytes"] == private_memory.PRIVATE_BYTES
-        assert facts["copied"]["nbytes"] == (buffer.nbytes if large else 0)
-        assert (buffer == 2).all()
+        assert facts["least_nbytes"] == {"message": 16 * MIB, "collective": MIB}
+        assert facts["copied"]["nbytes"] == (nbytes if large else 0)
+        transport.barrier()
         transport.close()
 
     assert run_ranks(ring_case("shm", 2), body) == ["", ""]
@@ -181,9 +187,11 @@ def test_a_copy_that_the_kernel_cuts_short_is_completed(monkeypatch: pytest.Monk
         return whole(pid, parts[0], count, parts[1], remotes, flags)
 
     monkeypatch.setitem(private_memory.CALLS, "process_vm_readv", short)
+    nbytes = private_memory.LEAST_NBYTES["message"] + 17
 
     def body(context: RankContext) -> None:
-        assert np.array_equal(exchanged(connect(context), MIB + 17), np.full(MIB + 17, 1 - context.rank, np.uint8))
+        assert np.array_equal(exchanged(connect(context), nbytes), np.full(nbytes, 1 - context.rank, np.uint8))
+        assert context.facts["plain_buffers"]["copied"] == {"calls": 1, "nbytes": nbytes}
 
     assert run_ranks(ring_case("shm", 2), body) == ["", ""]
 

@@ -23,8 +23,9 @@ MIB = 1 << 20
 @pytest.mark.parametrize("program", [collective, transfer])
 @pytest.mark.parametrize("buffers", ["registered", "plain"])
 def test_a_program_uses_the_buffers_of_its_case(buffers: str, program: Any) -> None:
-    """Over shm the kernel copies plain buffers from 1 MiB on, and never registered ones."""
-    fields = {"program": program.PLUGIN.name, "sizes": [8, 2 * MIB], "iterations": 2, "warmup": 0}
+    """Over shm the kernel copies large plain buffers, and never registered ones."""
+    large = max(private_memory.LEAST_NBYTES.values())
+    fields = {"program": program.PLUGIN.name, "sizes": [8, large], "iterations": 2, "warmup": 0}
 
     def body(context: RankContext) -> None:
         program.run(context)
@@ -38,7 +39,7 @@ def test_a_program_uses_the_buffers_of_its_case(buffers: str, program: Any) -> N
 @pytest.mark.parametrize("strategy", ["sync", "sync_overlap", "distributed_update"])
 def test_training_exchanges_plain_gradients(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit as registered ones, where every bucket is copied by the kernel."""
-    monkeypatch.setattr(private_memory, "PRIVATE_BYTES", 1)
+    monkeypatch.setattr(private_memory, "LEAST_NBYTES", dict.fromkeys(private_memory.LEAST_NBYTES, 1))
     fields = {"ranks": 2, "transport": "shm", "collective": "ring", "strategy": strategy, "steps": 4}
     outcomes = [launch(tmp_path / way, case_of(**fields, buffers=way)) for way in ("registered", "plain")]
     assert [outcome.failed_checks for outcome in outcomes] == [[], []]

@@ -130,6 +130,7 @@ LATER: dict[str, dict[str, Any]] = {
     "fabric.link_delay_ms": {"fabric": "guests", "fabric.link_delay_ms": 1},
     "fabric.node_cores": {"fabric": "netns", "fabric.node_cores": 0.5},
     "transport.fusion_mib": {"transport": "horovod", "transport.fusion_mib": 64},
+    "transport.window_mib": {"transport": "grpc+shm", "collective": "ring", "transport.window_mib": 128},
     "transport.region_mib": {"transport": "rdma", "collective": "ring", "transport.region_mib": 32},
     "strategy.mechanism": {
         "strategy": "parameter_server",

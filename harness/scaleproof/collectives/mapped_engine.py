@@ -41,7 +41,7 @@ class BufferLocation(NamedTuple):
 def in_place(transport: Mapped, buffer: Array, offset: int | None) -> bool:
     """Whether peers access a buffer where it is; `offset`: of the buffer in the shared memory."""
     private = transport.private_memory
-    return offset is not None or (private is not None and private.suits(buffer.nbytes))
+    return offset is not None or (private is not None and private.suits(buffer.nbytes, "collective"))
 
 
 class MappedEngine:

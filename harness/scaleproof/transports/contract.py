@@ -183,12 +183,16 @@ class ShortMessages(Protocol):
         """The peer's oldest message that has not been returned; None if there is none."""
 
 
+BufferUse = Literal["message", "collective"]
+"""What a buffer is passed to: `send`, or a collective that accesses it where it is."""
+
+
 class PeerMemory(Protocol):
     """Plain memory of other ranks, which the kernel copies from and to. A copy is prepared once and made by every
     call; it raises PeerLost when the peer has ended."""
 
-    def suits(self, nbytes: int) -> bool:
-        """Whether a buffer of this size is moved faster so than through shared memory."""
+    def suits(self, nbytes: int, use: BufferUse) -> bool:
+        """Whether a buffer of this size is moved faster so than through shared memory, in this use."""
 
     def reader(self, peer: int, address: int, target: Array) -> Callable[..., None]:
         """A copy from an address of a peer into an array of this rank, which must stay where it is."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from benchmarks.arms import BOUND, PLAIN, RING_OVER_GRPC, SIZES, Arm
+from benchmarks.arms import BOUND, PLAIN, RANKS, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm
 from benchmarks.interleaved import Measured
 from benchmarks.launches import PLAIN_BOUND, bound_of, launch_medians, obstacle
 from benchmarks.outcome import outcome
 from benchmarks.table import markdown, summary
 from benchmarks.targets import above_bound
 from benchmarks.test_remote import compared
+from benchmarks.tuning import untuned
 
 MIB = 1 << 20
 
@@ -104,8 +105,23 @@ def test_plain_buffers_have_a_bound_of_their_own() -> None:
     assert shares == {(registered, BOUND): (0.95, "met"), (plain, PLAIN_BOUND): (0.8, "missed")}
     assert above_bound(measured(**{plain: [1.0] * 6, PLAIN_BOUND: [1.6] * 6}), Arm(plain, 2, "all_reduce"), MIB)
     assert bound_of(Arm(plain, 2, "transfer")) == Arm(PLAIN_BOUND, 2, "transfer")
-    assert bound_of(Arm(registered, 2, "transfer")) is None
     assert obstacle(Arm(plain, 2, "all_reduce")) == obstacle(Arm(registered, 2, "all_reduce")) == ""
+
+
+def test_each_rate_of_a_transfer_between_registered_buffers_has_its_share_of_one_copy() -> None:
+    samples, copy = Measured(launches=6, seed=0), Arm(BOUND, 1, "copy")
+    transfers = [Arm(name, ranks, "transfer") for name in ("shm", "grpc+shm") for ranks in RANKS]
+    assert {bound_of(arm) for arm in transfers} == {copy}
+    without = ("gloo", "mpi", "rdma", f"rdma{PLAIN}", TENSORFLOW_GRPC)
+    assert [bound_of(Arm(name, 2, "transfer")) for name in without] == [None] * len(without)
+    samples.samples[copy] = [dict.fromkeys(SIZES, seconds) for seconds in (0.5, 9.0)]
+    for arm, seconds in zip(transfers, (1.0, 2.0, 0.8, 0.4), strict=True):
+        samples.samples[arm] = [dict.fromkeys(SIZES, seconds)] * 6
+    result = summary(samples, {})
+    shares = {(row["arm"], row["ranks"]): row["of_bound"] for row in result["rates"] if row["operation"] == "transfer"}
+    assert shares == {("shm", 2): 0.5, ("shm", 4): 0.25, ("grpc+shm", 2): 0.625, ("grpc+shm", 4): 1.25}
+    assert len(result["impossible"]) == len(SIZES)
+    assert "| shm | 2 | 1.02e-06 (0.5) |" in markdown(result)
 
 
 def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
@@ -118,6 +134,25 @@ def test_a_transfer_meets_its_target_only_with_the_whole_interval() -> None:
     assert [compared(MIB, seconds, 9e-6)["outcome"] for seconds in (fast, slow)] == ["met", "undecided"]
     assert compared(64 << 10, fast, 9e-6)["outcome"] == ""
     assert compared(MIB, fast, 12e-6)["ratio"] == 1.2, "the benchmark fails"
+
+
+def test_peers_that_are_not_tuned_are_marked_and_with_4_ranks_no_rate_is_compared_with_theirs() -> None:
+    assert [untuned(Arm("gloo", *arm)) for arm in ((2, "all_reduce"), (2, "transfer"), (4, "all_reduce"))] == [
+        False,
+        True,
+        True,
+    ]
+    result = measured(shm=[0.5] * 6, gloo=[1.0] * 6)
+    for name in ("shm", "gloo"):
+        result.samples[Arm(name, 4, "all_reduce")] = result.samples[Arm(name, 2, "all_reduce")]
+    rows = [line for line in markdown(summary(result, {})).splitlines() if line.startswith(("| shm", "| gloo"))]
+    assert [(row.split(" | ")[0], row.split(" | ")[-1]) for row in rows if " against " not in row] == [
+        ("| gloo", "1.00 |"),
+        ("| shm", "2.00 |"),
+        ("| gloo, as shipped", " |"),
+        ("| shm", " |"),
+    ]
+    assert [row["times_gloo"] for row in summary(result, {})["rates"] if row["ranks"] == 4] == [None] * 2 * len(SIZES)
 
 
 def test_the_table_names_what_is_missing_and_why() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmarks import interleaved
-from benchmarks.arms import RING_OVER_GRPC, SIZES, Arm
+from benchmarks.arms import PLAIN, RANKS, RING_OVER_GRPC, SIZES, Arm, transport_arms
 from benchmarks.interleaved import measure
 from benchmarks.launches import NotMeasured
 from benchmarks.table import markdown, summary
@@ -19,12 +20,14 @@ from benchmarks.tuning import (
     BUDGET_SETTINGS,
     GRIDS,
     SHIPPED,
+    TUNED_RANKS,
     Setting,
     Sizes,
     Trial,
     best,
     grid,
 )
+from scaleproof.spec import registry
 from scaleproof.spec.suite import load_suite
 from scaleproof.transports.tensorflow.session_server import CHUNK
 
@@ -67,6 +70,30 @@ def test_each_size_gets_the_setting_with_the_smallest_median_and_a_setting_that_
 def test_only_arms_that_targets_compare_are_tuned_and_ours_never() -> None:
     assert len(grid(Arm("mpi", 2, "all_reduce"))) == BUDGET_SETTINGS > len(grid(Arm("mpi", 2, "transfer"))) > 1
     assert grid(Arm("mpi", 4, "all_reduce")) == grid(Arm("shm", 2, "all_reduce")) == (SHIPPED,)
+
+
+def test_the_docs_name_everything_that_is_not_tuned() -> None:
+    """Transports around other people's libraries; all others are ours from the wire on."""
+    ours = {"shm", "tcp", "grpc", "rdma", "grpc+shm", "grpc+rdma"}
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    rows = [line for line in text.partition("Not tuned are:")[2].partition("\n\n`bench")[0].splitlines() if "|" in line]
+    named = {name for row in rows for name in re.split("[|,:] *", row.replace(" |", "|"))}
+    for arm in transport_arms():
+        name = arm.name.removesuffix(PLAIN)
+        if arm.ranks == TUNED_RANKS and len(grid(arm)) == 1 and name not in ours:
+            assert name in named, f"{arm} is not tuned, and docs/benchmarks.md does not say so"
+            if name in GRIDS:
+                assert any(name in row and "transfers" in row for row in rows)
+
+
+def test_our_windows_hold_both_buffers_of_the_largest_transfer() -> None:
+    cases = transport_arms()
+    for name in ("grpc+shm", f"grpc+shm{PLAIN}", "grpc+rdma", f"grpc+rdma{PLAIN}"):
+        for ranks in RANKS:
+            arm = Arm(name, ranks, "transfer")
+            [setting] = grid(arm)
+            transport = registry.load("transport", cases[arm].transport or "")
+            assert transport.window_mib(cases[arm].changed(setting.options)) * 2**20 > 2 * SIZES[-1]
 
 
 def test_a_setting_changes_the_environment_only_while_it_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:

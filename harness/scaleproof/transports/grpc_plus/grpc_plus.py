@@ -26,9 +26,10 @@ from scaleproof.transports.grpc_plus.tensor_delivery import Delivery, MessageDel
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
+    from scaleproof.spec.case import AnyCase
 
-WINDOW_NBYTES = 64 << 20
-"""Bytes of a rank's window over a one-sided device, unless the case sets the size of its region: then half of that."""
+WINDOW_MIB = 64
+"""A rank's window over a one-sided device, in MiB, unless the case sets another size."""
 REQUEST_WORDS = 3
 """A request in words of 8 bytes: number of the tensor between the two ranks, its bytes, its offset in the receiver's
 window."""
@@ -53,10 +54,11 @@ class GrpcPlus:
             path=device.capabilities.path,
             library=f"{control.capabilities.library} and {device.capabilities.library}",
         )
-        names = ("requests", "request_nbytes", "tensors", "tensor_nbytes", "staged", "staged_nbytes")
+        names = ("requests", "request_nbytes", "tensors", "tensor_nbytes", "staged", "staged_nbytes", "without_room")
         self.counts = dict.fromkeys(names, 0)
-        """Of this rank: requests that it made, tensors that it delivered, and tensors that it received through a bounce
-        buffer because their targets lie outside the window."""
+        """Of this rank: requests that it made, tensors that it delivered, tensors that it received through a bounce
+        buffer because their targets lie outside the window, and those that came as messages of the device because the
+        window had no room for a bounce buffer either."""
         context.facts["grpc_plus"] = self.counts
         self.delivery = self._make_delivery(context)
         self._exchanges = [TensorExchange(self, peer) if peer != self.rank else None for peer in range(self.world_size)]
@@ -74,6 +76,11 @@ class GrpcPlus:
             device.close()
             raise
         return cls(context, control, device)
+
+    @staticmethod
+    def window_mib(case: AnyCase) -> float:
+        """Size of a rank's window over a one-sided device, in MiB."""
+        return WINDOW_MIB
 
     def allocate(self, nbytes: int) -> Array:
         """Bytes in the own window, where peers deliver without a copy; plain memory without a window or a full one."""
@@ -133,11 +140,14 @@ class GrpcPlus:
         self.counts["staged"] += 1
         self.counts["staged_nbytes"] += nbytes
 
+    def count_without_room(self) -> None:
+        """See Progress.count_without_room."""
+        self.counts["without_room"] += 1
+
     def _make_delivery(self, context: RankContext) -> Delivery:
         if not self._device.capabilities.one_sided:
             return MessageDelivery(self, self._device)
-        region_mib = context.case.value("transport.region_mib")
-        nbytes = round(region_mib * (1 << 19)) if region_mib else WINDOW_NBYTES
+        nbytes = round(self.window_mib(context.case) * (1 << 20))
         return WindowDelivery(self, cast(OneSided, self._device), nbytes)
 
     def _exchange(self, peer: int) -> TensorExchange:

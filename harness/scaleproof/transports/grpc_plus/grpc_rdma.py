@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scaleproof.spec.plugins import TransportPlugin
-from scaleproof.transports.grpc_plus.grpc_plus import GrpcPlus
+from scaleproof.transports.grpc_plus.grpc_plus import WINDOW_MIB, GrpcPlus
 from scaleproof.transports.verbs.rdma import RdmaOptions, pinned_bytes
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import AnyCase
 
 
 class GrpcRdma(GrpcPlus):
     """Tensors travel over transport `rdma`."""
 
     DEVICE = "rdma"
+
+    @staticmethod
+    def window_mib(case: AnyCase) -> float:
+        """Half of the region, if the case sets its size: the device's own messages need the rest."""
+        region_mib = case.value("transport.region_mib")
+        return region_mib / 2 if region_mib else WINDOW_MIB
 
 
 PLUGIN = TransportPlugin(

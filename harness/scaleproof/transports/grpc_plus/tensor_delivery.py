@@ -26,6 +26,9 @@ class Progress(Protocol):
     def count_staged(self, nbytes: int) -> None:
         """Count a tensor that needs a bounce buffer."""
 
+    def count_without_room(self) -> None:
+        """Count a tensor that comes as a message because the window is full."""
+
 
 class ReceiveHandle(ABC):
     """Handle of a tensor on its way in. `offset`: where in the own window the sender writes it, in bytes, or
@@ -118,6 +121,8 @@ class WindowDelivery(Delivery):
         try:
             bounce_buffer = self._window.allocate(target.nbytes)
         except RegionExhausted:
+            if target.nbytes:
+                self._progress.count_without_room()
             return _MessageReceive(self._progress, peer, self.device.recv(target, peer))
         if target.nbytes:
             self._progress.count_staged(target.nbytes)

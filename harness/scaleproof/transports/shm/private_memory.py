@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, TypedDict
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._buffers import address_of
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, BufferUse
 
-PRIVATE_BYTES = 1 << 20
-"""Smallest buffer that the kernel copies. Below it shared pieces, which stay in the cache, are at least as fast as a
-system call that looks up every page (benchmarks/test_plain_buffers.py compares both)."""
+LEAST_NBYTES: dict[BufferUse, int] = {"message": 16 << 20, "collective": 1 << 20}
+"""Smallest buffer that the kernel copies, in bytes. Below it shared pieces, which stay in the cache, are at least as
+fast as a system call that looks up every page (benchmarks/test_plain_buffers.py compares both). For messages pieces are
+the faster way up to a larger size: two cores copy at once, while in a collective both cores are busy anyway."""
 _PR_SET_PTRACER = 0x59616D61
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -99,9 +100,9 @@ class PrivateMemory:
     def __init__(self, peers: Sequence[Peer], counts: Counts) -> None:
         self._peers, self.counts = tuple(peers), counts
 
-    def suits(self, nbytes: int) -> bool:
+    def suits(self, nbytes: int, use: BufferUse) -> bool:
         """Whether a buffer of this size is copied faster by the kernel than through shared pieces."""
-        return nbytes >= PRIVATE_BYTES
+        return nbytes >= LEAST_NBYTES[use]
 
     def reader(self, peer: int, address: int, target: Array) -> KernelCopy:
         """A copy from an address of a peer into an array of this rank."""

@@ -40,7 +40,7 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.shm.arena import Arena
-from scaleproof.transports.shm.private_memory import PRIVATE_BYTES
+from scaleproof.transports.shm.private_memory import LEAST_NBYTES
 from scaleproof.transports.shm.shm_messages import HALF_BYTES, PRIVATE, Channel, Receive, Send
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class SharedMemory:
         context.facts["plain_buffers"] = (
             {"way": "shared pieces", "refused": arena.refused}
             if arena.private is None
-            else {"way": "kernel copies", "least_nbytes": PRIVATE_BYTES, "copied": arena.private.counts}
+            else {"way": "kernel copies", "least_nbytes": dict(LEAST_NBYTES), "copied": arena.private.counts}
         )
         channels = arena.allocate(HALF_BYTES * self.world_size)
         channels[:] = 0
@@ -111,7 +111,7 @@ class SharedMemory:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
         address = self.arena.offset(buffer)
-        if address is None and self.private_memory is not None and self.private_memory.suits(buffer.nbytes):
+        if address is None and self.private_memory is not None and self.private_memory.suits(buffer.nbytes, "message"):
             address = PRIVATE | address_of(buffer)
         send = Send(self._out[peer], buffer, address, self.advance, self._blocks[peer])
         self._sends[peer].append(send)
