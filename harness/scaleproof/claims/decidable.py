@@ -12,7 +12,7 @@ from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.claims.power import Launches, Noise, launches_for_a_verdict, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
-from scaleproof.record.machine import MachineProfile
+from scaleproof.record.machine import Floor, MachineProfile
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import kind_on
 from scaleproof.stats import resolution
@@ -59,15 +59,27 @@ def machine_noise(profile: MachineProfile | None, cores: float, claim: Claim, ca
     """What a machine adds to a metric of such cases, as calibration measured it: the largest floor of their kinds. None
     for predictions, for what is no timing, and where it measured no floor of one of the kinds. Cases with more threads
     than cores do not count: their times are not judged."""
-    metric = claim.metric
-    if metric is None or not metric.timing:
-        return None
-    kinds = {kind for case in cases if (kind := kind_on(case, cores)) is not None}
-    floors = [machine_floor(profile, metric, kind, claim.form.nbytes) for kind in kinds]
+    floors = _floors(profile, cores, claim, cases)
     known = [floor for floor in floors if floor is not None]
     if not known or len(known) < len(floors):
         return None
     return Noise(max(floor.spread for floor in known), max(floor.share for floor in known))
+
+
+def lacks_floor(profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]) -> bool:
+    """Whether no floor was measured of one of the kinds of such cases, so that their times decide nothing."""
+    return None in _floors(profile, cores, claim, cases)
+
+
+def _floors(
+    profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]
+) -> list[Floor | None]:
+    """The floor of each kind of such cases; none of a metric that is no timing."""
+    metric = claim.metric
+    if metric is None or not metric.timing:
+        return []
+    kinds = {kind for case in cases if (kind := kind_on(case, cores)) is not None}
+    return [machine_floor(profile, metric, kind, claim.form.nbytes) for kind in kinds]
 
 
 def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:

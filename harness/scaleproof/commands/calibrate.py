@@ -100,7 +100,18 @@ def _missing(options: argparse.Namespace) -> int:
     title = f"{options.suite} floors"
     profile, outcome = calibrate_missing(calibration, options.results, progress_on_terminal(title), allocated)
     print_profile(profile)
+    _print_still_missing(options, outcome.failed, allocated)
     return 0 if outcome.complete else 1
+
+
+def _print_still_missing(options: argparse.Namespace, failed: int, allocated: AllocatedNodes | None) -> None:
+    """The floors that the launches did not give, and where to look why. `failed`: launches without a good record."""
+    calibration, _ = missing_of_suite(options, allocated)
+    if calibration.missing:
+        print_missing(calibration)
+        print("claims that need them stay inconclusive")
+    if failed:
+        print(f"{failed} launches failed; see why: scaleproof results list suite:{options.suite} status:failed")
 
 
 def missing_of_suite(

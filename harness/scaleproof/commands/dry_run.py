@@ -95,20 +95,25 @@ def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, res
     from functools import partial
 
     from scaleproof.claims.claims_yaml import load_claims
-    from scaleproof.claims.decidable import machine_noise, undecidable
-    from scaleproof.claims.power import Launches
+    from scaleproof.claims.decidable import lacks_floor, machine_noise, undecidable
+    from scaleproof.claims.power import Launches, unjudged
     from scaleproof.record.digest import machine_id
     from scaleproof.record.host import usable_cores
     from scaleproof.record.machine import read_profile
 
-    profile = read_profile(results, machine_id())
-    launches = Launches(suite, size)
+    profile, cores = read_profile(results, machine_id()), usable_cores()
+    launches, unknown = Launches(suite, size), 0
     claims = [claim for claim in load_claims(suite) if claim.form.experiment in plans]
     for claim in claims:
-        for found in undecidable(claim, launches, partial(machine_noise, profile, usable_cores())):
+        for found in undecidable(claim, launches, partial(machine_noise, profile, cores)):
             print(found.sentence)
+        evidences = launches.evidences(claim) if unjudged(claim, size) is None else []
+        unknown += any(lacks_floor(profile, cores, claim, launches.cases(claim, evidence)) for evidence in evidences)
     if claims and profile is None:
         print("what these launches can decide on this machine is not known: `scaleproof calibrate` measures its noise")
+    elif unknown:
+        command = f"scaleproof calibrate {suite.name} --size {size}"
+        print(f"{unknown} of {len(claims)} claims lack a noise floor, and their times decide nothing: `{command}` measures it")
 
 
 def changing(cases: Sequence[AnyCase]) -> list[str]:

@@ -13,6 +13,9 @@ from scaleproof.calibrate.missing_calibration import BLOCKS, missing_calibration
 from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
 from scaleproof.cli import main
 from scaleproof.launch.obstacle import Obstacle
+from scaleproof.launch.plan_outcome import PlanOutcome
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import write_profile
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.suite import Suite, load_suite
@@ -78,6 +81,32 @@ def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
     printed = capsys.readouterr().out
     assert str(REAL) in printed and str(ALONE) in printed and f"{4 * BLOCKS} launches, about" in printed
     assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_of_the_suite_counts_the_claims_without_a_floor(
+    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = profile_of(floor("throughput", REAL), floor("throughput", ALONE))
+    printed = []
+    for profile in (profile_of(floor("step_s", REAL)), known):
+        write_profile(tmp_path / "results", profile.model_copy(update={"machine": machine_id()}))
+        options = ["--size", "smoke", "--suites", str(tmp_path), "--results", str(tmp_path / "results"), "--dry-run"]
+        assert main(["run", "mine", *options]) == 0
+        printed.append(capsys.readouterr().out)
+    assert "1 of 2 claims lack a noise floor" in printed[0] and "calibrate mine --size smoke" in printed[0]
+    assert "lack a noise floor" not in printed[1]
+
+
+def test_floors_that_the_launches_did_not_give_are_named_and_where_to_look_why(
+    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = profile_of(floor("throughput", ALONE)), PlanOutcome(planned=40, completed=37, failed=3)
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.calibrate_missing", lambda *_: ran)
+    options = ["--size", "smoke", "--suites", str(tmp_path), "--results", str(tmp_path / "results")]
+    assert main(["calibrate", "mine", *options]) == 1
+    printed = capsys.readouterr().out
+    assert "3 launches failed; see why: scaleproof results list suite:mine status:failed" in printed
+    assert printed.rindex("without a noise floor") > printed.index("noise floors and resolution")
 
 
 def test_both_sides_of_a_control_need_floors(suite: Suite, tmp_path: Path) -> None:
