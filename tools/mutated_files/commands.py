@@ -1,5 +1,4 @@
-"""Everything that a user's commands do with a file before the first launch: list, run --dry-run, judge, and the figures
-of a report."""
+"""Everything that a user's commands do with a file: list, run --dry-run, judge, and the figures of a report."""
 
 from __future__ import annotations
 
@@ -14,7 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.made_up import ImpossibleValue, Wanted
+from scaleproof.claims.made_up_store import MadeUpStore
+from scaleproof.claims.noise_floor import base_metric
+from scaleproof.claims.power import Launches, unjudged
 from scaleproof.commands.dry_run import dry_run
 from scaleproof.commands.run import plan_experiments
 from scaleproof.commands.sequential import sequential
@@ -81,6 +85,7 @@ class Workplace:
         self._kept = Store(folder / "results")
         self._empty = Store(folder / "nothing")
         self._suites: dict[str, Suite] = {}
+        self._made_up: dict[str, MadeUpStore] = {}
         for suite in (path.parent for path in (ROOT / "suites").glob(f"*/{FILE}")):
             own = folder / "suites" / suite.name
             own.mkdir(parents=True)
@@ -141,14 +146,19 @@ class Workplace:
                 dry_run(suite, plans, size, self._empty.results)
 
     def _judge(self, suite: Suite, file: MutatedFile) -> None:
-        """By the kept records, which are those of size smoke, and every other time without any. Figures read claims
-        and rows as judging does: a quarter of these is enough."""
+        """By the kept records, which are of few experiments of size smoke; every eighth file by made-up launches of
+        every case of that size; the others without any. Figures read claims and rows as judging does: a quarter of
+        these is enough."""
         if file.source.path.name == FIGURES or file.number % 4 == 0:
             load_headlines(suite)
         if file.source.path.name == FIGURES:
             return
         if file.number % 2:
             judge_suite(suite, "smoke", self._kept)
+        elif file.number % 8 == 0:
+            if suite.name not in self._made_up:
+                self._made_up[suite.name] = made_up_launches(load_suite(ROOT / "suites" / suite.name))
+            judge_suite(suite, "smoke", self._made_up[suite.name])
         else:
             judge_suite(suite, SIZES[file.number // 2 % len(SIZES)], self._empty)
 
@@ -162,6 +172,22 @@ class Workplace:
         folder = self.folder / "suites" / "clustered"
         (folder / FILE).write_text(CLUSTERED.replace("CLUSTER}", f"{path}}}"))
         self._run(load_suite(folder), file.number)
+
+
+def made_up_launches(suite: Suite) -> MadeUpStore:
+    """The first launch of every case that the claims of a suite use at size smoke, as the first of them measures it."""
+    launches, store, done = Launches(suite, "smoke"), MadeUpStore(), set[str]()
+    for claim in load_claims(suite):
+        if claim.metric is None or unjudged(claim, "smoke") is not None:
+            continue
+        made_up = base_metric(claim.metric).made_up
+        for planned in launches.selected(claim, claim.form.select):
+            if made_up is None or planned.plan_index or planned.case.case_id in done:
+                continue
+            with contextlib.suppress(ImpossibleValue):
+                store.add(planned, made_up(Wanted(planned.case, 1.0, claim.form.nbytes, (planned.case,))))
+                done.add(planned.case.case_id)
+    return store
 
 
 @contextlib.contextmanager
