@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,12 +149,4 @@ def test_two_sizes_of_one_launch_count_once_for_all_kinds() -> None:
 def test_the_docs_state_what_follows_from_the_kept_values() -> None:
     stated = kept.in_docs(DOCS.read_text())
     assert stated is not None
-    if VALUES.exists():
-        assert stated == kept.table(kept.read(VALUES, STUDY))
-        return
-    # The study of an earlier version, until this one ran.
-    earlier = json.loads(VALUES.with_name("calibration.json").read_text())["outcome"]
-    for name in ("false_alarms", "false_alarms_of_the_test_alone", "found"):
-        rate = earlier[name]
-        low, high = (f"{100 * rate[end]:.1f}".removesuffix(".0") for end in ("low", "high"))
-        assert f"| {rate['count']} of {rate['of']} | {low} to {high} % |" in stated
+    assert stated == kept.table(kept.read(VALUES, STUDY))

@@ -20,7 +20,6 @@ from tools.reference.shares import TODAY
 TODAY_BYTES, LATER_BYTES = 3_000_000, 100_000
 """What the suites of TODAY share, and what each later one has."""
 TEXT = {".json", ".jsonl", ".csv", ".md"}
-BINARY = {"calibration.parquet"}
 
 
 def test_readme_and_pages_show_the_tables_of_the_reference_run() -> None:
@@ -47,7 +46,7 @@ def test_a_table_between_missing_markers_is_refused() -> None:
 
 def test_the_reference_is_text_and_small() -> None:
     files = [path for path in REFERENCE.rglob("*") if path.is_file()]
-    assert {path.name for path in files if path.suffix not in TEXT} == BINARY
+    assert {path.name for path in files if path.suffix not in TEXT} == set()
     later = {folder.name for folder in list_suites(ROOT / "suites")} - TODAY
     sizes = dict.fromkeys(["today", *later], 0)
     for path in files:
