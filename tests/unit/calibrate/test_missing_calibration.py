@@ -84,8 +84,9 @@ def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
 
 
 def test_a_dry_run_of_the_suite_counts_the_claims_without_a_floor(
-    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("scaleproof.record.host.usable_cores", lambda: 8)
     known = profile_of(floor("throughput", REAL), floor("throughput", ALONE))
     printed = []
     for profile in (profile_of(floor("step_s", REAL)), known):
