@@ -73,8 +73,9 @@ def machine_noise(profile: MachineProfile | None, cores: float, claim: Claim, ca
 def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
     """The smallest effect, a share, that a number of launches resolves."""
     metric = claim.metric
-    outside = metric is not None and metric.timing and metric.noise != "inside"
-    floor = (noise.floor or 0.0) if outside else 0.0
+    floor = 0.0
+    if metric is not None and metric.timing and metric.noise != "inside":
+        floor = noise.known.used_for(metric, claim.form.rule).share or 0.0
     compared = claim.form.against is not None and metric is not None and metric.pair is None
     of_launches = resolution.of_ratio if compared or claim.form.arms else resolution.of_value
     return partial(of_launches, noise.spread, floor=floor)

@@ -221,7 +221,7 @@ def _question(served: ServedClaim, sides: Sides, floor: KnownFloor) -> Question:
         form.nbytes,
         form.arms,
         form.rule.along if form.rule else None,
-        floor,
+        floor.used_for(served.metric, form.rule),
         crowded=not served.needs_cores,
         base_evidence=form.base_evidence,
     )

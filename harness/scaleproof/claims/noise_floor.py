@@ -4,10 +4,11 @@ cores."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import METRICS, Metric
@@ -39,15 +40,33 @@ def machine_floor(profile: MachineProfile | None, metric: Metric, kind: LaunchKi
 @dataclass(frozen=True, slots=True)
 class KnownFloor:
     """The noise floor of a claim: the largest of those of its launches' kinds, as a share. `share` is None where one of
-    these kinds has none, which `missing` names; both are empty where no noise of a machine matters."""
+    these kinds has none, which `missing` names; both are empty where no noise of a machine matters. `single`: the same
+    for comparisons of one launch with one other; None: as large as `share`."""
 
     share: float | None = None
+    single: float | None = None
     missing: tuple[LaunchKind, ...] = ()
+
+    @property
+    def of_one_launch(self) -> float | None:
+        """The floor of comparisons of one launch with one other."""
+        return self.share if self.single is None else self.single
+
+    def used_for(self, metric: Metric, rule: Rule | None) -> KnownFloor:
+        """The floor that a claim with this metric and rule is judged with, as `share`."""
+        return replace(self, share=self.of_one_launch) if compares_single_launches(metric, rule) else self
 
     @property
     def unknown(self) -> bool:
         """Whether the machine's noise matters and is not known."""
         return bool(self.missing)
+
+
+def compares_single_launches(metric: Metric, rule: Rule | None) -> bool:
+    """Whether differences between single launches count, not those between medians of arms: in a metric of blocks or of
+    pairs, and by a rule that every launch must keep (of `apart` every case, which has a median)."""
+    every_launch = rule is not None and rule.name == "equal_to_tolerance" and metric.apart is None
+    return every_launch or metric.block is not None or metric.pair is not None
 
 
 def floor_of(
@@ -67,7 +86,8 @@ def floor_of(
     missing = tuple(sorted((kind for kind, floor in floors.items() if floor is None), key=str))
     if missing or not floors:
         return KnownFloor(missing=missing)
-    return KnownFloor(max(floor.share for floor in floors.values() if floor is not None))
+    known = [floor for floor in floors.values() if floor is not None]
+    return KnownFloor(max(floor.share for floor in known), max(floor.of_one_launch for floor in known))
 
 
 def not_covered(results: Path, metric: Metric, pool: Pool, missing: Sequence[LaunchKind]) -> list[Note]:

@@ -22,6 +22,7 @@ from scaleproof.claims.noise_floor import KnownFloor, base_metric
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides, sides_of_case
 from scaleproof.core.record_schema import Evidence
+from scaleproof.record.machine import floor_of_one_launch
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
@@ -39,6 +40,13 @@ class Noise:
 
     spread: float = 0.0002
     floor: float | None = 0.001
+
+    @property
+    def known(self) -> KnownFloor:
+        """Its floors, of arms and of single launches."""
+        if self.floor is None:
+            return KnownFloor()
+        return KnownFloor(self.floor, floor_of_one_launch(self.floor, self.spread))
 
     @property
     def clear(self) -> float:
@@ -151,7 +159,8 @@ class Launches:
         assert rule is not None
         if form.arms or rule.along is not None:
             return self._orders(claim, metric, clear)
-        aimed, case = aim(claim, metric, clear, noise.floor), self._one_case(claim, evidence)
+        floor = noise.known.used_for(metric, rule).share
+        aimed, case = aim(claim, metric, clear, floor), self._one_case(claim, evidence)
         for fails in aimed.fails:
             holding = sides(claim, metric, aimed.holds, fails)
             failing = sides(claim, metric, fails, aimed.holds)
@@ -214,7 +223,7 @@ class Launches:
                 value = side.value_of(launch.case)
                 scattered = None if value is None else _within(metric, value, factor)
                 store.add(launch, self._make(metric, claim, side, launch, scattered))
-        known = KnownFloor(noise.floor if metric.timing and evidence != "simulated" else None)
+        known = noise.known if metric.timing and evidence != "simulated" else KnownFloor()
         results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
         result = next((result for result in results if result.evidence == evidence), results[0])
         return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))
