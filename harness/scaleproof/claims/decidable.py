@@ -9,7 +9,7 @@ from functools import partial
 
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.noise_floor import machine_floor
-from scaleproof.claims.power import Launches, Noise, launches_for_a_verdict, unjudged
+from scaleproof.claims.power import Launches, Noise, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import MachineProfile
@@ -47,7 +47,7 @@ def undecidable(
     None where that is not known."""
     found = []
     for evidence in launches.evidences(claim) if unjudged(claim, launches.size) is None else ():
-        count, least = launches.count(claim, evidence), launches_for_a_verdict(claim)
+        count, least = launches.count(claim, evidence), launches.for_a_verdict(claim, evidence)
         if count < least:
             found.append(Undecidable(claim.form.id, evidence, count, least))
         elif noise := noise_of(claim, launches.cases(claim, evidence)):

@@ -72,6 +72,22 @@ def test_an_effect_below_the_floor_cannot_be_decided_here(tmp_path: Path) -> Non
     assert sentences(tmp_path, near, Noise(0.001, 0.01)) == [] and sentences(tmp_path, near, None) == []
 
 
+@pytest.mark.parametrize(("more_ranks", "needed"), [([], None), ([4], 7), ([4, 8, 16], 8)])
+def test_a_trend_needs_launches_for_its_number_of_steps(
+    tmp_path: Path, more_ranks: list[int], needed: int | None
+) -> None:
+    """Over one and two ranks, and more of them."""
+    trend = {**ORDER, "select": {"arm": "alone"}, "rule": {"name": "monotone", "along": "ranks", "trend": "falling"}}
+    del trend["arms"]
+    matrix = f"{{arms: [alone], set: {{minibatch: 48}}, sweep: {{ranks: {more_ranks}}}}}, " if more_ranks else ""
+    suite = a_suite(tmp_path, trend, matrix)
+    (claim,), launches = load_claims(suite), Launches(suite, "smoke")
+    assert launches.count(claim, "measured") == 6, "of each number of ranks"
+    found = [found.sentence for found in undecidable(claim, launches, lambda claim, cases: None)]
+    many = f"mine.own.speedup: cannot be decided with 6 launches; {needed} launches would do"
+    assert found == ([] if needed is None else [many])
+
+
 def test_an_order_that_has_too_few_blocks_says_how_many_it_needs(tmp_path: Path) -> None:
     assert sentences(tmp_path, ORDER, None) == [
         "mine.own.speedup: cannot be decided with 6 launches; 7 launches would do"

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import resolution_of
 from scaleproof.claims.noise_floor import compares_single_launches
-from scaleproof.claims.power import Launches, Noise, Power, launches_for_a_verdict, unjudged
+from scaleproof.claims.power import Launches, Noise, Power, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.record.machine import WITHIN_95_PERCENT
 from scaleproof.spec.suite import Suite, load_suite
@@ -113,8 +113,8 @@ def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
             if key in known:
                 continue
             known[key] = launches.power(claim, evidence, decidable_noise(launches.suite, claim, count, str(evidence)))
-            if count < launches_for_a_verdict(claim):
-                found.append(f"{launches.size} plans {count} launches, {launches_for_a_verdict(claim)} are needed")
+            if count < (needed := launches.for_a_verdict(claim, evidence)):
+                found.append(f"{launches.size} plans {count} launches, {needed} are needed")
             elif not known[key].both_ways:
                 found.append(f"{launches.size}, {known[key]}")
     return found if known else ["no size plans the launches that decide it"]
