@@ -10,14 +10,13 @@ from typing import Any
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fences
+from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, of_other_code, outside_fences
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Outcome
 from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, placement_differences
 from scaleproof.record.stops import read_stops
-from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.stats.time_to_quality import DROPPED, score
 
@@ -117,7 +116,7 @@ def missing_side(served: ServedClaim, size: str) -> Absence | None:
     return None
 
 
-def left_out(served: ServedClaim, missing: Sequence[LaunchKind]) -> list[Note]:
+def left_out(served: ServedClaim, floors: Sequence[KnownFloor]) -> list[Note]:
     """Which planned launches do not count, and the kinds of launches whose noise floor is missing."""
     notes = []
     pool, select = served.pool, served.claim.form.select
@@ -126,7 +125,7 @@ def left_out(served: ServedClaim, missing: Sequence[LaunchKind]) -> list[Note]:
         notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))
     if pool.left_out:
         notes.append(note(NoteCode.LEFT_OUT, launches=pool.left_out))
-    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, missing)]
+    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, floors)]
 
 
 def _excluded(served: ServedClaim) -> list[Note]:
@@ -158,8 +157,8 @@ def cause(served: ServedClaim, outcome: Outcome | None) -> list[Note]:
     return [note(NoteCode.CAUSE, words=text)] if text and outcome is not None and not outcome.holds else []
 
 
-def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
-    """Notes on what is unusual about the launches behind the number."""
+def warnings(served: ServedClaim, measurement: Measurement, floors: Sequence[KnownFloor]) -> list[Note]:
+    """Notes on what is unusual about the launches behind the number, and about the noise floors."""
     used = [record for record in served.pool.records if record.launch in measurement.runs]
     estimate, predicted = measurement.estimate, served.evidence == "simulated"
     notes = [] if predicted else [each for side in measurement.sides for each in outside_fences(*side)]
@@ -167,7 +166,8 @@ def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:
         notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
-    return [*notes, *_unused(served, measurement), *_placement(served, used)]
+    stale = of_other_code(served.metric, served.pool, floors)
+    return [*notes, *_unused(served, measurement), *_placement(served, used), *stale]
 
 
 def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:

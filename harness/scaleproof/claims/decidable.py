@@ -9,7 +9,7 @@ from functools import partial
 
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.noise_floor import machine_floor
-from scaleproof.claims.power import Launches, Noise, launches_for_a_verdict, unjudged
+from scaleproof.claims.power import Launches, Noise, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import Floor, MachineProfile
@@ -47,7 +47,7 @@ def undecidable(
     None where that is not known."""
     found = []
     for evidence in launches.evidences(claim) if unjudged(claim, launches.size) is None else ():
-        count, least = launches.count(claim, evidence), launches_for_a_verdict(claim)
+        count, least = launches.count(claim, evidence), launches.for_a_verdict(claim, evidence)
         if count < least:
             found.append(Undecidable(claim.form.id, evidence, count, least))
         elif noise := noise_of(claim, launches.cases(claim, evidence)):
@@ -85,8 +85,9 @@ def _floors(
 def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
     """The smallest effect, a share, that a number of launches resolves."""
     metric = claim.metric
-    outside = metric is not None and metric.timing and metric.noise != "inside"
-    floor = (noise.floor or 0.0) if outside else 0.0
+    floor = 0.0
+    if metric is not None and metric.timing and metric.noise != "inside":
+        floor = noise.known.used_for(metric, claim.form.rule).share or 0.0
     compared = claim.form.against is not None and metric is not None and metric.pair is None
     of_launches = resolution.of_ratio if compared or claim.form.arms else resolution.of_value
     return partial(of_launches, noise.spread, floor=floor)

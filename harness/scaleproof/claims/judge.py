@@ -26,7 +26,6 @@ from scaleproof.claims.question import Measurement, Question
 from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.store import Store
-from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.suite import Suite
 
 
@@ -50,12 +49,11 @@ def judge_claim(suite: Suite, size: str, store: Store, claim: Claim, floors: Flo
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A measurement and its outcome, None where nothing was measured, and the kinds of its launches without a noise
-    floor."""
+    """A measurement and its outcome, None where nothing was measured, and the noise floor of each point."""
 
     measurement: Measurement | None
     outcome: Outcome | None
-    missing: tuple[LaunchKind, ...]
+    floors: tuple[KnownFloor, ...]
 
 
 class _Judging:
@@ -120,14 +118,13 @@ class _Judging:
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
         judged = self._judged(served, Sides(form.select, form.against, form.over), form.unknown)
-        measurement, outcome, missing = judged.measurement, judged.outcome, judged.missing
+        measurement, outcome, floors = judged.measurement, judged.outcome, judged.floors
         if measurement is None:
             return self._maker.result(claim, self._without_value(served))
         control = self._control(served, form.control) if form.control is not None else None
         if control is not None and outcome is not None:
-            outcome = with_control(outcome, control.outcome)
-            missing = tuple(sorted({*missing, *control.missing}, key=str))
-        uncounted = claim_notes.left_out(served, missing)
+            outcome, floors = with_control(outcome, control.outcome), (*floors, *control.floors)
+        uncounted = claim_notes.left_out(served, floors)
         further = [
             *measurement.notes,
             *claim_notes.scores(served),
@@ -141,20 +138,20 @@ class _Judging:
             measurement,
             _control_out(form.control, control, outcome) if form.control and control else None,
             reasons=[*uncounted, *further],
-            warnings=[*uncounted, *claim_notes.warnings(served, measurement)],
+            warnings=[*uncounted, *claim_notes.warnings(served, measurement, floors)],
         )
         return self._maker.result(claim, answered)
 
     def _judged(self, served: ServedClaim, sides: Sides, unknown: bool, undecided: bool = True) -> _Judged:
         """The sides of a claim or of its control, each point with the noise floor of its own launches. `undecided`:
         what lies within the floor may be the effect."""
-        missing: set[LaunchKind] = set()
+        floors: list[KnownFloor] = []
 
         def measure(point: Point) -> Measurement | None:
             at = sides.at(point)
             levels = served.levels(at.select, at.against)
             floor = self._floor_of(self.store.results, served.metric, served.pool, levels, served.claim.form.nbytes)
-            missing.update(floor.missing)
+            floors.append(floor)
             return answer(_question(served, at, floor), served.pool, served.evidence)
 
         def decide(estimate: Estimate) -> Outcome | None:
@@ -163,7 +160,7 @@ class _Judging:
         points = point_by_point.points(served.pool, sides, served.evidence) if sides.over else [{}]
         together = point_by_point.judged(points, measure, decide, unknown)
         measurement, outcome = (together.measurement, together.outcome) if together else (None, None)
-        return _Judged(measurement, outcome, tuple(sorted(missing, key=str)))
+        return _Judged(measurement, outcome, tuple(floors))
 
     def _control(self, served: ServedClaim, control: Control) -> _Judged:
         """The claim's metric and rule over the cases of its control."""
@@ -221,7 +218,7 @@ def _question(served: ServedClaim, sides: Sides, floor: KnownFloor) -> Question:
         form.nbytes,
         form.arms,
         form.rule.along if form.rule else None,
-        floor,
+        floor.used_for(served.metric, form.rule),
         crowded=not served.needs_cores,
         base_evidence=form.base_evidence,
     )

@@ -3,11 +3,12 @@ cores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from scaleproof.claims.claim_form import Rule
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import METRICS, Metric
@@ -39,15 +40,35 @@ def machine_floor(profile: MachineProfile | None, metric: Metric, kind: LaunchKi
 @dataclass(frozen=True, slots=True)
 class KnownFloor:
     """The noise floor of a claim: the largest of those of its launches' kinds, as a share. `share` is None where one of
-    these kinds has none, which `missing` names; both are empty where no noise of a machine matters."""
+    these kinds has none, which `missing` names; both are empty where no noise of a machine matters. `single`: the same
+    for comparisons of one launch with one other; None: as large as `share`. `stale`: kinds whose floor was measured
+    with other code than the launches."""
 
     share: float | None = None
+    single: float | None = None
     missing: tuple[LaunchKind, ...] = ()
+    stale: tuple[LaunchKind, ...] = ()
+
+    @property
+    def of_one_launch(self) -> float | None:
+        """The floor of comparisons of one launch with one other."""
+        return self.share if self.single is None else self.single
+
+    def used_for(self, metric: Metric, rule: Rule | None) -> KnownFloor:
+        """The floor that a claim with this metric and rule is judged with, as `share`."""
+        return replace(self, share=self.of_one_launch) if compares_single_launches(metric, rule) else self
 
     @property
     def unknown(self) -> bool:
         """Whether the machine's noise matters and is not known."""
         return bool(self.missing)
+
+
+def compares_single_launches(metric: Metric, rule: Rule | None) -> bool:
+    """Whether differences between single launches count, not those between medians of arms: in a metric of blocks or of
+    pairs, and by a rule that every launch must keep (of `apart` every case, which has a median)."""
+    every_launch = rule is not None and rule.name == "equal_to_tolerance" and metric.apart is None
+    return every_launch or metric.block is not None or metric.pair is not None
 
 
 def floor_of(
@@ -60,24 +81,45 @@ def floor_of(
     """
     if not metric.timing:
         return KnownFloor()
-    launches = [launch.record for side in sides for launch in pool.launches(*side) if fits(launch.record)]
-    kinds = {kind for record in launches if (kind := record.kind) is not None}
+    codes: dict[LaunchKind, set[str]] = {}
+    for record in (launch.record for side in sides for launch in pool.launches(*side)):
+        if fits(record) and record.kind is not None:
+            codes.setdefault(record.kind, set()).add(record.code.digest)
     profile = _profile(results, pool)
-    floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in kinds}
-    missing = tuple(sorted((kind for kind, floor in floors.items() if floor is None), key=str))
+    floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in codes}
+    known = {kind: floor for kind, floor in floors.items() if floor is not None}
+    missing = _in_order(floors.keys() - known.keys())
+    stale = _in_order(kind for kind, floor in known.items() if floor.code and floor.code not in codes[kind])
     if missing or not floors:
-        return KnownFloor(missing=missing)
-    return KnownFloor(max(floor.share for floor in floors.values() if floor is not None))
+        return KnownFloor(missing=missing, stale=stale)
+    share, single = max(floor.share for floor in known.values()), max(floor.of_one_launch for floor in known.values())
+    return KnownFloor(share, single, stale=stale)
 
 
-def not_covered(results: Path, metric: Metric, pool: Pool, missing: Sequence[LaunchKind]) -> list[Note]:
+def not_covered(results: Path, metric: Metric, pool: Pool, floors: Sequence[KnownFloor]) -> list[Note]:
     """A note for a timing without a floor: the machine was never calibrated, or not for these kinds of launches."""
+    missing = [kind for floor in floors for kind in floor.missing]
     if not missing or pool.machine is None:
         return []
     if _profile(results, pool) is None:
         return [note(NoteCode.NO_PROFILE)]
-    kinds = [str(kind) for kind in missing]
-    return [note(NoteCode.NO_FLOOR, metric=floor_metrics(metric)[0], kinds=kinds, suite=pool.suite, size=pool.size)]
+    return [_about_kinds(NoteCode.NO_FLOOR, metric, pool, missing)]
+
+
+def of_other_code(metric: Metric, pool: Pool, floors: Sequence[KnownFloor]) -> list[Note]:
+    """A note on floors that were measured with other code than the launches: a floor has a digest of all code. Launches
+    of a case that are judged together used the same files, so one with the floor's digest is enough."""
+    stale = [kind for floor in floors for kind in floor.stale]
+    return [_about_kinds(NoteCode.FLOOR_OF_OTHER_CODE, metric, pool, stale)] if stale else []
+
+
+def _about_kinds(code: NoteCode, metric: Metric, pool: Pool, kinds: Sequence[LaunchKind]) -> Note:
+    named = [str(kind) for kind in _in_order(kinds)]
+    return note(code, metric=floor_metrics(metric)[0], kinds=named, suite=pool.suite, size=pool.size)
+
+
+def _in_order(kinds: Iterable[LaunchKind]) -> tuple[LaunchKind, ...]:
+    return tuple(sorted(set(kinds), key=str))
 
 
 def _profile(results: Path, pool: Pool) -> MachineProfile | None:

@@ -53,8 +53,20 @@ def _all_oversubscribed(values: Values) -> str:
 
 
 def _no_floor(values: Values) -> str:
-    kinds, command = "; ".join(values["kinds"]), f"scaleproof calibrate {values['suite']} --size {values['size']}"
-    return f"no noise floor of {values['metric']} for launches of kind {kinds}: type {command}"
+    kinds = "; ".join(values["kinds"])
+    return f"no noise floor of {values['metric']} for launches of kind {kinds}: type {_calibrate(values)}"
+
+
+def _floor_of_other_code(values: Values) -> str:
+    kinds = "; ".join(values["kinds"])
+    floor = (
+        f"the noise floor of {values['metric']} for launches of kind {kinds} was measured with other code than these"
+    )
+    return f"{floor}: to measure it again, type scaleproof calibrate, then {_calibrate(values)}"
+
+
+def _calibrate(values: Values) -> str:
+    return f"scaleproof calibrate {values['suite']} --size {values['size']}"
 
 
 def _no_value(values: Values) -> str:
@@ -108,6 +120,7 @@ def _not_covered(values: Values) -> str:
 _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
     NoteCode.ALL_OVERSUBSCRIBED: _all_oversubscribed,
     NoteCode.NO_FLOOR: _no_floor,
+    NoteCode.FLOOR_OF_OTHER_CODE: _floor_of_other_code,
     NoteCode.NO_VALUE: _no_value,
     NoteCode.SCORE: _score,
     NoteCode.OUTLIERS: _outliers,

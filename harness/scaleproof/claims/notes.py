@@ -36,6 +36,7 @@ class NoteCode(StrEnum):
     OUTLIERS = "outliers"
     NO_PROFILE = "no profile"
     NO_FLOOR = "no floor"
+    FLOOR_OF_OTHER_CODE = "floor of other code"
     FEW_LAUNCHES = "few launches"
     OVERSUBSCRIBED = "oversubscribed"
     OVERSUBSCRIBED_LEFT_OUT = "oversubscribed left out"

@@ -22,6 +22,7 @@ from scaleproof.claims.noise_floor import KnownFloor, base_metric
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides, sides_of_case
 from scaleproof.core.record_schema import Evidence
+from scaleproof.record.machine import floor_of_one_launch
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
@@ -39,6 +40,13 @@ class Noise:
 
     spread: float = 0.0002
     floor: float | None = 0.001
+
+    @property
+    def known(self) -> KnownFloor:
+        """Its floors, of arms and of single launches."""
+        if self.floor is None:
+            return KnownFloor()
+        return KnownFloor(self.floor, floor_of_one_launch(self.floor, self.spread))
 
     @property
     def clear(self) -> float:
@@ -78,13 +86,6 @@ def unjudged(claim: Claim, size: str) -> str | None:
     return None
 
 
-def launches_for_a_verdict(claim: Claim) -> int:
-    """Fewest launches of each side with which a verdict can fall both ways."""
-    if claim.form.arms:
-        return max(smallest_count(), blocks_needed(len(claim.form.arms) - 1))
-    return smallest_count()
-
-
 class Launches:
     """The planned launches of the claims of one suite at one size."""
 
@@ -109,12 +110,17 @@ class Launches:
         found = {planned_evidence(launch.case) for launch in self.selected(claim, claim.form.select)}
         return sorted(found - {claim.form.base_evidence})
 
+    def for_a_verdict(self, claim: Claim, evidence: Evidence) -> int:
+        """Fewest launches of each side with which a verdict can fall both ways: of several arms one step that is the
+        other way round must be significant after the correction over all steps."""
+        return max(smallest_count(), blocks_needed(len(self._arms(claim, evidence)) - 1))
+
     def count(self, claim: Claim, evidence: Evidence) -> int:
         """Values behind the claim's number, of the side that has fewest: launches, blocks of several arms, or cases
         that two levels of evidence share."""
         form, metric = claim.form, claim.metric
         against = [form.against] if form.against is not None and metric is not None and metric.pair is None else []
-        selects = [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
+        selects = [*self._arms(claim, evidence), *against]
         levels = [evidence, *[form.base_evidence or evidence for _ in selects[1:]]]
         if metric is not None and metric.apart is not None:
             return len({launch.case.case_id for launch in self._at(claim, form.select, evidence)})
@@ -126,8 +132,7 @@ class Launches:
     def cases(self, claim: Claim, evidence: Evidence) -> list[AnyCase]:
         """The claim's cases, of all sides."""
         form, metric = claim.form, claim.metric
-        selects = [{**form.select, **arm} for arm in form.arms] or [form.select]
-        made = [launch for select in selects for launch in self._at(claim, select, evidence)]
+        made = [launch for select in self._arms(claim, evidence) for launch in self._at(claim, select, evidence)]
         if form.against is not None and metric is not None:
             made += self._at(claim, form.against, form.base_evidence or evidence)
         return list({launch.case.case_id: launch.case for launch in made}.values())
@@ -150,8 +155,9 @@ class Launches:
         rule, form, clear = claim.form.rule, claim.form, noise.clear
         assert rule is not None
         if form.arms or rule.along is not None:
-            return self._orders(claim, metric, clear)
-        aimed, case = aim(claim, metric, clear, noise.floor), self._one_case(claim, evidence)
+            return self._orders(claim, metric, self._arms(claim, evidence), clear)
+        floor = noise.known.used_for(metric, rule).share
+        aimed, case = aim(claim, metric, clear, floor), self._one_case(claim, evidence)
         for fails in aimed.fails:
             holding = sides(claim, metric, aimed.holds, fails)
             failing = sides(claim, metric, fails, aimed.holds)
@@ -169,17 +175,22 @@ class Launches:
         case = self._at(claim, form.select, evidence)[-1].case
         return {field: case.value(field) for field in form.over}
 
-    def _orders(self, claim: Claim, metric: Metric, clear: float) -> tuple[list[Side], list[Side]]:
+    def _arms(self, claim: Claim, evidence: Evidence) -> list[dict[str, Any]]:
+        """What selects each arm: those that the claim names, or one for each planned value of the field of a trend;
+        else all cases of the claim."""
+        form, along = claim.form, claim.form.rule.along if claim.form.rule else None
+        if along is None:
+            return [{**form.select, **arm} for arm in form.arms or ({},)]
+        found = {launch.case.value(along) for launch in self._at(claim, form.select, evidence)}
+        return [{**form.select, along: x} for x in sorted(found)] or [form.select]
+
+    def _orders(
+        self, claim: Claim, metric: Metric, selects: Sequence[Mapping[str, Any]], clear: float
+    ) -> tuple[list[Side], list[Side]]:
         """As claimed, and with the last two arms the other way round."""
-        form, rule = claim.form, claim.form.rule
+        rule = claim.form.rule
         assert rule is not None
-        along = rule.along
-        if along is not None:
-            found = sorted({launch.case.value(along) for launch in self.selected(claim, form.select)})
-            selects = [{**form.select, along: x} for x in found]
-        else:
-            selects = [{**form.select, **arm} for arm in form.arms]
-        rising = rule.trend == "rising" if along is not None else claim.direction == "lower"
+        rising = rule.trend == "rising" if rule.along is not None else claim.direction == "lower"
         values = [clear**place for place in range(len(selects))]
         claimed = values if rising else values[::-1]
         turned = [*claimed[:-2], claimed[-1], claimed[-2]]
@@ -214,7 +225,7 @@ class Launches:
                 value = side.value_of(launch.case)
                 scattered = None if value is None else _within(metric, value, factor)
                 store.add(launch, self._make(metric, claim, side, launch, scattered))
-        known = KnownFloor(noise.floor if metric.timing and evidence != "simulated" else None)
+        known = noise.known if metric.timing and evidence != "simulated" else KnownFloor()
         results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
         result = next((result for result in results if result.evidence == evidence), results[0])
         return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))

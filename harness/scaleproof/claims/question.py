@@ -23,8 +23,8 @@ class Question:
     """A metric over selected cases: at a message size or against other cases where the metric needs that.
 
     `arms`: cases of which each is compared with the next; `along`: the field in which they differ. `floor`: the
-    machine's noise floor. `crowded`: whether oversubscribed launches count. `base_evidence`: the level of
-    evidence of `against`; None: that of `select`.
+    machine's noise floor for comparisons as the claim makes them. `crowded`: whether oversubscribed launches count.
+    `base_evidence`: the level of evidence of `against`; None: that of `select`.
     """
 
     metric: Metric

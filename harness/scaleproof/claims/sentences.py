@@ -25,7 +25,7 @@ from scaleproof.claims.outcome import (
     StepsFacts,
 )
 from scaleproof.stats.arm_difference import DifferenceTest
-from scaleproof.stats.intervals import Interval, Method, smallest_count
+from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, smallest_count
 from scaleproof.stats.many_tests import blocks_needed
 
 WITHOUT_FACTS = {
@@ -216,14 +216,23 @@ def _over_range(reason: Reason, facts: RangeFacts) -> str:
     if reason is Reason.POINT_DECIDES:
         first, *others = facts.worst
         verdict = first.outcome.verdict if first.outcome else ""
-        return f"{verdict} in {1 + len(others)} of {count} cases ({fields_text(first.at)})"
+        return f"{verdict} in {1 + len(others)} of {count} cases ({fields_text(first.at)}){_each_tested(facts)}"
     if reason is Reason.RANGE_INCOMPLETE:
         first = facts.missing[0]
         where = "points of the range" if facts.unknown else "cases"
         return f"{len(facts.missing)} of {count} {where} have no value ({fields_text(first.at)})"
     if reason is Reason.RANGE_DISAGREES:
-        return f"the verdict does not hold over the whole range of {count} points"
-    return f"the same at all {count} points of the range" if facts.unknown else f"the same in each of {count} cases"
+        return f"the verdict does not hold over the whole range of {count} points{_each_tested(facts)}"
+    where = f"at all {count} points of the range" if facts.unknown else f"in each of {count} cases"
+    return f"the same {where}{_each_tested(facts)}"
+
+
+def _each_tested(facts: RangeFacts) -> str:
+    """The level of each point's test; empty where nothing is tested (identities). A range of which the true point is
+    not known needs no correction: all points must agree, either way."""
+    if not any(point.outcome and isinstance(point.outcome.facts, IntervalFacts | StepsFacts) for point in facts.points):
+        return ""
+    return f", each tested at its own {CONFIDENCE:.0%}".replace("%", " %") + ("" if facts.unknown else ", uncorrected")
 
 
 def _points(facts: RangeFacts) -> list[str]:

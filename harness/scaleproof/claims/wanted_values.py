@@ -45,24 +45,41 @@ class Aim:
 
 
 def stated_effect(claim: Claim) -> float | None:
-    """By which share the claim's own number, published or stated, lies from the nearest value that its rule refuses;
-    None where it states no size: an order, or a bound that is not of a ratio."""
-    rule = claim.form.rule
-    if rule is None or rule.name in ("ordering", "monotone", "equal_to_tolerance"):
+    """By which share the claim's own number lies from the nearest value that its rule refuses; None where it states no
+    number, such as an order, or a bound of a time, and for counts of what lies beyond the floor, which are no share of
+    a time."""
+    rule, metric = claim.form.rule, claim.metric
+    if rule is None or metric is None or rule.name in ("ordering", "monotone") or metric.noise == "inside":
         return None
     if rule.tolerance == "floor":
         return rule.largest_floor
-    region = accepted_region(rule, claim.published, claim.direction)
-    if claim.metric is not None and claim.metric.noise == "added":
-        return region.high if math.isfinite(region.high) else None  # from no difference at all
-    if region.low > 0 and math.isfinite(region.high):
-        low, centre, high = (_as_ratio(claim, value) for value in (region.low, _centre(region), region.high))
-        return min(centre / low, high / centre) - 1
-    bound = region.low if math.isfinite(region.low) else region.high
-    neutral = _neutral(claim, rule)
-    if neutral is None or min(bound, neutral) <= 0 or region.position(neutral, neutral) == "inside":
+    region, (least, most) = accepted_region(rule, claim.published, claim.direction), metric.possible
+    number = _own_number(claim, rule, region)
+    bounds = [bound for bound in (region.low, region.high) if least < bound < most]
+    if number is None or not bounds:
         return None
-    return max(bound / neutral, neutral / bound) - 1
+    if metric.noise == "added":
+        return min(abs(bound - number) for bound in bounds)
+    number, *bounds = (_as_ratio(claim, value) for value in (number, *bounds))
+    if min(number, *bounds) <= 0:
+        return None
+    return min(max(bound / number, number / bound) for bound in bounds) - 1
+
+
+def _own_number(claim: Claim, rule: Rule, region: Region) -> float | None:
+    """The target of the rule, else the published value where the rule accepts it, else the middle of two bounds. A
+    claim that states one bound alone is compared with no effect, unless that is the bound."""
+    published, ends = claim.published, (region.low, region.high)
+    if region.target is not None:
+        return region.target
+    if published is not None and published not in ends and region.position(published, published) == "inside":
+        return published
+    if all(map(math.isfinite, ends)):
+        return _centre(region)
+    neutral = _neutral(claim, rule)
+    if neutral is None and claim.metric is not None and claim.metric.noise in ("added", "gain"):
+        neutral = 0.0
+    return None if neutral in ends else neutral
 
 
 def _as_ratio(claim: Claim, value: float) -> float:
@@ -81,7 +98,9 @@ def aim(claim: Claim, metric: Metric, clear: float, floor: float | None) -> Aim:
         return Aim(0.0, (region.high + 2 * (clear - 1),))
     inward = [value for value in (_inside(region, clear, least, most),) if least <= value <= most]
     neutral = _neutral(claim, rule)
-    outward = [] if neutral is None else [neutral / clear if region.low > neutral else neutral * clear]
+    outward = []
+    if neutral is not None and region.position(neutral, neutral) == "outside":
+        outward = [neutral / clear if region.low > neutral else neutral * clear]
     for bound, end in ((region.high, most), (region.low, least)):
         if math.isfinite(bound):
             outward += _beyond(bound, end > bound, clear, region.reach, end)
@@ -167,9 +186,8 @@ def _beyond(bound: float, up: bool, clear: float, reach: float | None, end: floa
 
 
 def _neutral(claim: Claim, rule: Rule) -> float | None:
-    """The value without an effect: the rule's own, or 1 for a ratio to a base."""
+    """The value without an effect: the rule's own, or 1 for a ratio, to a base or within each launch."""
     if rule.neutral is not None:
         return rule.neutral
-    metric = claim.metric
-    compared = claim.form.against is not None and metric is not None and metric.apart is None
-    return 1.0 if claim.unit == "x" and compared and rule.name != "ordering" else None
+    is_ratio = claim.unit == "x" and claim.metric is not None and claim.metric.apart is None
+    return 1.0 if is_ratio and rule.name != "ordering" else None

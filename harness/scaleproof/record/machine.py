@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,8 @@ from scaleproof.spec.launch_kind import LaunchKind
 FILE = "profile.json"
 NEAR = 4.0
 """Factor between two message sizes up to which a floor of one counts for the other."""
+WITHIN_95_PERCENT = 1.96
+"""Standard deviations from the mean within which 95 % of normal values lie."""
 
 
 class _Part(BaseModel):
@@ -38,6 +41,11 @@ class Floor(_Part):
     def key(self) -> tuple[str, LaunchKind, int | None]:
         """What it is a floor of; a profile has one of each."""
         return self.metric, self.kind, self.nbytes
+
+    @property
+    def of_one_launch(self) -> float:
+        """The floor of comparisons of one launch with one other."""
+        return floor_of_one_launch(self.share, self.spread)
 
 
 class Bound(_Part):
@@ -117,6 +125,12 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 def write_profile(results: Path, profile: MachineProfile) -> Path:
     """Write the file by one rename."""
     return write_form(results / "machines" / profile.machine / FILE, profile)
+
+
+def floor_of_one_launch(share: float, spread: float) -> float:
+    """The share by which two identical launches differ at most in 95 % of comparisons: never below `share`, the floor
+    of arms of several launches. The difference of two logarithms has sqrt(2) times the `spread` of one."""
+    return max(share, math.expm1(WITHIN_95_PERCENT * math.sqrt(2) * spread))
 
 
 def _each_once(*runs: Iterable[str]) -> tuple[str, ...]:

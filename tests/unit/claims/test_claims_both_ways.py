@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scaleproof.claims.claims_yaml import load_claims
+from scaleproof.claims.claim_form import PublishedRow, Rule
+from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import undecidable
+from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.power import Launches, Noise
-from scaleproof.claims.wanted_values import stated_effect
+from scaleproof.claims.wanted_values import aim, stated_effect
 from scaleproof.spec.errors import SpecError
-from tests.unit.claims.test_judge import SPEEDUP, a_suite
+from tests.unit.claims.test_judge import ROW, SPEEDUP, a_suite
 
 ORDER: dict[str, Any] = {
     **{key: value for key, value in SPEEDUP.items() if key != "against"},
@@ -69,23 +72,82 @@ def test_an_effect_below_the_floor_cannot_be_decided_here(tmp_path: Path) -> Non
     assert sentences(tmp_path, near, Noise(0.001, 0.01)) == [] and sentences(tmp_path, near, None) == []
 
 
+@pytest.mark.parametrize(("more_ranks", "needed"), [([], None), ([4], 7), ([4, 8, 16], 8)])
+def test_a_trend_needs_launches_for_its_number_of_steps(
+    tmp_path: Path, more_ranks: list[int], needed: int | None
+) -> None:
+    """Over one and two ranks, and more of them."""
+    trend = {**ORDER, "select": {"arm": "alone"}, "rule": {"name": "monotone", "along": "ranks", "trend": "falling"}}
+    del trend["arms"]
+    matrix = f"{{arms: [alone], set: {{minibatch: 48}}, sweep: {{ranks: {more_ranks}}}}}, " if more_ranks else ""
+    suite = a_suite(tmp_path, trend, matrix)
+    (claim,), launches = load_claims(suite), Launches(suite, "smoke")
+    assert launches.count(claim, "measured") == 6, "of each number of ranks"
+    found = [found.sentence for found in undecidable(claim, launches, lambda claim, cases: None)]
+    many = f"mine.own.speedup: cannot be decided with 6 launches; {needed} launches would do"
+    assert found == ([] if needed is None else [many])
+
+
 def test_an_order_that_has_too_few_blocks_says_how_many_it_needs(tmp_path: Path) -> None:
     assert sentences(tmp_path, ORDER, None) == [
         "mine.own.speedup: cannot be decided with 6 launches; 7 launches would do"
     ]
 
 
+AT_LEAST: dict[str, Any] = {"name": "at_least", "value": 1.5}
+ABOUT: dict[str, Any] = {"name": "within", "tolerance": 0.2}
+SPEED, STEP, ERROR = METRICS["speedup"], METRICS["step_s"], METRICS["level_error"]
+IN_ONE_LAUNCH = Metric("minibatch_gain", "x", "higher", launch=lambda record, samples: None, clocked=True)
+WINS = Metric("wins", "bool", "higher", block=lambda block, floor: None, clocked=True, noise="inside")
+PER_CENT = Metric("gain", "%", "higher", launch=IN_ONE_LAUNCH.launch, noise="gain", range=(-100, math.inf))
+
+
+def claim_with(tmp_path: Path, metric: Metric, rule: dict[str, Any], published: float | None = None) -> Claim:
+    """A claim with this metric and rule; a metric of single launches has no base."""
+    (own,) = load_claims(a_suite(tmp_path, SPEEDUP))
+    against = None if metric.launch else own.form.against
+    form = own.form.model_copy(update={"rule": Rule(**rule), "unit": metric.unit, "against": against})
+    row = None if published is None else PublishedRow(**{**ROW, "value": published, "unit": metric.unit})
+    return Claim(form, row, metric, own.arguments)
+
+
 @pytest.mark.parametrize(
-    ("rule", "effect"),
+    ("metric", "rule", "published", "effect"),
     [
-        ({"name": "ratio", "low": 0.8, "high": 1.25}, 0.25),
-        ({"name": "at_least", "value": 1.5}, 0.5),
-        ({"name": "ratio", "high": 0.5, "one_sided": True}, 1.0),
-        ({"name": "ordering"}, None),
+        (SPEED, ABOUT, 10, 0.2),
+        (SPEED, {**ABOUT, "one_sided": True}, 10, 0.25),
+        (SPEED, {"name": "within", "tolerance": "floor", "largest_floor": 0.1, "value": 1}, None, 0.1),
+        (SPEED, {"name": "ratio", "low": 0.8, "high": 1.25}, None, 0.25),
+        (SPEED, {"name": "ratio", "low": 0.8, "high": 1.25}, 1, 0.25),
+        (SPEED, {"name": "ratio", "low": 0.8, "high": 1.25}, 1.2, 1.25 / 1.2 - 1),
+        (SPEED, {"name": "ratio", "high": 0.5, "one_sided": True}, None, 1.0),
+        (SPEED, AT_LEAST, None, 0.5),
+        (SPEED, AT_LEAST, 2, 1 / 3),
+        (SPEED, AT_LEAST, 1.5, 0.5),
+        (SPEED, AT_LEAST, 1.2, 0.5),
+        (SPEED, {**AT_LEAST, "value": 0.8}, None, 0.25),
+        (SPEED, {**AT_LEAST, "value": 1}, None, None),
+        (IN_ONE_LAUNCH, AT_LEAST, None, 0.5),
+        (PER_CENT, {**AT_LEAST, "value": 25}, None, 0.25),
+        (PER_CENT, {**AT_LEAST, "value": 25}, 50, 0.2),
+        (ERROR, {"name": "at_most", "value": 0.2}, None, 0.2),
+        (ERROR, {"name": "at_most", "value": 0.2}, 0.15, 0.05),
+        (WINS, {**AT_LEAST, "value": 0.5}, 1, None),
+        (STEP, {"name": "at_most", "value": 0.1}, None, None),
+        (STEP, {"name": "at_most", "value": 0.1}, 0.08, 0.25),
+        (STEP, {"name": "equal_to_tolerance", "value": 10, "tolerance": 1}, None, 0.1),
+        (STEP, {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}, None, None),
+        (SPEED, {"name": "ordering"}, 10, None),
+        (SPEED, {"name": "monotone", "along": "ranks", "trend": "rising"}, 10, None),
     ],
 )
-def test_the_effect_is_the_one_that_the_claim_states(
-    tmp_path: Path, rule: dict[str, Any], effect: float | None
+def test_the_effect_is_how_far_the_claims_number_lies_from_the_nearest_value_that_is_refused(
+    tmp_path: Path, metric: Metric, rule: dict[str, Any], published: float | None, effect: float | None
 ) -> None:
-    (claim,) = load_claims(a_suite(tmp_path, {**SPEEDUP, "rule": rule}))
-    assert stated_effect(claim) == (effect if effect is None else pytest.approx(effect))
+    found = stated_effect(claim_with(tmp_path, metric, rule, published))
+    assert found == (None if effect is None else pytest.approx(effect))
+
+
+def test_launches_fail_clearly_where_no_effect_is_accepted(tmp_path: Path) -> None:
+    little = claim_with(tmp_path, IN_ONE_LAUNCH, {"name": "at_most", "value": 1.5})
+    assert min(aim(little, IN_ONE_LAUNCH, 1.502, None).fails) == 2, "1.502 times no effect is hardly more than 1.5"

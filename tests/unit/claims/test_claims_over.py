@@ -39,7 +39,9 @@ def lengths(*of_two_ranks: float) -> Callable[[PlannedLaunch], float]:
 def test_a_verdict_that_is_the_same_at_every_point_holds_for_the_range(tmp_path: Path) -> None:
     result = judged(tmp_path, RANGE_OF, lengths(50, 55, 60), matrix=RANGE)
     assert result.verdict == "reproduced"
-    assert result.rule.startswith("the same at all 3 points of the range; workload.width 0.25: 2 in [2, 2]")
+    assert result.rule.startswith(
+        "the same at all 3 points of the range, each tested at its own 95 %; workload.width 0.25: 2 in [2, 2]"
+    )
     assert result.ours == pytest.approx(100 / 55) and result.interval is not None
     assert (result.interval.low, result.interval.high) == (pytest.approx(100 / 60), pytest.approx(2))
     assert "around the intervals of 3 points" in result.interval.method
@@ -63,14 +65,15 @@ def test_a_point_without_launches_leaves_it_open(tmp_path: Path) -> None:
 
 
 EVERY = {**RANGE_OF, "unknown": False}
+EACH = ", each tested at its own 95 %, uncorrected"
 
 
 @pytest.mark.parametrize(
     ("of_two_ranks", "verdict", "finding"),
     [
-        ((50, 55, 60), "reproduced", "the same in each of 3 cases; workload.width 0.25: 2 in [2, 2]"),
-        ((50, 55, 80), "not reproduced", "not reproduced in 1 of 3 cases (workload.width 1); "),
-        ((80, 90, 80), "not reproduced", "the same in each of 3 cases; "),
+        ((50, 55, 60), "reproduced", f"the same in each of 3 cases{EACH}; workload.width 0.25: 2 in [2, 2]"),
+        ((50, 55, 80), "not reproduced", f"not reproduced in 1 of 3 cases (workload.width 1){EACH}; "),
+        ((80, 90, 80), "not reproduced", f"the same in each of 3 cases{EACH}; "),
     ],
 )
 def test_one_refuted_case_refutes_a_statement_about_every_case(
@@ -88,6 +91,13 @@ def test_a_case_without_launches_leaves_it_open_unless_another_refutes_it(
         return None if launch.case.transport == "gloo" and launch.case.value("workload.width") == 0.5 else {}
 
     assert judged(tmp_path, EVERY, lengths(50, 55, longest), without_one, RANGE).verdict == verdict
+
+
+def test_an_identity_in_every_case_tests_nothing_at_a_level(tmp_path: Path) -> None:
+    claim = {**EVERY, "metric": "final_loss", "rule": {"name": "equal_to_tolerance", "value": 1, "tolerance": 0}}
+    del claim["against"]
+    result = judged(tmp_path, claim, lengths(50, 55, 60), matrix=RANGE)
+    assert result.verdict == "reproduced" and result.rule.startswith("the same in each of 3 cases; 6 launches")
 
 
 def test_an_open_case_leaves_a_statement_about_every_case_open(tmp_path: Path) -> None:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import norm
 
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import resolution_of
-from scaleproof.claims.power import Launches, Noise, Power, launches_for_a_verdict, unjudged
+from scaleproof.claims.noise_floor import compares_single_launches
+from scaleproof.claims.power import Launches, Noise, Power, unjudged
 from scaleproof.claims.wanted_values import stated_effect
+from scaleproof.record.machine import WITHIN_95_PERCENT
 from scaleproof.spec.suite import Suite, load_suite
-from scaleproof.stats.intervals import smallest_count
+from scaleproof.stats.intervals import median_interval, smallest_count
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "results" / "reference"
@@ -41,8 +44,12 @@ CANNOT_FALL: dict[str, str] = {
 TOO_FEW = {("micro.cpu.shm_tcp_grpc", "smoke"): 2}
 """Launches of claims at sizes that plan fewer than a verdict needs: there such a claim is `inconclusive`, and another
 size decides it."""
-WIDTH_OF_SIX = 2 * 1.267
-"""Expected distance of the largest of 6 normal values from the smallest, in standard deviations."""
+FLOOR_OF_SPREAD = WITHIN_95_PERCENT * math.sqrt(2) * 1.2533 / math.sqrt(6)
+"""1.42: the logarithm of 1 + the noise floor of two arms of 6 launches, in standard deviations of one launch. The
+median of n normal values has about 1.2533 / sqrt(n) standard deviations of one, and a difference of two sqrt(2) times
+that."""
+FLOOR_OF_ONE_LAUNCH = WITHIN_95_PERCENT * math.sqrt(2)
+"""The same of the floor of one launch."""
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -106,8 +113,8 @@ def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
             if key in known:
                 continue
             known[key] = launches.power(claim, evidence, decidable_noise(launches.suite, claim, count, str(evidence)))
-            if count < launches_for_a_verdict(claim):
-                found.append(f"{launches.size} plans {count} launches, {launches_for_a_verdict(claim)} are needed")
+            if count < (needed := launches.for_a_verdict(claim, evidence)):
+                found.append(f"{launches.size} plans {count} launches, {needed} are needed")
             elif not known[key].both_ways:
                 found.append(f"{launches.size}, {known[key]}")
     return found if known else ["no size plans the launches that decide it"]
@@ -126,12 +133,48 @@ def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
     low, high = float(row.get("low") or 0.0), float(row.get("high") or 0.0)
     noise, metric, floor = Noise(), claim.metric, float(row.get("noise_floor") or 0.0)
     assert metric is not None
-    if claim.form.over or metric.apart is not None or math.isfinite(metric.possible[1]):
-        low = high = 0.0  # an interval of conditions, of cases, or of what is bounded shows no spread of launches
     if not floor and claim.form.rule is not None and claim.form.rule.tolerance == "floor":
         return noise
-    spread = math.log(high / low) / WIDTH_OF_SIX if 0 < low < high else noise.spread
+    spread = noise.spread
+    if claim.form.over or metric.apart is not None or math.isfinite(metric.possible[1]):
+        # an interval of conditions, of cases, or of what is bounded shows no spread of launches
+        single = compares_single_launches(metric, claim.form.rule)
+        spread = math.log1p(floor) / (FLOOR_OF_ONE_LAUNCH if single else FLOOR_OF_SPREAD) if floor else noise.spread
+    elif 0 < low < high:
+        spread = math.log(high / low) / width(int(row["launches"]))
     return Noise(spread, floor or noise.floor)
+
+
+def width(launches: int) -> float:
+    """Expected distance between the ends of the interval of a median, in standard deviations of one launch. The ends
+    are two of the ordered values, up to 8 launches the smallest and the largest; Blom's approximation of the k-th of n
+    normal values is norm.ppf((k - 0.375) / (n + 0.25))."""
+    ends = median_interval(range(1, launches + 1))
+    low, high = (ends.low, ends.high) if ends else (1, launches)
+    return float(norm.ppf((high - 0.375) / (launches + 0.25)) - norm.ppf((low - 0.375) / (launches + 0.25)))
+
+
+@pytest.mark.parametrize(("launches", "expected"), [(6, 2.563), (8, 2.868), (9, 1.864), (12, 1.583)])
+def test_the_width_of_an_interval_depends_on_the_launches(launches: int, expected: float) -> None:
+    assert width(launches) == pytest.approx(expected, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("suite", "claim", "spread"),
+    [
+        ("awan2019", "own.one_rank", math.log(1.2 / 1.0) / 2.563),
+        ("taxonomy", "langer.delay.ring", math.log(1.1) / 1.418),
+        ("awan2019", "insight.nogrpc", math.log(1.1) / 2.772),
+    ],
+)
+def test_the_spread_is_that_of_the_interval_or_of_the_floor(
+    monkeypatch: pytest.MonkeyPatch, suite: str, claim: str, spread: float
+) -> None:
+    row = {"low": "1.0", "high": "1.2", "launches": "6", "noise_floor": "0.1"}
+    monkeypatch.setitem(globals(), "reference", lambda _: {(f"{suite}.{claim}", "measured"): row})
+    found = next(each for each in load_claims(load_suite(suite, ROOT / "suites")) if each.form.id == f"{suite}.{claim}")
+    noise = reference_noise(suite, found, "measured")
+    assert (noise.spread, noise.floor) == (pytest.approx(spread, rel=1e-3), 0.1)
 
 
 @cache
