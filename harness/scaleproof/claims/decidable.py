@@ -71,9 +71,7 @@ def lacks_floor(profile: MachineProfile | None, cores: float, claim: Claim, case
     return None in _floors(profile, cores, claim, cases)
 
 
-def _floors(
-    profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]
-) -> list[Floor | None]:
+def _floors(profile: MachineProfile | None, cores: float, claim: Claim, cases: Sequence[AnyCase]) -> list[Floor | None]:
     """The floor of each kind of such cases; none of a metric that is no timing."""
     metric = claim.metric
     if metric is None or not metric.timing:

@@ -113,9 +113,8 @@ def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, res
         print("what these launches can decide on this machine is not known: `scaleproof calibrate` measures its noise")
     elif unknown:
         command = f"scaleproof calibrate {suite.name} --size {size}"
-        print(
-            f"{unknown} of {len(claims)} claims lack a noise floor, and their times decide nothing: `{command}` measures it"
-        )
+        lack = f"{unknown} of {len(claims)} claims lack a noise floor, and their times decide nothing"
+        print(f"{lack}: `{command}` measures it")
 
 
 def changing(cases: Sequence[AnyCase]) -> list[str]:
