@@ -21,7 +21,7 @@ from scaleproof.claims.power import Launches, Noise, Power, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.record.machine import WITHIN_95_PERCENT
 from scaleproof.spec.suite import Suite, load_suite
-from scaleproof.stats.intervals import median_interval, smallest_count
+from scaleproof.stats.intervals import median_interval
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "results" / "reference"
@@ -41,9 +41,6 @@ CANNOT_FALL: dict[str, str] = {
     "zou2017.own.ilp.unbounded": "an identity of our code: without a bound the fastest is chosen, or it is broken",
 }
 """Entries that no launch of working code can refute, each with the reason."""
-TOO_FEW = {("micro.cpu.shm_tcp_grpc", "smoke"): 2}
-"""Launches of claims at sizes that plan fewer than a verdict needs: there such a claim is `inconclusive`, and another
-size decides it."""
 FLOOR_OF_SPREAD = WITHIN_95_PERCENT * math.sqrt(2) * 1.2533 / math.sqrt(6)
 """1.42: the logarithm of 1 + the noise floor of two arms of 6 launches, in standard deviations of one launch. The
 median of n normal values has about 1.2533 / sqrt(n) standard deviations of one, and a difference of two sqrt(2) times
@@ -76,21 +73,6 @@ def test_an_entry_that_cannot_fall_exists() -> None:
     assert set(CANNOT_FALL) <= ids
 
 
-def test_sizes_that_plan_too_few_launches_for_a_verdict_are_counted() -> None:
-    found: dict[tuple[str, str], int] = {}
-    for suite in (load_suite(name, ROOT / "suites") for name in SUITES):
-        for launches in (Launches(suite, size) for size in SIZES):
-            judged = [claim for claim in load_claims(suite) if unjudged(claim, launches.size) is None]
-            found |= {(claim.form.id, launches.size): count for claim in judged if (count := too_few(claim, launches))}
-    assert found == TOO_FEW
-
-
-def too_few(claim: Claim, launches: Launches) -> int | None:
-    """The launches of a claim at a size that plans some, but not enough for any verdict."""
-    counts = [launches.count(claim, evidence) for evidence in launches.evidences(claim)]
-    return min((count for count in counts if count < smallest_count()), default=None)
-
-
 @pytest.mark.parametrize(("suite", "claim"), [("das2016", "own.hybrid.bytes"), ("taxonomy", "langer.delay.ring")])
 def test_one_case_that_fails_refutes_a_claim_about_every_case(suite: str, claim: str) -> None:
     launches = Launches(load_suite(suite, ROOT / "suites"), "small")
@@ -101,14 +83,11 @@ def test_one_case_that_fails_refutes_a_claim_about_every_case(suite: str, claim:
 
 
 def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
-    """Sizes at which the claim does not fall both ways. A size that plans too few launches for any verdict is none, but
-    one of them must decide the claim."""
+    """Sizes at which the claim does not fall both ways; one of them must have launches of it."""
     found, known = [], dict[Any, Power]()
     for launches in sizes:
         for evidence in launches.evidences(claim):
             count, selected = launches.count(claim, evidence), len(launches.selected(claim, claim.form.select))
-            if count < smallest_count():
-                continue
             key = evidence, count, selected  # most sizes plan the same for a claim
             if key in known:
                 continue

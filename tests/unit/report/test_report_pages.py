@@ -226,7 +226,8 @@ def test_bandwidths_of_messages_stand_beside_what_the_machine_can_do(made: tuple
 def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
     judged = claim("reproduced", 0, ())
     printed = shown_rule(judged)
-    assert printed.finding == "the same at all 4 points of the range" and len(printed.rests_on) == 4
+    assert printed.finding == "the same at all 4 points of the range, each tested at its own 95 %"
+    assert len(printed.rests_on) == 4
     assert "; ".join([printed.finding, *printed.rests_on]) == judged.rule
     for name in ("index.html", "example.html"):
         page = (made[2] / name).read_text()

@@ -24,6 +24,8 @@ from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
 ROOT = Path(__file__).resolve().parents[3]
 KIB, MIB = 1 << 10, 1 << 20
+NOT_RUN = {("xue2019.own.shaped", "smoke")}
+"""Claims of our own whose launches a size leaves out: guests with a slow link."""
 OWN = {
     "program": "own",
     "suite": "xue2019",
@@ -175,7 +177,7 @@ def test_a_gain_is_one_of_the_same_launch(metrics: dict[str, Metric]) -> None:
 def test_every_claim_of_our_own_has_launches_on_all_its_sides(suite: Suite, size: str) -> None:
     for claim in load_claims(suite):
         form = claim.form
-        if form.origin != "own" or form.experiment is None:
+        if form.origin != "own" or form.experiment is None or (form.id, size) in NOT_RUN:
             continue
         chosen = suite.experiment(form.experiment).size(size)
         assert chosen.launches >= 6
