@@ -1,8 +1,9 @@
 """Registered and plain buffers over shared memory, two ranks: each beside a bound of its own, and of plain ones both
 ways, through shared pieces and by the kernel, at every size: what LEAST_NBYTES has to be is read from here.
 
-All arms run in turns on the same two ranks; a launch gives a median per arm. The bounds are the fastest repetition of
-all launches, so that a share above 1 is a mistake of theirs, and fails."""
+All arms run in turns on the same two ranks; a launch gives a median per arm. Of each turn the second call counts: the
+first finds other arms' data in the caches, where the bound finds its own. The bounds are the fastest repetition of all
+launches, so that a share above 1 is a mistake of theirs, and fails."""
 
 from __future__ import annotations
 
@@ -144,11 +145,13 @@ def turns(context: RankContext, operation: str, size: int, seed: int, out: Path)
             private_memory.LEAST_NBYTES = LEAST[arm]
             fill(buffers[arm], context.rank, number)
             transport.barrier()
+            call(group, buffers[arm])
+            if number == 0:
+                check(operation, buffers[arm])
+            transport.barrier()
             took = call(group, buffers[arm])
             if number > WARMUP:
                 times[arm].append(took)
-            elif number == 0:
-                check(operation, buffers[arm])
     (out / f"{context.rank}.json").write_text(json.dumps(times))
     transport.barrier()
     transport.close()
