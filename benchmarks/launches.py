@@ -28,15 +28,16 @@ Launch = Callable[[Setting, Sequence[int], int], Sizes]
 """One launch under a setting, of some sizes, with a number that no other launch of the run has."""
 PLAIN_BOUND = f"{BOUND}{PLAIN}"
 COPY, PLAIN_MESSAGE = Arm(BOUND, 1, "copy"), Arm(PLAIN_BOUND, 2, "transfer")
-"""Bounds of a transfer: between registered buffers it is one copy by one core."""
+"""Bounds of a transfer: between registered buffers it is one copy by one core. Copies there and back take turns, as the
+messages do, so that caches hold as much of them."""
 PROGRAMS = {
     "scaleproof.calibrate.memory_bandwidth": {
         "all_reduce": Arm(BOUND, 2, "all_reduce"),
-        "copy": COPY,
+        "message": COPY,
     },
     "scaleproof.calibrate.plain_bandwidth": {
         "all_reduce": Arm(PLAIN_BOUND, 2, "all_reduce"),
-        "copy": PLAIN_MESSAGE,
+        "message": PLAIN_MESSAGE,
     },
 }
 """The programs of the bounds, and what each measures."""

@@ -1,9 +1,9 @@
 """Registered and plain buffers over shared memory, two ranks: each beside a bound of its own, and of plain ones both
 ways, through shared pieces and by the kernel, at every size: what LEAST_NBYTES has to be is read from here.
 
-All arms run in turns on the same two ranks; a launch gives a median per arm. Of each turn the second call counts: the
-first finds other arms' data in the caches, where the bound finds its own. The bounds are the fastest repetition of all
-launches, so that a share above 1 is a mistake of theirs, and fails."""
+All arms run one after the other on the same two ranks, in an order that every launch draws; a launch gives a median per
+arm. They do not take turns call by call: a call would find other arms' data in the caches, where the bound finds its
+own. A bound is the fastest repetition of all launches, so that a share above 1 is a mistake of the bound, and fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from scaleproof.transports.shm.private_memory import LEAST_NBYTES
 from scaleproof.transports.shm.shm import SharedMemory
 
 SIZES = (64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
-LAUNCHES, ITERATIONS, WARMUP = 8, 10, 2
+LAUNCHES, ITERATIONS, WARMUP = 8, 20, 10
 NEVER = 1 << 62
 SHIPPED = dict(LEAST_NBYTES)
 LEAST = {
@@ -51,7 +51,7 @@ BOUNDS = {"registered": "memory_bandwidth", "plain": "plain_bandwidth"}
 WANTED = {"registered": 0.9, "plain": 0.85}
 JUDGED = 64 << 20
 """Bytes from which on the wanted share of the bound counts, with its whole interval."""
-OPERATIONS = {"all_reduce": "all_reduce", "transfer": "copy"}
+OPERATIONS = {"all_reduce": "all_reduce", "transfer": "message"}
 """With the name of its bound."""
 ALGORITHM = "halving_doubling"
 
@@ -140,18 +140,16 @@ def turns(context: RankContext, operation: str, size: int, seed: int, out: Path)
     call = reduce if operation == "all_reduce" else partial(round_trip, transport=transport)
     buffers = {arm: registered if arm == "registered" else plain for arm in LEAST}
     shuffler, times = random.Random(seed), {arm: list[int]() for arm in LEAST}
-    for number in range(1 + WARMUP + ITERATIONS):
-        for arm in shuffler.sample(list(LEAST), len(LEAST)):
-            private_memory.LEAST_NBYTES = LEAST[arm]
+    for arm in shuffler.sample(list(LEAST), len(LEAST)):
+        private_memory.LEAST_NBYTES = LEAST[arm]
+        for number in range(1 + WARMUP + ITERATIONS):
             fill(buffers[arm], context.rank, number)
-            transport.barrier()
-            call(group, buffers[arm])
-            if number == 0:
-                check(operation, buffers[arm])
             transport.barrier()
             took = call(group, buffers[arm])
             if number > WARMUP:
                 times[arm].append(took)
+            elif number == 0:
+                check(operation, buffers[arm])
     (out / f"{context.rank}.json").write_text(json.dumps(times))
     transport.barrier()
     transport.close()

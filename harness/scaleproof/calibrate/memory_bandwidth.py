@@ -5,7 +5,8 @@ With 2 ranks, n bytes and no synchronisation each process must add half of the a
 copy the sum to the other (write one half). Both processes do so at the same time, block by block, so that the copy
 finds the sum in its cache. The fastest of all repetitions and block sizes counts: a median would hold unlucky pages,
 and a faster transport would be above it. No in-place all-reduce of 2 ranks can do less work.
-Also measured: one copy of n bytes by one process alone.
+Also measured: one copy of n bytes by one process alone, again and again on the same memory; and copies that take turns
+on two pairs of arrays, as messages there and back do. A cache that holds one pair may not hold two.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -30,11 +31,11 @@ REPETITIONS = 30
 
 
 def main() -> None:
-    """Print seconds per size: {"all_reduce": {size: s}, "copy": {size: s}}."""
+    """Print seconds per size: {"all_reduce": {size: s}, "copy": {size: s}, "message": {size: s}}."""
     sizes = [int(word) for word in sys.argv[1:]]
     shared = mmap.mmap(-1, mmap.PAGESIZE)
     control, durations = memoryview(shared).cast("Q")[: 2 * LINE], memoryview(shared).cast("d")[2 * LINE :]
-    memories = [mmap.mmap(-1, max(sizes)) for _ in range(2)]
+    memories = [mmap.mmap(-1, max(sizes)) for _ in range(4)]
     for memory in memories:
         # Huge pages as in transport shm; a kernel without them gives small pages to both.
         memory.madvise(mmap.MADV_HUGEPAGE)
@@ -50,8 +51,11 @@ def main() -> None:
     if rank:
         os._exit(0)
     os.waitpid(child, 0)
-    alone = {size: copy_seconds(arrays[0][: size // 4], arrays[1][: size // 4]) for size in sizes}
-    json.dump({"all_reduce": both, "copy": alone}, sys.stdout)
+    alone, turns = dict[int, float](), dict[int, float]()
+    for size in sizes:
+        there, back = ((arrays[index][: size // 4], arrays[index + 1][: size // 4]) for index in (0, 2))
+        alone[size], turns[size] = copy_seconds(*there), message_seconds(there, back)
+    json.dump({"all_reduce": both, "copy": alone, "message": turns}, sys.stdout)
 
 
 def all_reduce_seconds(
@@ -81,6 +85,12 @@ def all_reduce_seconds(
 def copy_seconds(target: np.ndarray, source: np.ndarray) -> float:
     """The fastest copy, in s."""
     return min(islice(copies(target, source), REPETITIONS))
+
+
+def message_seconds(there: tuple[np.ndarray, np.ndarray], back: tuple[np.ndarray, np.ndarray]) -> float:
+    """The fastest copy of two that take turns, in s. Each is a target and a source."""
+    turns = zip(copies(*there), copies(*back), strict=True)
+    return min(islice(chain.from_iterable(turns), 2 * REPETITIONS))
 
 
 def copies(target: np.ndarray, source: np.ndarray) -> Iterator[float]:

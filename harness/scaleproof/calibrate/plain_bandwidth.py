@@ -6,6 +6,8 @@ the other, which is a pass more for each half of an all-reduce (memory_bandwidth
 copies (process_vm_readv, process_vm_writev): the peer's half into a block that stays in the cache and is added from
 there, and the sum into the peer's memory; a message is one such copy. Both processes do exactly this at once, block by
 block, without synchronisation. The fastest of all repetitions and block sizes counts; the bound is the faster way.
+Messages are measured twice: the same one again and again (`copy`), and there and back in turns between two pairs of
+arrays (`message`). A cache that holds one pair may not hold two.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import mmap
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -49,7 +51,7 @@ class Pair:
         self.rank, self.peer, self.pieces = rank, 1 - rank, pieces
         self.control = memoryview(shared).cast("Q")
         self._durations = memoryview(shared).cast("d")[8 * OFFERS :]
-        self.own = np.zeros(most // ITEM, np.float32)
+        self.own = np.zeros(2 * most // ITEM, np.float32)  # the second half receives what takes turns
         self.own[:] = 0  # touches every page
         consent = Consent()
         first = OFFERS + 4 * rank
@@ -78,14 +80,15 @@ class Pair:
         """A barrier of both."""
         meet(self.rank, self.control[: 2 * LINE])
 
-    def fastest(self, programs: Iterable[list[Step]]) -> float:
-        """Seconds of the slower process in the fastest repetition of several programs, each a list of steps."""
+    def fastest(self, programs: Iterable[Sequence[list[Step]]]) -> float:
+        """Seconds of the slower process in the fastest repetition of several programs. Each has lists of steps that
+        take turns."""
         best = float("inf")
-        for steps in programs:
-            for _ in range(REPETITIONS):
+        for turns in programs:
+            for repetition in range(REPETITIONS * len(turns)):
                 self.meet()
                 began = time.perf_counter()
-                for step in steps:
+                for step in turns[repetition % len(turns)]:
                     step()
                 self._durations[self.rank] = time.perf_counter() - began
                 self.meet()
@@ -114,24 +117,40 @@ def reduced_by_the_kernel(pair: Pair, count: int, block: int) -> Iterator[Step]:
         yield pair.writer(mine.start, own)
 
 
-def moved_through_pieces(pair: Pair, count: int, block: int) -> Iterator[Step]:
-    """A message of `count` elements: process 0 copies into a piece, process 1 out of it."""
+def moved_through_pieces(pair: Pair, count: int, block: int, sender: int = 0, first: int = 0) -> Iterator[Step]:
+    """A message of `count` elements: the sender copies into a piece, the other process out of it, to its elements from
+    `first` on."""
     for part in _blocks(count, block):
-        own, piece = pair.own[part], pair.pieces.halves[0][: part.stop - part.start]
-        yield partial(np.copyto, own, piece) if pair.rank else partial(np.copyto, piece, own)
+        piece = pair.pieces.halves[sender][: part.stop - part.start]
+        if pair.rank == sender:
+            yield partial(np.copyto, piece, pair.own[part])
+        else:
+            yield partial(np.copyto, pair.own[first + part.start : first + part.stop], piece)
 
 
-def moved_by_the_kernel(pair: Pair, count: int, block: int) -> Iterator[Step]:
-    """The same, copied by the kernel in process 1."""
-    if pair.rank:
+def moved_by_the_kernel(pair: Pair, count: int, block: int, sender: int = 0, first: int = 0) -> Iterator[Step]:
+    """The same, copied by the kernel in the process that receives."""
+    if pair.rank != sender:
         for part in _blocks(count, block):
-            yield pair.reader(part.start, pair.own[part])
+            yield pair.reader(part.start, pair.own[first + part.start : first + part.stop])
 
 
-WAYS = {
-    "all_reduce": {"pieces": reduced_through_pieces, "kernel": reduced_by_the_kernel},
-    "copy": {"pieces": moved_through_pieces, "kernel": moved_by_the_kernel},
-}
+Way = Callable[..., Iterator[Step]]
+
+
+def once(way: Way, pair: Pair, count: int, block: int) -> list[list[Step]]:
+    """The same steps in every repetition."""
+    return [list(way(pair, count, block))]
+
+
+def there_and_back(way: Way, pair: Pair, count: int, block: int) -> list[list[Step]]:
+    """Messages in both directions, in turns; each has a source and a target of its own."""
+    return [list(way(pair, count, block, sender, count)) for sender in range(2)]
+
+
+REDUCED: dict[str, Way] = {"pieces": reduced_through_pieces, "kernel": reduced_by_the_kernel}
+MOVED: dict[str, Way] = {"pieces": moved_through_pieces, "kernel": moved_by_the_kernel}
+MEASURED = {"all_reduce": (once, REDUCED), "copy": (once, MOVED), "message": (there_and_back, MOVED)}
 
 
 def _blocks(count: int, block: int) -> Iterator[slice]:
@@ -148,8 +167,8 @@ def _halves(pair: Pair, count: int, block: int) -> Iterator[tuple[slice, slice]]
 
 
 def main() -> None:
-    """Print seconds per size: {"all_reduce": {size: s}, "copy": {size: s}, "ways": {operation: {way: {size: s}}}}; way
-    `kernel` is missing where the kernel refuses to copy."""
+    """Print seconds per size of each operation, {"all_reduce": {size: s}, "copy": ..., "message": ...}, and of each of
+    its ways, "ways": {operation: {way: {size: s}}}; way `kernel` is missing where the kernel refuses to copy."""
     sizes = [int(word) for word in sys.argv[1:]]
     shared, areas = mmap.mmap(-1, mmap.PAGESIZE), [mmap.mmap(-1, max(BLOCKS)) for _ in range(4)]
     arrays = [np.frombuffer(area, np.float32) for area in areas]
@@ -160,11 +179,11 @@ def main() -> None:
     pair = Pair(0 if child else 1, max(sizes), shared, Pieces(arrays[:2], arrays[2:]))
     ways = {
         operation: {
-            way: {size: pair.fastest(list(steps(pair, size // ITEM, block)) for block in BLOCKS) for size in sizes}
-            for way, steps in each.items()
-            if way == "pieces" or pair.private is not None
+            name: {size: pair.fastest(turns(way, pair, size // ITEM, block) for block in BLOCKS) for size in sizes}
+            for name, way in each.items()
+            if name == "pieces" or pair.private is not None
         }
-        for operation, each in WAYS.items()
+        for operation, (turns, each) in MEASURED.items()
     }
     if not child:
         os._exit(0)

@@ -120,6 +120,8 @@ def test_minutes_become_whole_comparisons() -> None:
     ("module", "arguments", "key"),
     [
         ("memory_bandwidth", ["4096"], "copy"),
+        ("memory_bandwidth", ["4096"], "message"),
+        ("plain_bandwidth", ["4096"], "message"),
         ("loopback_bandwidth", [], "bytes_per_second"),
         ("matrix_product_rate", [], "flop_per_second"),
     ],

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scaleproof.calibrate.plain_bandwidth import WAYS, Pieces
+from scaleproof.calibrate.plain_bandwidth import MOVED, REDUCED, Pieces, once, there_and_back
 
 COUNT, BLOCK = 1000, 512
 """Elements of float32, and bytes of a block: the last block of a half is a part of one."""
@@ -22,24 +23,31 @@ class Both:
     """The two processes in one: what the kernel copies, NumPy does."""
 
     def __init__(self) -> None:
-        pieces = Pieces(*([np.zeros(BLOCK // 4, np.float32) for _ in range(2)] for _ in range(2)))
-        self.each: list[Any] = [Process(rank, pieces, self) for rank in range(2)]
-        self.start = [process.own.copy() for process in self.each]
+        self.pieces = Pieces(*([np.zeros(BLOCK // 4, np.float32) for _ in range(2)] for _ in range(2)))
+        self.each: list[Any] = [Process(rank, self.pieces, self) for rank in range(2)]
+        self.start = [process.own[:COUNT].copy() for process in self.each]
         self.copied = 0
 
-    def run(self, steps: Callable[[Any, int, int], Iterator[Callable[[], object]]]) -> None:
-        programs = [list(steps(process, COUNT, BLOCK)) for process in self.each]
-        assert len({len(program) for program in programs if program}) == 1
-        for number in range(max(map(len, programs))):
-            for program in programs:
-                if program:
-                    program[number]()
+    def run(self, turns: Callable[..., list[list[Callable[[], object]]]], way: Callable[..., Any]) -> None:
+        for programs in zip(*(turns(way, process, COUNT, BLOCK) for process in self.each), strict=True):
+            assert len({len(program) for program in programs if program}) == 1
+            order = sorted(programs, key=lambda program: self.sends(program), reverse=True)
+            for number in range(max(map(len, order))):
+                for program in order:
+                    if program:
+                        program[number]()
+
+    def sends(self, program: list[Callable[[], object]]) -> bool:
+        """Whether a program copies into a piece, which the other then reads."""
+        targets = [step.args[0] for step in program if isinstance(step, partial)]
+        return any(np.shares_memory(target, piece) for target in targets for piece in self.pieces.halves)
 
 
 class Process:
     def __init__(self, rank: int, pieces: Pieces, both: Both) -> None:
         self.rank, self.peer, self.pieces, self._both = rank, 1 - rank, pieces, both
-        self.own = np.arange(COUNT, dtype=np.float32) * (rank + 1)
+        self.own = np.zeros(2 * COUNT, np.float32)
+        self.own[:COUNT] = np.arange(COUNT, dtype=np.float32) * (rank + 1)
 
     def reader(self, start: int, target: np.ndarray) -> Callable[[], object]:
         return lambda: self._copy(target, self._both.each[self.peer].own[start : start + target.size])
@@ -55,19 +63,28 @@ class Process:
 @pytest.mark.parametrize("way", ["pieces", "kernel"])
 def test_both_ways_of_an_all_reduce_end_with_the_sum_on_both_sides(way: str) -> None:
     both = Both()
-    both.run(WAYS["all_reduce"][way])
+    both.run(once, REDUCED[way])
     for process in both.each:
-        np.testing.assert_array_equal(process.own, both.start[0] + both.start[1])
+        np.testing.assert_array_equal(process.own[:COUNT], both.start[0] + both.start[1])
     assert both.copied == (2 * COUNT if way == "kernel" else 0)
 
 
 @pytest.mark.parametrize("way", ["pieces", "kernel"])
 def test_both_ways_of_a_message_copy_all_of_it(way: str) -> None:
     both = Both()
-    both.run(WAYS["copy"][way])
+    both.run(once, MOVED[way])
     for process in both.each:
-        np.testing.assert_array_equal(process.own, both.start[0])
+        np.testing.assert_array_equal(process.own[:COUNT], both.start[0])
     assert both.copied == (COUNT if way == "kernel" else 0)
+
+
+@pytest.mark.parametrize("way", ["pieces", "kernel"])
+def test_messages_there_and_back_end_in_memory_of_their_own(way: str) -> None:
+    both = Both()
+    both.run(there_and_back, MOVED[way])
+    for process in both.each:
+        np.testing.assert_array_equal(process.own[:COUNT], both.start[process.rank])
+        np.testing.assert_array_equal(process.own[COUNT:], both.start[process.peer])
 
 
 def test_the_bound_is_the_faster_way() -> None:
