@@ -152,7 +152,7 @@ def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
 
 
 def cause(served: ServedClaim, outcome: Outcome | None) -> list[Note]:
-    """The cause found of a claim that does not hold."""
+    """What is known of the cause where a claim does not hold."""
     text = served.claim.form.cause
     return [note(NoteCode.CAUSE, words=text)] if text and outcome is not None and not outcome.holds else []
 

@@ -21,7 +21,7 @@ TEMPLATES: dict[NoteCode, str] = {
     NoteCode.LEFT_OUT: "{launches} launches of other machines or code versions left out",
     NoteCode.FURTHEST_APART: "furthest apart: {share:+.1%} ({case})",
     NoteCode.STOPPED: "{words}",
-    NoteCode.CAUSE: "cause found: {words}",
+    NoteCode.CAUSE: "cause: {words}",
     NoteCode.NO_PROFILE: (
         "this machine has no noise floors yet, so its timings decide nothing: type scaleproof calibrate"
     ),
