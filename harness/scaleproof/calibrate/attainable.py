@@ -14,6 +14,7 @@ from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Failure, Record
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.record.machine import Bound, MachineProfile
+from scaleproof.record.missing_plugins import missing_plugins
 from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.spec.launch_kind import kind_of
 
@@ -93,6 +94,8 @@ def attainable(
 
 def _limit(record: Record, metric: Metric, profile: MachineProfile | None, nbytes: int | None) -> _Limit | str:
     """The bound of a rate, or why it has none."""
+    if missing := missing_plugins(dict(record.case.named())):
+        return " and ".join(f"{kind} {name!r}" for kind, name in missing) + " not installed here"
     kind = kind_of(record.case)
     if kind is None:
         return "a prediction: nothing ran"

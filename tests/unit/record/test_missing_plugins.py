@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from scaleproof.calibrate.attainable import NoBound, attainable
+from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
 from scaleproof.record.index import Index
 from scaleproof.record.store import Store
@@ -92,6 +94,16 @@ def test_pages_name_its_network_as_far_as_it_is_known(tmp_path: Path, workload: 
     [record] = Store(tmp_path).records(commit_foreign(tmp_path, "bb", workload=workload))
     run: Any = SimpleNamespace(record=record)
     assert network(run) == title
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("strategy", "lazy_gossip"), ("transport", "pigeons"), ("workload", {"name": "poems", "verses": 3})],
+)
+def test_its_rate_has_no_bound(tmp_path: Path, kind: str, value: Any) -> None:
+    [record] = Store(tmp_path).records(commit_foreign(tmp_path, "bb", **{kind: value}))
+    attained = attainable(record, METRICS["throughput"], 80.0, None)
+    assert isinstance(attained, NoBound) and attained.why.endswith(" not installed here")
 
 
 def test_a_record_of_a_fabric_that_is_not_installed_says_so(tmp_path: Path) -> None:
