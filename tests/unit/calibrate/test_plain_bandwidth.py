@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.calibrate.plain_bandwidth import MOVED, REDUCED, Pieces, once, there_and_back
+from scaleproof.calibrate.plain_bandwidth import MOVED, REDUCED, Pieces, blocks, once, there_and_back
 
 COUNT, BLOCK = 1000, 512
 """Elements of float32, and bytes of a block: the last block of a half is a part of one."""
@@ -85,6 +85,10 @@ def test_messages_there_and_back_end_in_memory_of_their_own(way: str) -> None:
     for process in both.each:
         np.testing.assert_array_equal(process.own[:COUNT], both.start[process.rank])
         np.testing.assert_array_equal(process.own[COUNT:], both.start[process.peer])
+
+
+def test_the_kernel_may_copy_a_message_in_one_call_as_the_transport_does() -> None:
+    assert 64 << 20 in blocks("kernel", 64 << 20) and 64 << 20 not in blocks("pieces", 64 << 20)
 
 
 def test_the_bound_is_the_faster_way() -> None:
