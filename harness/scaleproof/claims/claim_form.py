@@ -28,7 +28,9 @@ _NEEDED = {
     "equal_to_tolerance": ("tolerance",),
     "monotone": ("along", "trend"),
 }
-_ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
+ORDERS = ("ordering", "monotone")
+"""Rules about the order of arms: they have no number of their own."""
+_ONE_SIDED = ("at_least", "at_most", *ORDERS)
 
 
 class Form(BaseModel):
@@ -98,6 +100,12 @@ class Rule(Form):
         None, description="`monotone`, which needs it: how the values go along it."
     )
     strict: bool = Field(True, description="false: `monotone` accepts steps without a difference.")
+    effect: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="`ordering`, `monotone`: by which share each arm differs from the one before it, as the claim "
+        "means it (0.1: by 10 %). It decides no verdict: `run --dry-run` says whether this machine can resolve it. "
+        "null: a published ratio is the effect, or none is stated.",
+    )
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Rule:
@@ -111,6 +119,10 @@ class Rule(Form):
             raise ValueError(f"rule {self.name!r} takes a number as 'tolerance'; 'floor' is for rule 'within'")
         if self.largest_floor is not None and self.tolerance != "floor":
             raise ValueError("'largest_floor' belongs to 'tolerance: floor'")
+        if self.effect is not None and self.name not in ORDERS:
+            raise ValueError(
+                f"'effect' belongs to the rules {' and '.join(ORDERS)}; {self.name!r} has numbers of its own"
+            )
         return self
 
     def tolerated(self, floor: float | None) -> float | None:
@@ -246,7 +258,7 @@ class ClaimForm(Form):
 
     @model_validator(mode="after")
     def _can_validate(self) -> ClaimForm:
-        unbounded = self.rule is None or self.rule.name in ("ordering", "monotone") or self.rule.tolerance == "floor"
+        unbounded = self.rule is None or self.rule.name in ORDERS or self.rule.tolerance == "floor"
         if self.validates and (unbounded or self.kind != "claim"):
             raise ValueError(
                 f"{self.id}: what 'validates' is a claim whose rule has bounds of its own, so that a miss has a size"

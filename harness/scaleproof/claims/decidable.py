@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.claims.power import Launches, Noise, unjudged
@@ -87,7 +88,8 @@ def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
     if metric is not None and metric.timing and metric.noise != "inside":
         floor = noise.known.used_for(metric, claim.form.rule).share or 0.0
     compared = claim.form.against is not None and metric is not None and metric.pair is None
-    of_launches = resolution.of_ratio if compared or claim.form.arms else resolution.of_value
+    ordered = claim.form.rule is not None and claim.form.rule.name in ORDERS
+    of_launches = resolution.of_ratio if compared or ordered else resolution.of_value
     return partial(of_launches, noise.spread, floor=floor)
 
 

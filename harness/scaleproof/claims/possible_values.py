@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from scaleproof.claims.claim_form import Direction, Rule
+from scaleproof.claims.claim_form import ORDERS, Direction, Rule
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.verdict_rules import accepted_region
 
 
 def cannot_fall(rule: Rule, metric: Metric, published: float | None, direction: Direction | None) -> str | None:
     """Why no launches at all can refute the claim, or confirm it; None where it can fall both ways."""
-    if rule.name in ("ordering", "monotone"):
+    if rule.name in ORDERS:
         return None
     if published is None and rule.value is None and rule.name in ("within", "equal_to_tolerance"):
         return None

@@ -20,7 +20,7 @@ from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, base_metric
 from scaleproof.claims.outcome import Verdict
-from scaleproof.claims.wanted_values import Side, aim, ordered_sides, sides, sides_of_case
+from scaleproof.claims.wanted_values import Side, aim, clear_factor, ordered_sides, sides, sides_of_case
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import floor_of_one_launch
 from scaleproof.spec.case import AnyCase
@@ -152,7 +152,7 @@ class Launches:
     def _scenarios(
         self, claim: Claim, metric: Metric, evidence: Evidence, noise: Noise
     ) -> tuple[list[Side], list[Side]]:
-        rule, form, clear = claim.form.rule, claim.form, noise.clear
+        rule, form, clear = claim.form.rule, claim.form, clear_factor(claim, noise.clear)
         assert rule is not None
         if form.arms or rule.along is not None:
             return self._orders(claim, metric, self._arms(claim, evidence), clear)

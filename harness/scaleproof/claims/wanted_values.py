@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaleproof.claims.claim_form import Rule
+from scaleproof.claims.claim_form import ORDERS, Rule
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import base_metric
@@ -45,12 +45,14 @@ class Aim:
 
 
 def stated_effect(claim: Claim) -> float | None:
-    """By which share the claim's own number lies from the nearest value that its rule refuses; None where it states no
-    number, such as an order, or a bound of a time, and for counts of what lies beyond the floor, which are no share of
-    a time."""
+    """By which share the claim's own number lies from the nearest value that its rule refuses, or arms of an order from
+    each other; None where it states no number, such as a bound of a time, and for counts of what lies beyond the
+    floor, which are no share of a time."""
     rule, metric = claim.form.rule, claim.metric
-    if rule is None or metric is None or rule.name in ("ordering", "monotone") or metric.noise == "inside":
+    if rule is None or metric is None or metric.noise == "inside":
         return None
+    if rule.name in ORDERS:
+        return rule.effect or (_published_ratio(claim) if rule.name == "ordering" else None)
     if rule.tolerance == "floor":
         return rule.largest_floor
     region, (least, most) = accepted_region(rule, claim.published, claim.direction), metric.possible
@@ -64,6 +66,12 @@ def stated_effect(claim: Claim) -> float | None:
     if min(number, *bounds) <= 0:
         return None
     return min(max(bound / number, number / bound) for bound in bounds) - 1
+
+
+def _published_ratio(claim: Claim) -> float | None:
+    """By which share two arms differ in the paper."""
+    ratio = claim.published if claim.unit == "x" and not claim.form.arms else None
+    return None if not ratio or ratio < 0 or ratio == 1 else max(ratio, 1 / ratio) - 1
 
 
 def _own_number(claim: Claim, rule: Rule, region: Region) -> float | None:
@@ -87,20 +95,25 @@ def _as_ratio(claim: Claim, value: float) -> float:
     return 1 + value / 100 if claim.metric is not None and claim.metric.noise == "gain" else value
 
 
+def clear_factor(claim: Claim, noisy: float) -> float:
+    """By which factor values differ in launches that clearly hold a claim and such that clearly fail it: by the effect
+    that the claim states; `noisy`, which this noise cannot hide, where it states none."""
+    effect = stated_effect(claim) if claim.metric is not None and claim.metric.noise == "factor" else None
+    return noisy if effect is None else 1 + effect
+
+
 def aim(claim: Claim, metric: Metric, clear: float, floor: float | None) -> Aim:
-    """Values that hold and fail by the factor `clear` where the claim states none. `floor`: the machine's noise floor,
-    which may be the tolerance."""
+    """Values that hold: the claim's own number, or one beyond its bound by the factor `clear`; and some that fail: no
+    effect at all, or beyond a bound by this factor. `floor`: the machine's noise floor, which may be the tolerance."""
     rule = claim.form.rule
     assert rule is not None
     region = accepted_region(rule, claim.published, claim.direction, floor)
     least, most = metric.possible
     if metric.noise == "added" and math.isfinite(region.high):
         return Aim(0.0, (region.high + 2 * (clear - 1),))
-    inward = [value for value in (_inside(region, clear, least, most),) if least <= value <= most]
+    inward = [value for value in _held(claim, rule, region, clear) if least <= value <= most]
     neutral = _neutral(claim, rule)
-    outward = []
-    if neutral is not None and region.position(neutral, neutral) == "outside":
-        outward = [neutral / clear if region.low > neutral else neutral * clear]
+    outward = [] if neutral is None else [neutral]
     for bound, end in ((region.high, most), (region.low, least)):
         if math.isfinite(bound):
             outward += _beyond(bound, end > bound, clear, region.reach, end)
@@ -157,6 +170,15 @@ def _compared(
             yield Side(against, base, levels)
         yield Side(select, base * share, None, metric.scaled_by_ranks)
         yield Side(against, base, levels, metric.scaled_by_ranks)
+
+
+def _held(claim: Claim, rule: Rule, region: Region, clear: float) -> Iterator[float]:
+    """Values that hold, the preferred first."""
+    number = None if rule.name in ORDERS else _own_number(claim, rule, region)
+    if number is not None and region.position(number, number) == "inside":
+        yield number
+    assert claim.metric is not None
+    yield _inside(region, clear, *claim.metric.possible)
 
 
 def _inside(region: Region, clear: float, least: float, most: float) -> float:

@@ -13,7 +13,7 @@ from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import undecidable
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.power import Launches, Noise
-from scaleproof.claims.wanted_values import aim, stated_effect
+from scaleproof.claims.wanted_values import aim, clear_factor, stated_effect
 from scaleproof.spec.errors import SpecError
 from tests.unit.claims.test_judge import ROW, SPEEDUP, a_suite
 
@@ -137,7 +137,12 @@ def claim_with(tmp_path: Path, metric: Metric, rule: dict[str, Any], published: 
         (STEP, {"name": "at_most", "value": 0.1}, 0.08, 0.25),
         (STEP, {"name": "equal_to_tolerance", "value": 10, "tolerance": 1}, None, 0.1),
         (STEP, {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}, None, None),
-        (SPEED, {"name": "ordering"}, 10, None),
+        (SPEED, {"name": "ordering"}, None, None),
+        (SPEED, {"name": "ordering"}, 10, 9.0),
+        (SPEED, {"name": "ordering"}, 0.5, 1.0),
+        (SPEED, {"name": "ordering", "effect": 0.1}, 10, 0.1),
+        (WINS, {"name": "ordering", "effect": 0.1}, None, None),
+        (SPEED, {"name": "monotone", "along": "ranks", "trend": "rising", "effect": 0.1}, None, 0.1),
         (SPEED, {"name": "monotone", "along": "ranks", "trend": "rising"}, 10, None),
     ],
 )
@@ -151,3 +156,20 @@ def test_the_effect_is_how_far_the_claims_number_lies_from_the_nearest_value_tha
 def test_launches_fail_clearly_where_no_effect_is_accepted(tmp_path: Path) -> None:
     little = claim_with(tmp_path, IN_ONE_LAUNCH, {"name": "at_most", "value": 1.5})
     assert min(aim(little, IN_ONE_LAUNCH, 1.502, None).fails) == 2, "1.502 times no effect is hardly more than 1.5"
+
+
+def test_launches_that_hold_have_the_published_value_and_those_that_fail_no_effect(tmp_path: Path) -> None:
+    doubled = claim_with(tmp_path, SPEED, AT_LEAST, 2)
+    aimed = aim(doubled, SPEED, clear_factor(doubled, 9), None)
+    assert (aimed.holds, aimed.fails[0]) == (2, 1)
+
+
+def test_arms_of_an_order_differ_by_its_effect_whatever_the_noise(tmp_path: Path) -> None:
+    order = claim_with(tmp_path, SPEED, {"name": "ordering", "effect": 0.1})
+    bound_of_a_time = claim_with(tmp_path, STEP, {"name": "at_most", "value": 0.1})
+    assert clear_factor(order, 9) == pytest.approx(1.1) and clear_factor(bound_of_a_time, 9) == 9
+
+
+def test_only_orders_take_an_effect() -> None:
+    with pytest.raises(ValueError, match="'effect' belongs to the rules ordering and monotone"):
+        Rule(name="at_least", value=1.5, effect=0.1)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
+from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import resolution_of
 from scaleproof.claims.noise_floor import compares_single_launches
@@ -68,6 +69,17 @@ def test_entries_without_launches_are_left_out_for_a_reason_of_their_kind(name: 
         assert unjudged(claim, "ci") == "this size judges nothing"
 
 
+def test_every_order_that_launches_decide_states_its_effect() -> None:
+    orders = [claim for name in SUITES for claim in load_claims(load_suite(name, ROOT / "suites")) if is_order(claim)]
+    assert orders and [claim.form.id for claim in orders if stated_effect(claim) is None] == []
+
+
+def is_order(claim: Claim) -> bool:
+    rule, metric = claim.form.rule, claim.metric
+    decided = unjudged(claim, "full") is None and metric is not None and metric.noise != "inside"
+    return decided and rule is not None and rule.name in ORDERS
+
+
 def test_an_entry_that_cannot_fall_exists() -> None:
     ids = {claim.form.id for name in SUITES for claim in load_claims(load_suite(name, ROOT / "suites"))}
     assert set(CANNOT_FALL) <= ids
@@ -87,8 +99,8 @@ def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
     found, known = [], dict[Any, Power]()
     for launches in sizes:
         for evidence in launches.evidences(claim):
-            count, selected = launches.count(claim, evidence), len(launches.selected(claim, claim.form.select))
-            key = evidence, count, selected  # most sizes plan the same for a claim
+            count, cases = launches.count(claim, evidence), launches.cases(claim, evidence)
+            key = evidence, count, frozenset(case.case_id for case in cases)  # some sizes plan the same for a claim
             if key in known:
                 continue
             known[key] = launches.power(claim, evidence, decidable_noise(launches.suite, claim, count, str(evidence)))
