@@ -21,10 +21,10 @@ from scaleproof.transports._buffers import address_of
 from scaleproof.transports.contract import Array, BufferUse
 
 LEAST_NBYTES: dict[BufferUse, int] = {"message": 4 << 20, "collective": 1 << 20}
-"""Smallest buffer that the kernel copies, in bytes. Below it shared pieces, which stay in the cache, are at least as
-fast as a system call that looks up every page (benchmarks/test_plain_buffers.py compares both). For messages pieces are
-the faster way up to a larger size: two cores copy at once, while in a collective both cores are busy anyway. From 4 MiB
-on NumPy asks for huge pages, and the kernel has fewer pages to look up."""
+"""Smallest buffer that the kernel copies, in bytes: a compromise between machines (docs/benchmarks.md has both ways at
+each size). A system call looks up every page, while shared pieces stay in the cache. For messages pieces are the faster
+way up to a larger size: two cores copy at once, while in a collective both cores are busy anyway. From 4 MiB on NumPy
+asks for huge pages, and the kernel has fewer pages to look up."""
 _PR_SET_PTRACER = 0x59616D61
 _libc = ctypes.CDLL(None, use_errno=True)
 
