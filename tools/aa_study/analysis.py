@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 from scaleproof.calibrate.measured_noise_floors import floor_share, spread
+from scaleproof.record.machine import floor_of_launches
 from scaleproof.stats.arm_difference import Finding
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import smallest_count
@@ -155,6 +156,20 @@ def _resolution(pairs: Pairs) -> tuple[float | None, int]:
         middle = (low + high) // 2
         low, high = (low, middle) if found(middle) >= WANTED else (middle, high)
     return high * STEP, found(high)
+
+
+def share_beyond_floor(pairs: Pairs, launches: int, ways: int = 1000) -> float:
+    """Share of comparisons of identical arms with so many launches whose medians differ by more than the floor of so
+    many: of neighbouring blocks after those that the floor comes from, with arms swapped at random."""
+    generator, limit = np.random.default_rng(SEED), np.log1p(floor_of_launches(pairs.floor, LAUNCHES, launches))
+    starts = range(FLOOR_BLOCKS, len(pairs.first) - launches + 1, launches)
+    beyond = []
+    for start in starts:
+        one, other = pairs.first[start : start + launches], pairs.second[start : start + launches]
+        swapped = generator.integers(2, size=(ways, launches)).astype(bool)
+        medians = [np.median(np.where(swapped, *sides), axis=1) for sides in ((other, one), (one, other))]
+        beyond.append(np.mean(np.abs(np.log(medians[0] / medians[1])) > limit))
+    return float(np.mean(beyond))
 
 
 @dataclass(frozen=True, slots=True)

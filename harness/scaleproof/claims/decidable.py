@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.noise_floor import machine_floor
-from scaleproof.claims.power import Launches, Noise, unjudged
+from scaleproof.claims.power import Launches, Noise, compared_launches, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import Floor, MachineProfile
@@ -84,13 +83,18 @@ def _floors(profile: MachineProfile | None, cores: float, claim: Claim, cases: S
 def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
     """The smallest effect, a share, that a number of launches resolves."""
     metric = claim.metric
-    floor = 0.0
-    if metric is not None and metric.timing and metric.noise != "inside":
-        floor = noise.known.used_for(metric, claim.form.rule).share or 0.0
     compared = claim.form.against is not None and metric is not None and metric.pair is None
     ordered = claim.form.rule is not None and claim.form.rule.name in ORDERS
     of_launches = resolution.of_ratio if compared or ordered else resolution.of_value
-    return partial(of_launches, noise.spread, floor=floor)
+
+    def resolved(count: int) -> float:
+        floor = 0.0
+        if metric is not None and metric.timing and metric.noise != "inside":
+            launches = compared_launches(metric, count)
+            floor = noise.known(launches).used_for(metric, claim.form.rule).share or 0.0
+        return of_launches(noise.spread, count, floor=floor)
+
+    return resolved
 
 
 def _unresolved(claim: Claim, evidence: Evidence, count: int, noise: Noise) -> list[Undecidable]:

@@ -3,6 +3,7 @@ cores."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,17 +75,21 @@ def compares_single_launches(metric: Metric, rule: Rule | None) -> bool:
 def floor_of(
     results: Path, metric: Metric, pool: Pool, sides: Sequence[tuple[Mapping[str, Any], Evidence]], nbytes: int | None
 ) -> KnownFloor:
-    """The noise floor for the launches of these selections that have a core for every thread. None for a metric that is
-    no timing, or for launches that are simulated: a prediction has no noise of a machine.
+    """The noise floor for the launches of these selections that have a core for every thread, and for their number: of
+    the case that has fewest. None for a metric that is no timing, or for launches that are simulated: a prediction has
+    no noise of a machine.
 
     SpecError: the profile cannot be read.
     """
     if not metric.timing:
         return KnownFloor()
     codes: dict[LaunchKind, set[str]] = {}
-    for record in (launch.record for side in sides for launch in pool.launches(*side)):
-        if fits(record) and record.kind is not None:
-            codes.setdefault(record.kind, set()).add(record.code.digest)
+    counts: Counter[tuple[int, str]] = Counter()
+    for number, side in enumerate(sides):
+        for record in (launch.record for launch in pool.launches(*side)):
+            if fits(record) and record.kind is not None:
+                codes.setdefault(record.kind, set()).add(record.code.digest)
+                counts[number, record.case_id] += 1
     profile = _profile(results, pool)
     floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in codes}
     known = {kind: floor for kind, floor in floors.items() if floor is not None}
@@ -92,8 +97,9 @@ def floor_of(
     stale = _in_order(kind for kind, floor in known.items() if floor.code and floor.code not in codes[kind])
     if missing or not floors:
         return KnownFloor(missing=missing, stale=stale)
-    share, single = max(floor.share for floor in known.values()), max(floor.of_one_launch for floor in known.values())
-    return KnownFloor(share, single, stale=stale)
+    launches = min(counts.values())
+    share = max(floor.of(launches) for floor in known.values())
+    return KnownFloor(share, max(floor.of_one_launch for floor in known.values()), stale=stale)
 
 
 def not_covered(results: Path, metric: Metric, pool: Pool, floors: Sequence[KnownFloor]) -> list[Note]:

@@ -22,7 +22,7 @@ from scaleproof.claims.noise_floor import KnownFloor, base_metric
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.wanted_values import Side, aim, clear_factor, ordered_sides, sides, sides_of_case
 from scaleproof.core.record_schema import Evidence
-from scaleproof.record.machine import floor_of_one_launch
+from scaleproof.record.machine import floor_of_launches, floor_of_one_launch
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
@@ -36,17 +36,17 @@ Fall = tuple[Verdict | None, str]
 @dataclass(frozen=True, slots=True)
 class Noise:
     """What a machine adds to the values: `spread` is the standard deviation of the logarithm of one launch, `floor` a
-    share; None: not known."""
+    share, of comparisons of the fewest launches that give a verdict; None: not known."""
 
     spread: float = 0.0002
     floor: float | None = 0.001
 
-    @property
-    def known(self) -> KnownFloor:
-        """Its floors, of arms and of single launches."""
+    def known(self, launches: int) -> KnownFloor:
+        """Its floors, of arms of so many launches and of single launches."""
         if self.floor is None:
             return KnownFloor()
-        return KnownFloor(self.floor, floor_of_one_launch(self.floor, self.spread))
+        of_arms = floor_of_launches(self.floor, smallest_count(), launches)
+        return KnownFloor(of_arms, floor_of_one_launch(self.floor, self.spread))
 
     @property
     def clear(self) -> float:
@@ -84,6 +84,12 @@ def unjudged(claim: Claim, size: str) -> str | None:
     if claim.metric is None or claim.form.experiment is None:
         return f"unserved: needs {claim.form.needs}"
     return None
+
+
+def compared_launches(metric: Metric, count: int) -> int:
+    """Launches of an arm behind a claim whose number comes from `count` values; of differences between levels of
+    evidence these are cases, each of as many launches as a verdict needs."""
+    return count if metric.apart is None else smallest_count()
 
 
 class Launches:
@@ -156,7 +162,7 @@ class Launches:
         assert rule is not None
         if form.arms or rule.along is not None:
             return self._orders(claim, metric, self._arms(claim, evidence), clear)
-        floor = noise.known.used_for(metric, rule).share
+        floor = noise.known(compared_launches(metric, self.count(claim, evidence))).used_for(metric, rule).share
         aimed, case = aim(claim, metric, clear, floor), self._one_case(claim, evidence)
         for fails in aimed.fails:
             holding = sides(claim, metric, aimed.holds, fails)
@@ -225,7 +231,8 @@ class Launches:
                 value = side.value_of(launch.case)
                 scattered = None if value is None else _within(metric, value, factor)
                 store.add(launch, self._make(metric, claim, side, launch, scattered))
-        known = noise.known if metric.timing and evidence != "simulated" else KnownFloor()
+        noisy = metric.timing and evidence != "simulated"
+        known = noise.known(compared_launches(metric, self.count(claim, evidence))) if noisy else KnownFloor()
         results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
         result = next((result for result in results if result.evidence == evidence), results[0])
         return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))

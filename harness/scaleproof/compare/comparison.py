@@ -137,7 +137,7 @@ def _measure(
             a, b = [value for value, _ in paired], [value for _, value in paired]
         else:
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
-        floor = floors.share(pair, metrics[key[0]], key[1])
+        floor = floors.share(pair, metrics[key[0]], key[1], max(min(len(a), len(b)), 1))
         result = difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)
         if result.shift is not None:
             alone = [

@@ -24,20 +24,20 @@ class Floors:
             for machine in sorted(machines)
         }
 
-    def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
-        """The largest floor of the machines and kinds of launches of a pair, as a share; 0 for metrics without a
-        machine's noise, None when one of them has no floor."""
+    def share(self, pair: Pair, metric: Metric, nbytes: int | None, launches: int) -> float | None:
+        """The largest floor of the machines and kinds of launches of a pair, as a share, for so many launches a side; 0
+        for metrics without a machine's noise, None when one of them has no floor."""
         if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
             return 0.0
         shares = [
-            self._share(machine, metric.name, kind, nbytes)
+            self._share(machine, metric.name, kind, nbytes, launches)
             for machine in sorted(pair.a.machines | pair.b.machines)
             for kind in sorted(pair.a.kinds | pair.b.kinds, key=str)
         ]
         known = [share for share in shares if share is not None]
         return max(known, default=None) if len(known) == len(shares) else None
 
-    def _share(self, machine: str, metric: str, kind: LaunchKind, nbytes: int | None) -> float | None:
+    def _share(self, machine: str, metric: str, kind: LaunchKind, nbytes: int | None, launches: int) -> float | None:
         """The largest floor of a kind of launches in the profiles of a machine; None where none has it."""
         floors = [profile.floor(metric, kind, nbytes) for profile in self._profiles[machine]]
-        return max((floor.share for floor in floors if floor is not None), default=None)
+        return max((floor.of(launches) for floor in floors if floor is not None), default=None)

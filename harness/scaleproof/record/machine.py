@@ -47,6 +47,10 @@ class Floor(_Part):
         """The floor of comparisons of one launch with one other."""
         return floor_of_one_launch(self.share, self.spread)
 
+    def of(self, launches: int) -> float:
+        """The floor of comparisons with so many launches an arm."""
+        return floor_of_launches(self.share, self.launches_per_arm, launches)
+
 
 class Bound(_Part):
     """An upper bound measured on a machine: the fastest of many repetitions in several launches."""
@@ -131,6 +135,13 @@ def floor_of_one_launch(share: float, spread: float) -> float:
     """The share by which two identical launches differ at most in 95 % of comparisons: never below `share`, the floor
     of arms of several launches. The difference of two logarithms has sqrt(2) times the `spread` of one."""
     return max(share, math.expm1(WITHIN_95_PERCENT * math.sqrt(2) * spread))
+
+
+def floor_of_launches(share: float, measured: int, launches: int) -> float:
+    """The share by which identical arms of so many launches differ at most in 95 % of comparisons, from that of
+    comparisons of `measured` launches an arm: medians of more launches differ less, by the root of their number. With
+    fewer launches the floor stays."""
+    return share if launches <= measured else math.expm1(math.log1p(share) * math.sqrt(measured / launches))
 
 
 def _each_once(*runs: Iterable[str]) -> tuple[str, ...]:

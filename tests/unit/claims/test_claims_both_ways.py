@@ -66,7 +66,10 @@ def test_an_effect_below_the_floor_cannot_be_decided_here(tmp_path: Path) -> Non
     near = {**SPEEDUP, "rule": {"name": "ratio", "low": 0.95, "high": 1.05}}
     (sentence,) = sentences(tmp_path, near, Noise(0.01, 0.22))
     assert sentence.startswith("mine.own.speedup: cannot be decided on this machine: resolution 2")
-    assert sentence.endswith("effect 5.13 %; no number of launches would do")
+    assert sentence.endswith("effect 5.13 %; 105 launches would do")
+    nearer = {**SPEEDUP, "rule": {"name": "ratio", "low": 0.99, "high": 1.01}}
+    (sentence,) = sentences(tmp_path, nearer, Noise(0.01, 0.22))
+    assert sentence.endswith("effect 1.01 %; no number of launches would do")
     (sentence,) = sentences(tmp_path, near, Noise(0.02, 0.01))
     assert sentence.endswith("effect 5.13 %; 7 launches would do")
     assert sentences(tmp_path, near, Noise(0.001, 0.01)) == [] and sentences(tmp_path, near, None) == []

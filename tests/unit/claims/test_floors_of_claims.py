@@ -46,6 +46,13 @@ def test_a_floor_of_other_code_than_the_launches_is_used_with_a_warning(
         assert warning.endswith("type scaleproof calibrate, then scaleproof calibrate mine --size smoke")
 
 
+def test_a_claim_has_the_floor_of_as_many_launches_as_it_has(tmp_path: Path) -> None:
+    measured = floor("step_s", ALONE, share=0.02).model_copy(update={"launches_per_arm": 3})
+    write_profile(tmp_path / "results", profile_of(measured))
+    result = judged(tmp_path, BOTH, one_rank_takes_twice_as_long, crowded)
+    assert (result.n, result.noise_floor) == (6, pytest.approx(1.02**0.5**0.5 - 1))
+
+
 def test_one_launch_with_the_code_of_the_floor_is_enough(tmp_path: Path) -> None:
     measured = floor("step_s", ALONE, share=0.02).model_copy(update={"code": "older"})
     write_profile(tmp_path / "results", profile_of(measured))

@@ -121,7 +121,7 @@ def test_medians_of_arms_keep_their_own_floor(tmp_path: Path) -> None:
 def test_the_floor_of_one_launch_is_never_below_that_of_arms(share: float, spread: float, single: float) -> None:
     measured: Floor = floor("step_s", share=share, spread=spread)
     assert measured.of_one_launch == pytest.approx(single)
-    known = Noise(spread, share).known
+    known = Noise(spread, share).known(6)
     assert (known.share, known.of_one_launch) == (share, pytest.approx(single))
 
 

@@ -25,6 +25,11 @@ def test_a_floor_counts_for_sizes_up_to_four_times_as_large_or_small(nbytes: int
     assert (found.share if found else None) == share
 
 
+@pytest.mark.parametrize(("launches", "share"), [(6, 0.44), (24, 0.2), (96, 1.2**0.5 - 1), (2, 0.44)])
+def test_arms_of_more_launches_have_a_smaller_floor_by_the_root_of_their_number(launches: int, share: float) -> None:
+    assert floor("algbw", nbytes=KIB, share=0.44).of(launches) == pytest.approx(share)
+
+
 def test_a_floor_of_another_transport_does_not_count() -> None:
     known = profile_of(floor("algbw", OTHER, KIB))
     assert known.floor("algbw", COLLECTIVE, KIB) is None and known.floor("algbw", OTHER, KIB) is not None
