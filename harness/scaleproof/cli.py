@@ -18,6 +18,7 @@ from scaleproof.commands import (
     doctor,
     fields,
     fit,
+    goal,
     init_suite,
     judge,
     kubernetes,
@@ -50,6 +51,7 @@ COMMANDS = {
     "fit": fit,
     "predict": predict,
     "chakra": chakra,
+    "goal": goal,
     "judge": judge,
     "report": report,
     "compare": compare,
@@ -85,6 +87,7 @@ from nothing to a report:
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
+  scaleproof goal replay a.goal --fabric 10g           simulate a graph of computing and messages of your own
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ

@@ -13,9 +13,13 @@ from scaleproof.simulate.engine.event_queue import grown, new_queue
 from scaleproof.simulate.engine.flow_network import FREE, LIVE, NONE, new_network, resized
 from scaleproof.simulate.engine.growing import START, Growing
 from scaleproof.simulate.engine.tables import (
+    ANY,
     CALL,
+    RECEIVE,
+    SEND,
     TRANSFER,
     WORK,
+    Boxes,
     Edges,
     Lanes,
     Participants,
@@ -29,7 +33,7 @@ from scaleproof.simulate.engine.tables import (
 )
 
 Numbers = np.ndarray | Sequence[float] | float
-TASK_FLOATS = frozenset({"amount", "highest", "delay", "start", "end"})
+TASK_FLOATS = frozenset({"amount", "highest", "delay", "buffer", "start", "end"})
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Engine:
         self._capacities = np.asarray(capacities, np.float64)
         self._tasks, self._edges = Growing(Tasks, TASK_FLOATS), Growing(Edges)
         self._lanes, self._participants = Growing(Lanes), Growing(Participants)
-        self._streams = Growing(Streams, frozenset({"nbytes"}))
+        self._streams, self._boxes = Growing(Streams, frozenset({"nbytes"})), Growing(Boxes)
         self._routes: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._schedules: list[tuple[Phase, ...]] = []
         self._route_rows = Routes(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -68,8 +72,8 @@ class Engine:
         self._network = new_network(self._capacities, 1, START)
         self._queue, self._messages = new_queue(START), new_messages(START)
         self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
+        self._released = np.zeros(1, np.int64)
         self._most_hops = self._margin = 1
-        self._added = 0
 
     @property
     def now(self) -> float:
@@ -109,11 +113,16 @@ class Engine:
         added = self._streams.add(count, moving=NONE, head=NONE, tail=NONE)
         return np.arange(added.start, added.stop)
 
+    def boxes(self, count: int) -> np.ndarray:
+        """Numbers of new boxes, in each of which messages and receives meet in their order."""
+        added = self._boxes.add(count, receive=NONE, last_receive=NONE, message=NONE, last_message=NONE)
+        return np.arange(added.start, added.stop)
+
     def work(
         self, seconds: Numbers, *, count: int = 1, lane: Numbers = NONE, watched: bool = False, held: bool = False
     ) -> np.ndarray:
         """Tasks that take a time and keep their lane (-1: none) busy. `held`: until `release`, too."""
-        return self._add(count, kind=WORK, lane=lane, amount=seconds, watched=watched, missing=1 + held)
+        return self.add(count, kind=WORK, lane=lane, amount=seconds, watched=watched, missing=1 + held)
 
     def transfer(
         self,
@@ -127,9 +136,47 @@ class Engine:
         watched: bool = False,
     ) -> np.ndarray:
         """Tasks that move bytes over routes, after a delay in s, at most `highest` bytes/s each."""
-        return self._add(
+        return self.add(
             count, kind=TRANSFER, route=route, amount=nbytes, highest=highest, delay=delay, lane=lane, watched=watched
         )
+
+    def send(
+        self,
+        box: Numbers,
+        source: Numbers,
+        route: Numbers,
+        nbytes: Numbers,
+        *,
+        count: int = 1,
+        buffer: Numbers = 0.0,
+        highest: Numbers = np.inf,
+        delay: Numbers = 0.0,
+        stream: Numbers = NONE,
+        lane: Numbers = NONE,
+        watched: bool = False,
+    ) -> np.ndarray:
+        """Tasks that send a message from rank `source` to a box. Each ends when `buffer` bytes of its stream hold the
+        message, else when it has arrived; a message larger than the buffer leaves when its receive has started."""
+        return self.add(
+            count,
+            kind=SEND,
+            box=box,
+            source=source,
+            route=route,
+            amount=nbytes,
+            buffer=buffer,
+            highest=highest,
+            delay=delay,
+            stream=stream,
+            lane=lane,
+            watched=watched,
+        )
+
+    def receive(
+        self, box: Numbers, source: Numbers = ANY, *, count: int = 1, lane: Numbers = NONE, watched: bool = False
+    ) -> np.ndarray:
+        """Tasks that take the earliest message of a box that is from rank `source`, or from any."""
+        return self.add(count, kind=RECEIVE, box=box, source=source, lane=lane, watched=watched)
 
     def schedule(self, phases: Sequence[Phase]) -> int:
         """The number of a schedule of collective calls."""
@@ -142,7 +189,7 @@ class Engine:
         """A task per rank of a collective call, each on its lane."""
         ranks = len(lanes)
         first = self._participants.count
-        tasks = self._add(
+        tasks = self.add(
             ranks, kind=CALL, lane=lanes, amount=np.arange(first, first + ranks), priority=priority, watched=watched
         )
         self._participants.add(ranks, schedule=schedule, first=first, task=tasks, round=NONE, early=NONE, latest=NONE)
@@ -154,32 +201,37 @@ class Engine:
         most = event_loop.connect(self._tasks.rows, self._edges.rows, added.start, earlier, tasks)
         self._margin = max(self._margin, most + 1)
 
+    def after_start(self, tasks: np.ndarray, earlier: np.ndarray) -> None:
+        """Each of `tasks`, which were added since the last `run`, starts only when that of `earlier` has started."""
+        added = self._edges.add(len(tasks))
+        most = event_loop.connect(self._tasks.rows, self._edges.rows, added.start, earlier, tasks, True)
+        self._margin = max(self._margin, most + 1)
+
     def release(self, tasks: np.ndarray) -> None:
         """Held tasks start when what they wait for has ended."""
         event_loop.release_all(self._current(len(tasks)), tasks)
 
     def run(self) -> np.ndarray:
         """Runs until watched tasks have ended, and returns them; none: everything has ended that can."""
-        first, self._added = self._added, self._tasks.count
-        state = self._current(self._added - first)
-        while True:
-            outcome = event_loop.run(state, first, self._added, self._margin)
-            if outcome != event_loop.FULL:
-                count = int(state.reports[0])
-                state.reports[0] = 0
-                return state.reports[1 : 1 + count].copy()
-            first, state = self._added, self._current(0)
+        state = self._current()
+        while event_loop.run(state, self._tasks.count, self._margin) == event_loop.FULL:
+            state = self._current()
+        count = int(state.reports[0])
+        state.reports[0] = 0
+        return state.reports[1 : 1 + count].copy()
 
-    def _current(self, added: int) -> State:
-        """The tables as they are, with room for the events of so many new tasks and for what one event may start."""
+    def _current(self, released: int = 0) -> State:
+        """The tables as they are, with room for what one event may start, and for as many tasks as are released."""
         hops, flows = len(self._network.link) // len(self._network.nbytes), len(self._network.nbytes)
         if self._network.counts[FREE] < self._margin:
             flows = 2 * flows + self._margin
         if flows > len(self._network.nbytes) or self._most_hops > hops:
             self._network = resized(self._network, max(hops, self._most_hops), flows)
-        if self._messages.height[0] < self._margin:
-            self._messages = grown_messages(self._messages, 2 * len(self._messages.free) + self._margin)
-        needed = int(self._queue.size[0] + self._network.counts[LIVE]) + 2 * self._margin + added
+        started = self._margin + released
+        if self._messages.height[0] < started:
+            self._messages = grown_messages(self._messages, 2 * len(self._messages.free) + started)
+        needed = int(self._queue.size[0] + self._network.counts[LIVE])
+        needed += event_loop.EVENTS_OF_A_TASK * started
         if len(self._queue.time) < needed:
             self._queue = grown(self._queue, 2 * needed)
         if len(self._reports) <= self._tasks.count:
@@ -193,8 +245,10 @@ class Engine:
             self._route_table(),
             self._schedule_table(),
             self._streams.rows,
+            self._boxes.rows,
             self._participants.rows,
             self._messages,
+            self._released,
             self._reports,
             self._clock,
         )
@@ -216,10 +270,20 @@ class Engine:
         """Tasks that have not ended."""
         return np.flatnonzero(np.isnan(self.end))
 
-    def _add(self, count: int, **values: object) -> np.ndarray:
+    def add(self, count: int, **values: object) -> np.ndarray:
+        """Tasks from columns of `Tasks`."""
         added = self._tasks.add(
             count,
-            **{"missing": 1, "edge": NONE, "last_edge": NONE, "behind": NONE, "start": np.nan, "end": np.nan, **values},
+            **{
+                "missing": 1,
+                "edge": NONE,
+                "last_edge": NONE,
+                "began_edge": NONE,
+                "behind": NONE,
+                "start": np.nan,
+                "end": np.nan,
+                **values,
+            },
         )
         return np.arange(added.start, added.stop)
 

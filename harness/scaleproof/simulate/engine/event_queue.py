@@ -8,6 +8,10 @@ import numpy as np
 
 from scaleproof.simulate.fair_rates import compiled
 
+FLOW_END, TASK, MESSAGE, ROUND, STARTED = range(5)
+"""Kinds of events: the end of a flow; a task's time is over; a message leaves; a rank's round of a call is over; a task
+has started that others wait for."""
+
 
 class EventQueue(NamedTuple):
     """A heap. `time` in s; `order` counts arrivals; `kind` and `item` say what happens to what; an event whose

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scaleproof.simulate.engine.event_queue import EventQueue, push
-from scaleproof.simulate.engine.flow_network import CHANGED, FLOW_END, NONE, RECENT, SAME, FlowNetwork, limits
+from scaleproof.simulate.engine.event_queue import FLOW_END, EventQueue, push
+from scaleproof.simulate.engine.flow_network import CHANGED, NONE, RECENT, SAME, FlowNetwork, limits
 from scaleproof.simulate.fair_rates import compiled
 
 

@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scaleproof.simulate.engine.event_queue import EventQueue, push
+from scaleproof.simulate.engine.event_queue import FLOW_END, EventQueue, push
 from scaleproof.simulate.fair_rates import compiled
 
 SAME = 1e-12
 """Relative tolerance: rates that differ by less count as equal."""
-FLOW_END = 0
-"""Kind of the event at the end of a flow."""
 NONE = -1
 LIVE, CHANGED, RECENT, FREE = 0, 1, 2, 3
 """Places in `FlowNetwork.counts`."""

@@ -9,15 +9,25 @@ import numpy as np
 from scaleproof.simulate.engine.event_queue import EventQueue
 from scaleproof.simulate.engine.flow_network import FlowNetwork
 
-WORK, TRANSFER, CALL = 0, 1, 2
-"""Kinds of tasks: a lane is busy for some seconds; bytes go over a route; a rank takes part in a collective call."""
+WORK, TRANSFER, CALL, SEND, RECEIVE = range(5)
+"""Kinds of tasks: a lane is busy for some seconds; bytes go over a route; a rank takes part in a collective call; a
+message is sent to a box; a message is taken from a box."""
+OF_CALL, OF_TASKS = 0, 1
+"""Kinds of messages: between participants of a call, or between two tasks."""
+HELD, MOVING, ARRIVED = 0, 1, 2
+"""States of a message: it waits for its receiver, is under way (or waits in its stream), or has arrived."""
+ANY = -1
+"""Source of a receive that takes a message from any rank."""
 
 
 class Tasks(NamedTuple):
     """Per task: `kind`; `lane` that it occupies (NONE: none); `amount`: seconds, bytes, or number of the participant of
-    a call; `highest` bytes/s, `delay` in s and `route` of a transfer; `priority`: lower goes first on its lane;
-    `missing`: tasks that it waits for; `edge` and `last_edge`: list of its successors, `degree` of them; `behind`: the
-    next in its lane's queue; `watched`: its end is reported; `start` and `end` in s."""
+    a call; `highest` bytes/s, `delay` in s and `route` of a transfer or a send, and of a send its `stream` (NONE: none)
+    and the bytes that the sender can `buffer`; of a send and a receive the `box` and the `source` (a rank's number; of
+    a receive also ANY); `priority`: lower goes first on its lane; `missing`: tasks that it waits for; `edge` and
+    `last_edge`: list of its successors, `degree` of them; `began_edge` and `last_began`: list of those that wait for
+    its start; `behind`: the next in its lane's queue or in its box; `watched`: its end is reported; `start` and `end`
+    in s."""
 
     kind: np.ndarray
     lane: np.ndarray
@@ -25,11 +35,17 @@ class Tasks(NamedTuple):
     highest: np.ndarray
     delay: np.ndarray
     route: np.ndarray
+    stream: np.ndarray
+    buffer: np.ndarray
+    box: np.ndarray
+    source: np.ndarray
     priority: np.ndarray
     missing: np.ndarray
     edge: np.ndarray
     last_edge: np.ndarray
     degree: np.ndarray
+    began_edge: np.ndarray
+    last_began: np.ndarray
     behind: np.ndarray
     watched: np.ndarray
     start: np.ndarray
@@ -90,6 +106,16 @@ class Streams(NamedTuple):
     nbytes: np.ndarray
 
 
+class Boxes(NamedTuple):
+    """Per box: where messages of one tag for one rank and its receives meet, each in their order. The first and last of
+    the receives that wait, and of the messages that no receive has taken yet."""
+
+    receive: np.ndarray
+    last_receive: np.ndarray
+    message: np.ndarray
+    last_message: np.ndarray
+
+
 class Participants(NamedTuple):
     """A rank in a call. `schedule`; `first`: participant of rank 0 of the call; `task`; `phase`, `turn` and `round`
     where it is (round NONE: not yet in the call); `receiving` and `sending`: messages that its round waits for; `early`
@@ -108,22 +134,30 @@ class Participants(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Live messages of calls. `receiver` and `sender`: participants (sender NONE: it does not wait); `round`; `entry`:
-    number in the schedules; `arrived`; `behind`: the next in its stream, or in the receiver's list. `free`: stack of
-    free places, of height `height[0]`."""
+    """Live messages. `kind`; `receiver` and `sender`: participants or tasks (sender NONE: it does not wait; receiver
+    NONE: no receive has taken it yet); `mark`: the round of a call, or the rank that sends; `route`, `nbytes`,
+    `highest` bytes/s, `delay` in s and `stream` (NONE: none); `state`; `behind`: the next in its stream, or in the
+    list of a participant; `next_in_box`. `free`: stack of free places, of height `height[0]`."""
 
+    kind: np.ndarray
     receiver: np.ndarray
     sender: np.ndarray
-    round: np.ndarray
-    entry: np.ndarray
-    arrived: np.ndarray
+    mark: np.ndarray
+    route: np.ndarray
+    nbytes: np.ndarray
+    highest: np.ndarray
+    delay: np.ndarray
+    stream: np.ndarray
+    state: np.ndarray
     behind: np.ndarray
+    next_in_box: np.ndarray
     free: np.ndarray
     height: np.ndarray
 
 
 class State(NamedTuple):
-    """Everything. `reports`: how many watched tasks have ended, and which. `clock[0]`: now, in s."""
+    """Everything. `released[0]`: tasks that have been released so far; `reports`: how many watched tasks have ended,
+    and which; `clock[0]`: now, in s."""
 
     queue: EventQueue
     network: FlowNetwork
@@ -133,17 +167,22 @@ class State(NamedTuple):
     routes: Routes
     schedules: Schedules
     streams: Streams
+    boxes: Boxes
     participants: Participants
     messages: Messages
+    released: np.ndarray
     reports: np.ndarray
     clock: np.ndarray
 
 
+MESSAGE_FLOATS = frozenset({"nbytes", "highest", "delay"})
+
+
 def new_messages(count: int) -> Messages:
     """Room for so many live messages."""
-    receiver, sender, round_, entry, arrived, behind = (np.zeros(count, np.int64) for _ in range(6))
+    columns = {name: np.zeros(count, float if name in MESSAGE_FLOATS else np.int64) for name in Messages._fields[:-2]}
     free = np.arange(count, dtype=np.int64)[::-1].copy()
-    return Messages(receiver, sender, round_, entry, arrived, behind, free, np.array([count]))
+    return Messages(**columns, free=free, height=np.array([count]))
 
 
 def grown_messages(messages: Messages, count: int) -> Messages:

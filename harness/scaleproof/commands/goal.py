@@ -1,0 +1,154 @@
+"""Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, or writes the messages
+of a collective as one.
+
+A graph does not hold the links and the costs of messages: they come from the options. Every rank has a node to
+itself. Over a transport that writes to sockets, a message of up to 4 MiB leaves before its receive has started."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import PluginNames, results_argument
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import TrainCase
+
+HELP = "simulate a graph of computing and messages (GOAL) on a cluster, write a collective as one"
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+EXAMPLE = """scaleproof goal export --collective ring --ranks 16 --nbytes '64 MiB' --out ring.goal
+  scaleproof goal replay ring.goal --fabric 10g
+  scaleproof goal replay ring.goal --fabric 100g --transport nccl"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command to `parser`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    replay = actions.add_parser("replay", help="simulate the graph of a file", allow_abbrev=False)
+    replay.add_argument("file", type=Path, metavar="FILE", help="with num_ranks, calc, send, recv, requires, irequires")
+    replay.add_argument(
+        "--fabric",
+        "--cluster",
+        metavar="NAME",
+        required=True,
+        help="1g, 10g, 25g, ..., a name in clusters/ or a description",
+    )
+    replay.add_argument(
+        "--transport", metavar="NAME", default="tcp", help="transport whose message costs are used (default: tcp)"
+    )
+    replay.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
+    results_argument(replay)
+    export = actions.add_parser("export", help="write the messages of a collective call", allow_abbrev=False)
+    export.add_argument(
+        "--collective", metavar="NAME", default="ring", help=PluginNames("collective", "(default: ring)")
+    )
+    export.add_argument(
+        "--operation", choices=OPERATIONS, default="all_reduce", help="what is called (default: all_reduce)"
+    )
+    export.add_argument("--ranks", type=int, metavar="N", required=True, help="number of ranks")
+    export.add_argument("--nbytes", metavar="SIZE", required=True, help="size of the array, as '64 MiB'")
+    export.add_argument("--out", type=Path, metavar="FILE", required=True, help="file to write")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Replay or export."""
+    return _replay(options) if options.action == "replay" else _export(options)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from scaleproof.record.digest import machine_id
+    from scaleproof.simulate.case_costs import cost_model
+    from scaleproof.simulate.link_network import Network
+    from scaleproof.simulate.rank_graph.goal import read_goal
+    from scaleproof.simulate.rank_graph.graph import Kind
+    from scaleproof.simulate.rank_graph.graph_run import run_graph
+    from scaleproof.spec.cluster import cluster_of
+    from scaleproof.strategies.parameter_server_step import SOCKET
+
+    graph = read_goal(options.file)
+    case = _case(options, graph.ranks)
+    costs, cluster = cost_model(case, options.results, machine_id()), cluster_of(case)
+    buffer = float(SOCKET) if case.plugin("transport").eager_to_socket else 0.0
+    central = costs.central()
+    network = Network(cluster, central.goodput)
+    ran = run_graph(graph, network, range(graph.ranks), central, buffer=buffer, name=str(options.file))
+    last = int(ran.end.argmax()) if len(graph) else 0
+    values = {
+        "seconds": ran.seconds,
+        "last_rank": int(graph.rank[last]) if len(graph) else None,
+        "ranks": graph.ranks,
+        "nodes": len(graph),
+        "messages": len(graph.of_kind(Kind.SEND)),
+        "evidence": "simulated",
+        "cluster": cluster.name,
+        "transport": case.transport,
+        "costs": costs.source,
+        "assumed": list(costs.assumed),
+    }
+    if options.json:
+        print(json.dumps(values, indent=2))
+        return 0
+    print(
+        f"all done after {ran.seconds * 1e3:.4g} ms, rank {values['last_rank']} last; {graph.ranks} ranks, "
+        f"{len(graph)} nodes, {values['messages']} messages"
+    )
+    print(f"evidence: simulated; cluster {cluster.name}, {case.transport}; costs of messages {costs.source}")
+    for assumption in costs.assumed:
+        print(f"  assumed: {assumption}")
+    return 0
+
+
+def _case(options: argparse.Namespace, ranks: int) -> TrainCase:
+    """A case with the links and the transport of the options, which names the costs of messages."""
+    from scaleproof.commands.predict_question import fabric_fields
+    from scaleproof.simulate.program import ASSUMED
+    from scaleproof.spec import registry
+    from scaleproof.spec.case import TrainCase, parse_case
+
+    transport = registry.get("transport", options.transport)
+    case = parse_case(
+        {
+            "suite": "goal",
+            "experiment": "goal",
+            "arm": "goal",
+            "program": "train",
+            "fabric": "simulated",
+            "ranks": ranks,
+            "nodes": ranks,
+            "workload": "vgg_a",
+            "minibatch": ranks,
+            "steps": 1,
+            "strategy": "sync" if ranks > 1 else "local_only",
+            "transport": transport.name,
+            "launcher": transport.launcher,
+            "collective": ASSUMED if transport.point_to_point else "native",
+            **fabric_fields(options.fabric).fields,
+        }
+    )
+    assert isinstance(case, TrainCase)
+    return case
+
+
+def _export(options: argparse.Namespace) -> int:
+    from scaleproof.simulate.collective_schedules import pattern_of
+    from scaleproof.simulate.rank_graph.collective_graph import collective_graph
+    from scaleproof.simulate.rank_graph.goal import MOST_RANKS, write_goal
+    from scaleproof.spec import registry
+    from scaleproof.spec.errors import SpecError
+    from scaleproof.spec.units import parse_bytes
+
+    if not 1 < options.ranks <= MOST_RANKS:
+        raise SpecError(f"--ranks {options.ranks}: give 2 to {MOST_RANKS}")
+    collective = registry.get("collective", options.collective)
+    if collective.knows_nodes:
+        raise SpecError(f"--collective {collective.name}: every rank of a graph has a node to itself; take ring")
+    try:
+        nbytes = float(str(parse_bytes(options.nbytes)))
+    except ValueError as error:
+        raise SpecError(f"--nbytes: {error}") from None
+    graph = collective_graph(pattern_of(collective.name, options.operation, options.ranks), nbytes)
+    write_goal(options.out, graph)
+    print(f"{options.out}: {graph.ranks} ranks, {len(graph)} nodes")
+    return 0

@@ -1,0 +1,122 @@
+"""A rank program as a graph: nodes of all ranks in arrays, and edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.tables import ANY
+
+
+class Kind(IntEnum):
+    """What a node does: the rank computes; sends a message; receives one; writes to a peer that takes no part."""
+
+    COMPUTE = 0
+    SEND = 1
+    RECEIVE = 2
+    PUT = 3
+
+
+@dataclass(frozen=True)
+class RankGraph:
+    """Nodes in the order in which each rank issues them. Per node: `rank`; `kind`; `amount`: seconds of a computation,
+    else bytes; `peer`: the other rank (of a receive also ANY); `tag`; `lane`: a number of the rank's own, one node of a
+    lane at a time (NONE: no lane). Node `after[i]` starts when `before[i]` has ended, and `behind[i]` when `ahead[i]`
+    has started."""
+
+    ranks: int
+    rank: np.ndarray
+    kind: np.ndarray
+    amount: np.ndarray
+    peer: np.ndarray
+    tag: np.ndarray
+    lane: np.ndarray
+    before: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    after: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    ahead: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    behind: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def of_kind(self, kind: Kind) -> np.ndarray:
+        """Numbers of the nodes of a kind."""
+        return np.flatnonzero(self.kind == kind)
+
+    def name(self, node: int) -> str:
+        """A node in a message to the user, as `rank 3, node 17 (send of 1024 B to rank 4, tag 2)`."""
+        kind, amount, peer = Kind(self.kind[node]), self.amount[node], self.peer[node]
+        other = "any rank" if peer == ANY else f"rank {peer}"
+        what = {
+            Kind.COMPUTE: f"computes for {amount:.4g} s",
+            Kind.SEND: f"sends {amount:g} B to {other}, tag {self.tag[node]}",
+            Kind.RECEIVE: f"receives from {other}, tag {self.tag[node]}",
+            Kind.PUT: f"writes {amount:g} B to {other}",
+        }[kind]
+        return f"rank {self.rank[node]}, node {self.place(node)} ({what})"
+
+    def place(self, node: int) -> int:
+        """The number of a node among those of its rank, from 0."""
+        return int(np.count_nonzero(self.rank[:node] == self.rank[node]))
+
+
+class Builder:
+    """Builds a graph node by node. Each method returns the number of the new node; `after`: nodes that it waits for."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._nodes: list[tuple[int, int, float, int, int, int]] = []
+        self._edges: list[tuple[int, int]] = []
+        self._starts: list[tuple[int, int]] = []
+
+    def compute(self, rank: int, seconds: float, after: Sequence[int] = (), lane: int = 0) -> int:
+        """The rank computes, on one of its lanes."""
+        return self._add(rank, Kind.COMPUTE, seconds, rank, 0, lane, after)
+
+    def send(
+        self, rank: int, peer: int, nbytes: float, after: Sequence[int] = (), tag: int = 0, lane: int = NONE
+    ) -> int:
+        """The rank sends a message."""
+        return self._add(rank, Kind.SEND, nbytes, peer, tag, lane, after)
+
+    def receive(
+        self, rank: int, peer: int, nbytes: float, after: Sequence[int] = (), tag: int = 0, lane: int = NONE
+    ) -> int:
+        """The rank receives a message from `peer` or, with ANY, from any rank."""
+        return self._add(rank, Kind.RECEIVE, nbytes, peer, tag, lane, after)
+
+    def put(self, rank: int, peer: int, nbytes: float, after: Sequence[int] = (), lane: int = NONE) -> int:
+        """The rank writes to the memory of a peer. Nodes of the peer that wait for it poll a flag."""
+        return self._add(rank, Kind.PUT, nbytes, peer, 0, lane, after)
+
+    def wait(self, node: int, earlier: int) -> None:
+        """`node` starts when `earlier` has ended."""
+        self._edges.append((earlier, node))
+
+    def wait_for_start(self, node: int, earlier: int) -> None:
+        """`node` starts when `earlier` has started."""
+        self._starts.append((earlier, node))
+
+    def graph(self) -> RankGraph:
+        """The graph of all nodes so far."""
+        columns = list(zip(*self._nodes, strict=True)) or [()] * 6
+        kinds = (np.int64, np.int64, np.float64, np.int64, np.int64, np.int64)
+        arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        rank, node_kind, amount, peer, tag, lane = arrays
+        (before, after), (ahead, behind) = _columns(self._edges), _columns(self._starts)
+        return RankGraph(self._ranks, rank, node_kind, amount, peer, tag, lane, before, after, ahead, behind)
+
+    def _add(self, rank: int, kind: Kind, amount: float, peer: int, tag: int, lane: int, after: Sequence[int]) -> int:
+        node = len(self._nodes)
+        self._nodes.append((rank, int(kind), amount, peer, tag, lane))
+        self._edges += [(earlier, node) for earlier in after]
+        return node
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    array = np.array(pairs, np.int64).reshape(-1, 2)
+    return array[:, 0].copy(), array[:, 1].copy()

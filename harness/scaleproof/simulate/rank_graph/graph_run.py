@@ -1,0 +1,126 @@
+"""Runs a graph of rank programs in the event engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.tables import RECEIVE, SEND, TRANSFER, WORK
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
+from scaleproof.simulate.rank_graph.graph_check import check, deadlock
+
+TASK_OF = {Kind.COMPUTE: WORK, Kind.SEND: SEND, Kind.RECEIVE: RECEIVE, Kind.PUT: TRANSFER}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """When each node started and ended, in s."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+    @property
+    def seconds(self) -> float:
+        """The time of all."""
+        return float(self.end.max(initial=0.0))
+
+
+def run_graph(
+    graph: RankGraph,
+    network: Network,
+    nodes: Sequence[int],
+    costs: MessageCosts,
+    *,
+    buffer: float = 0.0,
+    name: str = "graph",
+) -> Ran:
+    """Runs a graph with one connection between each pair of ranks. `nodes`: the node of each rank; `buffer`: bytes that
+    a connection takes before its receiver reads. Raises SpecError, one line that starts with `name`, for a graph that
+    cannot run to its end."""
+    check(graph, name)
+    engine = Engine(network.capacities)
+    columns = _Columns(engine, graph, network, np.asarray(nodes), costs, buffer)
+    tasks = engine.add(
+        len(graph),
+        kind=np.array([TASK_OF[Kind(kind)] for kind in range(len(Kind))])[graph.kind],
+        amount=graph.amount,
+        lane=columns.lanes(),
+        box=columns.boxes(),
+        source=np.where(graph.kind == Kind.RECEIVE, graph.peer, graph.rank),
+        **columns.of_messages(),
+    )
+    engine.after(tasks[graph.after], tasks[graph.before])
+    engine.after_start(tasks[graph.behind], tasks[graph.ahead])
+    engine.run()
+    start, end = engine.start[tasks].copy(), engine.end[tasks].copy()
+    if np.isnan(end).any():
+        raise deadlock(graph, ~np.isnan(end), ~np.isnan(start), name)
+    return Ran(start, end)
+
+
+class _Columns:
+    """Values of the engine's tasks for the nodes of a graph."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        graph: RankGraph,
+        network: Network,
+        nodes: np.ndarray,
+        costs: MessageCosts,
+        buffer: float,
+    ) -> None:
+        self._engine, self._graph, self._network, self._nodes = engine, graph, network, nodes
+        self._costs, self._buffer = costs, buffer
+
+    def lanes(self) -> np.ndarray:
+        """The engine's lane of each node."""
+        graph = self._graph
+        lanes = np.full(len(graph), NONE)
+        on_lane = graph.lane >= 0
+        if on_lane.any():
+            pairs = np.stack([graph.rank[on_lane], graph.lane[on_lane]])
+            different, number = np.unique(pairs, axis=1, return_inverse=True)
+            lanes[on_lane] = self._engine.lanes(different.shape[1])[number.ravel()]
+        return lanes
+
+    def boxes(self) -> np.ndarray:
+        """The box of each send and receive: one per rank that receives and tag."""
+        graph = self._graph
+        boxes = np.full(len(graph), NONE)
+        chosen = (graph.kind == Kind.SEND) | (graph.kind == Kind.RECEIVE)
+        if chosen.any():
+            receiver = np.where(graph.kind == Kind.SEND, graph.peer, graph.rank)[chosen]
+            pairs = np.stack([receiver, graph.tag[chosen]])
+            different, number = np.unique(pairs, axis=1, return_inverse=True)
+            boxes[chosen] = self._engine.boxes(different.shape[1])[number.ravel()]
+        return boxes
+
+    def of_messages(self) -> dict[str, np.ndarray]:
+        """Route, stream, delay, highest rate and buffer of what each node moves."""
+        graph, network = self._graph, self._network
+        moves = (graph.kind == Kind.SEND) | (graph.kind == Kind.PUT)
+        route, stream = np.zeros(len(graph), np.int64), np.full(len(graph), NONE)
+        delay, highest = np.zeros(len(graph)), np.full(len(graph), np.inf)
+        if moves.any():
+            pairs = np.stack([graph.rank[moves], graph.peer[moves]])
+            different, number = np.unique(pairs, axis=1, return_inverse=True)
+            links = [network.route(*self._nodes[list(pair)].tolist()) for pair in different.T.tolist()]
+            of_pair = number.ravel()
+            streams = self._engine.streams(len(links)) if self._buffer else np.full(len(links), NONE)
+            nbytes = graph.amount[moves]
+            most = np.array([network.most(each, 0.0) for each in links])[of_pair]
+            beta = self._costs.beta(nbytes)
+            software = np.divide(1.0, beta, out=np.full(len(beta), np.inf), where=beta > 0)
+            route[moves] = np.array([self._engine.route(each) for each in links])[of_pair]
+            stream[moves] = streams[of_pair]
+            delay[moves] = self._costs.alpha(nbytes) + np.array([network.delay_s(each) for each in links])[of_pair]
+            highest[moves] = np.minimum(most, software)
+        buffer = np.full(len(graph), self._buffer)
+        return {"route": route, "stream": stream, "delay": delay, "highest": highest, "buffer": buffer}

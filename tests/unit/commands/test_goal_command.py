@@ -1,0 +1,89 @@
+"""`scaleproof goal`: a collective is written as a graph, and the graph takes as long as the collective must."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.cli import main
+from scaleproof.simulate.collective_schedules import pattern_of
+from scaleproof.simulate.rank_graph.collective_graph import collective_graph
+from scaleproof.simulate.rank_graph.graph import Kind
+
+MIB = 1 << 20
+
+
+def replayed(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["goal", "replay", str(path), *options, "--json", "--results", str(path.parent)]) == 0
+    values: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return values
+
+
+def exported(folder: Path, ranks: int, *options: str) -> Path:
+    path = folder / "a.goal"
+    assert main(["goal", "export", "--ranks", str(ranks), "--nbytes", "64 MiB", "--out", str(path), *options]) == 0
+    return path
+
+
+def test_a_ring_takes_what_its_links_and_costs_make_it_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = replayed(exported(tmp_path, 4), capsys, "--fabric", "1g")
+    bytes_moved = 6 * 16 * MIB
+    assert values["messages"] == 24 and values["ranks"] == 4 and values["evidence"] == "simulated"
+    assert bytes_moved / 1.25e8 < values["seconds"] < 1.2 * bytes_moved / 1.25e8
+
+
+def test_a_faster_network_takes_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = exported(tmp_path, 8, "--collective", "halving_doubling")
+    slow, fast = (replayed(path, capsys, "--fabric", rate)["seconds"] for rate in ("1g", "10g"))
+    assert 5 < slow / fast < 11
+
+
+def test_what_is_printed_says_that_it_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = exported(tmp_path, 2)
+    assert main(["goal", "replay", str(path), "--fabric", "10g", "--results", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "all done after " in printed and "2 ranks, 8 nodes, 4 messages" in printed and "evidence: simulated" in printed
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["export", "--ranks", "1", "--nbytes", "8"], "--ranks 1: give 2 to"),
+        (["export", "--ranks", "2", "--nbytes", "many"], "--nbytes: 'many' is no size in bytes"),
+        (["export", "--ranks", "2", "--nbytes", "8", "--collective", "rong"], "did you mean 'ring'"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["goal", *arguments, "--out", str(tmp_path / "a.goal")]) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.strip().splitlines()) == 1 and not (tmp_path / "a.goal").exists()
+
+
+def test_ranks_that_wait_for_ever_are_one_line_with_the_circle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "num_ranks 2\n"
+    for rank in (0, 1):
+        size = 8 * MIB
+        text += (
+            f"rank {rank} {{\nl1: send {size}b to {1 - rank}\nl2: recv {size}b from {1 - rank}\nl2 requires l1\n}}\n"
+        )
+    path = tmp_path / "both.goal"
+    path.write_text(text)
+    assert main(["goal", "replay", str(path), "--fabric", "10g", "--results", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "both.goal: ranks wait for each other for ever: rank" in error and len(error.strip().splitlines()) == 1
+
+
+def test_what_a_collective_reduces_is_computed_by_its_receiver() -> None:
+    graph = collective_graph(pattern_of("ring", "all_reduce", 4), 64.0, gamma=1e-9)
+    reduced = graph.of_kind(Kind.COMPUTE)
+    assert len(reduced) == 12 and graph.amount[reduced].tolist() == pytest.approx([16e-9] * 12)
