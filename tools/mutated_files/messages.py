@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 _LOCATED = re.compile(r"(?P<path>[^:]+\.ya?ml):(?P<line>\d+): (?P<message>.+)")
-_UNKNOWN_NAME = re.compile(r"\bunknown\b|\bno such\b|\bhas no (?!value|convolution)\w+ '|has the field")
+_UNKNOWN_NAME = re.compile(r"\bunknown\b(?!')|\bno such\b|\bhas no (?!value|convolution)\w+ '|has the field")
 _NEAREST = re.compile(r"did you mean|known: |it has none|have it|has it|there is none|holds none|one of|such as")
 _OF_LIBRARIES = re.compile(r"Input should|Value error|Assertion failed|Traceback|<class |object at 0x|validation error")
 

@@ -61,6 +61,7 @@ def read_document(file: Path) -> Document:
         data = None if node is None else _Reader(file, loader, lines).read(node, ())
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
+        line = min(line, text.count("\n") + 1)  # YAML also counts line breaks that editors do not show as lines
         raise SpecError(f"{shown(file)}:{line}: not valid YAML: {' '.join(str(error.problem).split())}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

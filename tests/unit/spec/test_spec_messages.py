@@ -381,6 +381,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("suites/x")
 
 
+def test_a_line_break_that_editors_do_not_show_leaves_the_line_within_the_file(folder: Path) -> None:
+    (folder / "suite.yaml").write_text("suite: x\x85title: [\x85\x85", encoding="utf-8")
+    with pytest.raises(SpecError, match=r"suite\.yaml:1: not valid YAML"):
+        load_suite(folder)
+
+
 def test_the_good_file_is_good(folder: Path) -> None:
     (folder / "suite.yaml").write_text(GOOD)
     assert [len(experiment.sizes) for experiment in load_suite("x").experiments.values()] == [1, 1]
