@@ -92,3 +92,10 @@ def test_a_graph_that_goal_cannot_say_is_refused(tmp_path: Path) -> None:
     builder.put(0, 1, 8)
     with pytest.raises(SpecError, match="GOAL has no one-sided writes"):
         write_goal(tmp_path / "c.goal", builder.graph())
+
+
+def test_a_file_that_is_missing_or_no_text_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bytes.goal").write_bytes(b"\xff\xfe\x00")
+    for name, message in (("none.goal", "No such file or directory"), ("bytes.goal", "no text file")):
+        with pytest.raises(SpecError, match=f"{name}: {message}$"):
+            read_goal(tmp_path / name)

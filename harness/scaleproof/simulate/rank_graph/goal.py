@@ -71,8 +71,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Statements with their line numbers, without comments."""
     try:
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: not readable: {error}") from None
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: no text file") from None
     text = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.DOTALL)
     for number, line in enumerate(text.splitlines(), 1):
         statement = line.partition("//")[0].strip()
