@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def commands_of_the_docs() -> list[str]:
     blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "calibration.md").read_text(), re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.splitlines()]
+    return [line.partition(" # ")[0].strip() for block in blocks for line in block.splitlines()]
 
 
 @pytest.mark.parametrize("line", commands_of_the_docs())
