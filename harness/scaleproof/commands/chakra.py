@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scaleproof.commands.common import PluginNames, results_argument, suites_argument
+from scaleproof.commands.common import PluginNames, print_costs, results_argument, suites_argument
 
 if TYPE_CHECKING:
     from scaleproof.simulate.chakra.chakra_trace import Trace
@@ -176,12 +176,7 @@ def _replay(options: argparse.Namespace) -> int:
         f"step: {step.step_s * 1e3:.4g} ms, of which {step.exposed_s * 1e3:.4g} ms are exposed communication; "
         f"{len(trace.ranks)} ranks, {step.nodes} nodes"
     )
-    print(
-        f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of "
-        f"messages {costs.source}"
-    )
-    for assumption in costs.assumed:
-        print(f"  assumed: {assumption}")
+    print_costs(f"cluster {values['cluster']}, {case.transport}, {values['algorithm']}", costs)
     return 0
 
 

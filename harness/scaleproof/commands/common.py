@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.record.machine import MachineProfile
     from scaleproof.record.store import Store
+    from scaleproof.simulate.cost_model import CostModel
     from scaleproof.spec.plugins import Kind
     from scaleproof.spec.suite import Suite
 
@@ -143,6 +144,13 @@ def size_of(options: argparse.Namespace) -> str:
     if size not in SIZES:
         raise SpecError(f"unknown size {size!r}; {nearest(size, list(SIZES))}")
     return size
+
+
+def print_costs(where: str, costs: CostModel) -> None:
+    """Say that a result is simulated, on what, with which costs of messages, and what they assume."""
+    print(f"evidence: simulated; {where}; costs of messages {costs.source}")
+    for assumption in costs.assumed:
+        print(f"  assumed: {assumption}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str = "") -> None:

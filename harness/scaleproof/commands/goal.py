@@ -11,16 +11,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import PluginNames, results_argument
+from scaleproof.commands.common import PluginNames, print_costs, results_argument
 
 if TYPE_CHECKING:
-    from scaleproof.spec.case import TrainCase
+    from scaleproof.spec.case import AnyCase
 
 HELP = "simulate a graph of computing and messages (GOAL) on a cluster, write a collective as one"
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 EXAMPLE = """scaleproof goal export --collective ring --ranks 16 --nbytes '64 MiB' --out ring.goal
   scaleproof goal replay ring.goal --fabric 10g
-  scaleproof goal replay ring.goal --fabric 100g --transport nccl"""
+  scaleproof goal replay ring.goal --fabric 100g --transport mpi"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,41 +94,31 @@ def _replay(options: argparse.Namespace) -> int:
         f"all done after {ran.seconds * 1e3:.4g} ms, rank {values['last_rank']} last; {graph.ranks} ranks, "
         f"{len(graph)} nodes, {values['messages']} messages"
     )
-    print(f"evidence: simulated; cluster {cluster.name}, {case.transport}; costs of messages {costs.source}")
-    for assumption in costs.assumed:
-        print(f"  assumed: {assumption}")
+    print_costs(f"cluster {cluster.name}, {case.transport}", costs)
     return 0
 
 
-def _case(options: argparse.Namespace, ranks: int) -> TrainCase:
-    """A case with the links and the transport of the options, which names the costs of messages."""
+def _case(options: argparse.Namespace, ranks: int) -> AnyCase:
+    """A case with the links and the transport of the options, which names the costs of messages. SpecError for a
+    transport that sends no messages."""
     from scaleproof.commands.predict_question import fabric_fields
-    from scaleproof.simulate.program import ASSUMED
     from scaleproof.spec import registry
-    from scaleproof.spec.case import TrainCase, parse_case
+    from scaleproof.spec.case import parse_case
+    from scaleproof.spec.errors import SpecError
 
-    transport = registry.get("transport", options.transport)
-    case = parse_case(
-        {
-            "suite": "goal",
-            "experiment": "goal",
-            "arm": "goal",
-            "program": "train",
-            "fabric": "simulated",
-            "ranks": ranks,
-            "nodes": ranks,
-            "workload": "vgg_a",
-            "minibatch": ranks,
-            "steps": 1,
-            "strategy": "sync" if ranks > 1 else "local_only",
-            "transport": transport.name,
-            "launcher": transport.launcher,
-            "collective": ASSUMED if transport.point_to_point else "native",
-            **fabric_fields(options.fabric).fields,
-        }
+    transport, sending = (
+        registry.get("transport", options.transport),
+        registry.with_trait("transport", "point_to_point"),
     )
-    assert isinstance(case, TrainCase)
-    return case
+    if not transport.point_to_point:
+        raise SpecError(
+            f"--transport {transport.name}: has collectives alone; a graph sends, as {', '.join(sending)} can"
+        )
+    named = dict.fromkeys(("suite", "experiment", "arm"), "goal")
+    two_or_more = max(ranks, 2)  # a single rank has nobody to send to, but costs all the same
+    fields = {"program": "transfer", "fabric": "simulated", "ranks": two_or_more, "nodes": two_or_more, "sizes": [0]}
+    fields |= {"transport": transport.name, "launcher": transport.launcher}
+    return parse_case({**named, **fields, **fabric_fields(options.fabric).fields})
 
 
 def _export(options: argparse.Namespace) -> int:

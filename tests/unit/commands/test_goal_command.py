@@ -83,6 +83,18 @@ def test_ranks_that_wait_for_ever_are_one_line_with_the_circle(
     assert "both.goal: ranks wait for each other for ever: rank" in error and len(error.strip().splitlines()) == 1
 
 
+def test_a_transport_without_sends_is_refused_and_a_single_rank_is_simulated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "one.goal"
+    path.write_text("num_ranks 1\nrank 0 {\ncalc 1000000\n}\n")
+    assert replayed(path, capsys, "--fabric", "10g")["seconds"] == pytest.approx(1e-3)
+    options = ["--fabric", "10g", "--transport", "horovod", "--results", str(tmp_path)]
+    assert main(["goal", "replay", str(path), *options]) == 2
+    error = capsys.readouterr().err
+    assert "--transport horovod: has collectives alone" in error and len(error.strip().splitlines()) == 1
+
+
 def test_what_a_collective_reduces_is_computed_by_its_receiver() -> None:
     graph = collective_graph(pattern_of("ring", "all_reduce", 4), 64.0, gamma=1e-9)
     reduced = graph.of_kind(Kind.COMPUTE)
