@@ -6,12 +6,13 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from scaleproof.calibrate.measured_noise_floors import ARMS, FLOORS, LAUNCHES, noise_floors
 from scaleproof.calibrate.needed_floors import NeededFloor
+from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.plan_outcome import PlanOutcome
@@ -29,6 +30,8 @@ from scaleproof.spec.suite import Suite
 
 BLOCKS = LAUNCHES
 """Blocks of two identical launches per case: the fewest that give a floor for comparisons of 6 launches."""
+MOST_BLOCKS = BLOCKS + 2
+"""Where launches of a block gave no value, as of a training that did not converge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,27 @@ class MissingCalibration:
         """The longest deadline of the experiments that the cases are from."""
         return max(self.suite.experiment(case.experiment).size(self.size).deadline_s for case in self.cases)
 
-    def launches(self) -> list[PlannedLaunch]:
+    def launches(self, blocks: int = BLOCKS) -> list[PlannedLaunch]:
         """Block k holds both arms of every case, shuffled."""
         programs, shuffler = str(programs_folder(self.suite.folder).absolute()), random.Random(LAUNCHES)
         arms = [case.changed({"experiment": f"{FLOORS}{twin}"}) for case in self.cases for twin in ARMS]
         launches = list[PlannedLaunch]()
-        for index in range(BLOCKS):
+        for index in range(blocks):
             shuffler.shuffle(arms)
             launches += [
                 PlannedLaunch(case, index, _seed(self.suite.name, index), index * len(arms) + position, programs)
                 for position, case in enumerate(arms)
             ]
         return launches
+
+    def lacking(self, profile: MachineProfile) -> frozenset[str]:
+        """Ids of the cases of kinds for which the profile still has no floor."""
+        kinds = {
+            needed.kind
+            for needed in self.missing
+            if machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is None
+        }
+        return frozenset(needed.case.case_id for needed in self.missing if needed.kind in kinds)
 
     def seconds(self, earlier: Mapping[str, Sequence[float]]) -> float:
         """How long the launches take, about."""
@@ -91,10 +103,25 @@ def calibrate_missing(
     progress: Progress,
     allocated: AllocatedNodes | None = None,
 ) -> tuple[MachineProfile, PlanOutcome]:
-    """Run the launches and add their floors to the profile of this machine, or of the nodes `allocated`. An interrupted
-    one continues. SpecError when another run uses the results folder."""
+    """Run the launches and add their floors to the profile of this machine, or of the nodes `allocated`; kinds that get
+    none have MOST_BLOCKS blocks. An interrupted one continues. SpecError when another run uses the results folder."""
+    profile, outcome = _add_floors(calibration, BLOCKS, results, progress, allocated)
+    lacking = calibration.lacking(profile)
+    cases = tuple(case for case in calibration.cases if case.case_id in lacking)
+    if cases and outcome.complete:
+        return _add_floors(replace(calibration, cases=cases), MOST_BLOCKS, results, progress, allocated)
+    return profile, outcome
+
+
+def _add_floors(
+    calibration: MissingCalibration,
+    blocks: int,
+    results: Path,
+    progress: Progress,
+    allocated: AllocatedNodes | None,
+) -> tuple[MachineProfile, PlanOutcome]:
     machine = machine_id() if allocated is None else allocated.machine
-    launches = calibration.launches()
+    launches = calibration.launches(blocks)
     outcome = run_plan(
         launches,
         results,

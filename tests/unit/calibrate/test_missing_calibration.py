@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-from scaleproof.calibrate.missing_calibration import BLOCKS, missing_calibration
+from scaleproof.calibrate.missing_calibration import BLOCKS, MOST_BLOCKS, calibrate_missing, missing_calibration
 from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
 from scaleproof.cli import main
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.plan_outcome import PlanOutcome
+from scaleproof.launch.progress import Silent
 from scaleproof.record.digest import machine_id
-from scaleproof.record.machine import write_profile
+from scaleproof.record.machine import Floor, write_profile
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind
+from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite, load_suite
 from tests.noise_floors import floor, profile_of
 from tests.unit.claims.test_judge import SPEEDUP, SUITE
@@ -71,6 +75,27 @@ def test_the_cheapest_case_of_a_kind_is_measured(suite: Suite) -> None:
     slow = {each.case.case_id: [1000.0] for each in missing if each.case.arm == "gloo"}
     assert "gloo" in {case.arm for case in missing_calibration(suite, "smoke", missing, {}).cases}
     assert missing_calibration(suite, "smoke", missing, slow).seconds(slow) >= 2 * BLOCKS * 1000
+
+
+def test_a_kind_whose_launches_gave_no_value_in_a_block_gets_more_blocks(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[dict[str, int]] = []
+
+    def run(launches: Sequence[PlannedLaunch], *_: object, **__: object) -> PlanOutcome:
+        ran.append(Counter(launch.case.arm for launch in launches))
+        return PlanOutcome(planned=len(launches), completed=len(launches))
+
+    def floors(launches: Sequence[PlannedLaunch], *_: object) -> tuple[list[Floor], list[str]]:
+        known = [floor("throughput", REAL), floor("throughput", ALONE)]
+        return known if len(ran) > 1 else known[1:], []
+
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.run_plan", run)
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.noise_floors", floors)
+    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
+    profile, outcome = calibrate_missing(calibration, tmp_path, Silent())
+    assert ran == [{"alone": 2 * BLOCKS, "gloo": 2 * BLOCKS}, {"gloo": 2 * MOST_BLOCKS}]
+    assert not calibration.lacking(profile) and outcome.complete
 
 
 def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
