@@ -56,11 +56,6 @@ def sign(ours: float, theirs: float, floor: float | None) -> int:
     return -1 if theirs > ours * apart else 0
 
 
-def ratio(ours: float, theirs: float, floor: float | None) -> float:
-    """Ours over theirs; 1 where they differ by no more than the floor: identical arms differ as much."""
-    return ours / theirs if sign(ours, theirs, floor) else 1.0
-
-
 def could_be(value: float, floor: float, enters: Literal["factor", "added", "gain"]) -> tuple[float, float]:
     """The least and the largest that a value could be if noise alone had moved it by as much as the floor."""
     if enters == "added":

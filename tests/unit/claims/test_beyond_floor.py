@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.beyond_floor import FloorRange, could_be, orders, ratio, sign, wins
+from scaleproof.claims.beyond_floor import FloorRange, could_be, orders, sign, wins
 from scaleproof.claims.estimate import answer
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
@@ -33,7 +33,6 @@ def test_a_difference_within_the_floor_has_no_sign(
     ours: float, theirs: float, floor: float | None, expected: int
 ) -> None:
     assert sign(ours, theirs, floor) == expected
-    assert ratio(ours, theirs, floor) == (ours / theirs if expected else 1)
 
 
 def test_groups_of_comparisons_count_equally() -> None:

@@ -123,6 +123,12 @@ def test_a_direction_is_one_beyond_the_noise_floor(low: float, high: float, floo
     assert apply_rule(WITHIN, below, 0.4, "lower").verdict == verdict
 
 
+@pytest.mark.parametrize(("floor", "verdict"), [(1.04, "inconclusive"), (0.05, "direction only")])
+def test_a_gain_that_noise_could_have_made_of_the_published_one_refutes_nothing(floor: float, verdict: str) -> None:
+    gain = dataclasses.replace(measured(31, 78), floor=floor, noise="gain")
+    assert apply_rule(Rule(name="within", tolerance=0.2, neutral=0), gain, 169, "higher").verdict == verdict
+
+
 def test_one_launch_refutes_an_identity() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
     assert apply_rule(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
