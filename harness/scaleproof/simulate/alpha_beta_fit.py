@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from scaleproof.spec.errors import SpecError
 
@@ -51,6 +50,8 @@ def seconds(segments: tuple[Segment, ...], nbytes: np.ndarray) -> np.ndarray:
 
 def fit_line(nbytes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
     """alpha in s and beta in s per byte, both >= 0, with the least sum of squared relative errors."""
+    from scipy.optimize import nnls  # takes 0.3 s, which a command that fits nothing should not
+
     largest = float(nbytes.max()) or 1.0  # scales both columns alike, since the solver's tolerance is absolute
     rows = np.column_stack([1 / times, nbytes / largest / times])
     (alpha, beta), _ = nnls(rows, np.ones(len(times)))
