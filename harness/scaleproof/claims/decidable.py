@@ -3,6 +3,7 @@ that the launches resolve."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +18,15 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import kind_on
 from scaleproof.stats import resolution
 
+STEPS = 6
+"""Halvings of the noise, to find how much of it a claim can bear: to 2 % of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Undecidable:
     """A claim that the planned launches cannot decide. `resolution` and `effect` are shares; None: too few launches for
-    any verdict. `would_do`: launches that would decide it; None: no number does."""
+    any verdict. `would_do`: launches that would decide it; None: no number does. `single`: single launches are
+    compared, so that `resolution` is their noise floor and `effect` the largest floor that the claim can bear."""
 
     claim: str
     evidence: Evidence
@@ -29,6 +34,7 @@ class Undecidable:
     would_do: int | None
     resolution: float | None = None
     effect: float | None = None
+    single: bool = False
 
     @property
     def sentence(self) -> str:
@@ -37,6 +43,8 @@ class Undecidable:
         if self.resolution is None or self.effect is None:
             return f"{self.claim}: cannot be decided with {self.launches} launches; {would}"
         shares = f"resolution {100 * self.resolution:.3g} %, effect {100 * self.effect:.3g} %"
+        if self.single:
+            shares = f"noise floor of one launch {100 * self.resolution:.3g} %, it can bear {100 * self.effect:.3g} %"
         return f"{self.claim}: cannot be decided on this machine: {shares}; {would}"
 
 
@@ -51,7 +59,9 @@ def undecidable(
         if count < least:
             found.append(Undecidable(claim.form.id, evidence, count, least))
         elif noise := noise_of(claim, launches.cases(claim, evidence)):
-            found += _unresolved(claim, evidence, count, noise)
+            beyond_floor = claim.metric is not None and claim.metric.noise == "inside"
+            unresolved = _beyond_noise(claim, evidence, launches, noise) if beyond_floor else None
+            found += [unresolved] if unresolved else _unresolved(claim, evidence, count, noise)
     return found
 
 
@@ -103,3 +113,22 @@ def _unresolved(claim: Claim, evidence: Evidence, count: int, noise: Noise) -> l
         return []
     would_do = resolution.launches_needed(effect, of_launches)
     return [Undecidable(claim.form.id, evidence, count, would_do, of_launches(count), effect)]
+
+
+def _beyond_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: Noise) -> Undecidable | None:
+    """Of a metric that counts what lies beyond the floor of one launch: how much less noise would let it fall both
+    ways; None where it does."""
+    if launches.power(claim, evidence, noise).both_ways:
+        return None
+    none, all_of_it = 0.0, 1.0
+    for _ in range(STEPS):
+        half = (none + all_of_it) / 2
+        both = launches.power(claim, evidence, _part(noise, half)).both_ways
+        none, all_of_it = (half, all_of_it) if both else (none, half)
+    floors = [_part(noise, share).known(1).of_one_launch for share in (1.0, none)]
+    return Undecidable(claim.form.id, evidence, launches.count(claim, evidence), None, *floors, single=True)
+
+
+def _part(noise: Noise, share: float) -> Noise:
+    """So much of the noise, on the scale of logarithms."""
+    return Noise(share * noise.spread, None if noise.floor is None else math.expm1(share * math.log1p(noise.floor)))

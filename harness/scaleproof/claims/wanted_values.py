@@ -76,7 +76,8 @@ def _published_ratio(claim: Claim) -> float | None:
 
 def _own_number(claim: Claim, rule: Rule, region: Region) -> float | None:
     """The target of the rule, else the published value where the rule accepts it, else the middle of two bounds. A
-    claim that states one bound alone is compared with no effect, unless that is the bound."""
+    claim that states one bound alone is compared with no effect, unless that is the bound; a least value of what has a
+    largest one, as a share has, with that."""
     published, ends = claim.published, (region.low, region.high)
     if region.target is not None:
         return region.target
@@ -87,7 +88,10 @@ def _own_number(claim: Claim, rule: Rule, region: Region) -> float | None:
     neutral = _neutral(claim, rule)
     if neutral is None and claim.metric is not None and claim.metric.noise in ("added", "gain"):
         neutral = 0.0
-    return None if neutral in ends else neutral
+    if neutral is not None and neutral not in ends:
+        return neutral
+    largest = claim.metric.possible[1] if claim.metric is not None else math.inf
+    return largest if largest < region.high else None
 
 
 def _as_ratio(claim: Claim, value: float) -> float:

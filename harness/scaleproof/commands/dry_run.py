@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,9 +91,7 @@ def _print_stopping_rule(stop: Stop | None) -> None:
 
 
 def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, results: Path) -> None:
-    """The claims that these launches cannot decide on this machine."""
-    from functools import partial
-
+    """The claims that these launches cannot decide on this machine. Cases that cannot run here add no noise."""
     from scaleproof.claims.claims_yaml import load_claims
     from scaleproof.claims.decidable import lacks_floor, machine_noise, undecidable
     from scaleproof.claims.power import Launches, unjudged
@@ -102,19 +100,35 @@ def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, res
     from scaleproof.record.machine import read_profile
 
     profile, cores = read_profile(results, machine_id()), usable_cores()
-    launches, unknown = Launches(suite, size), 0
+    launches, unknown, here = Launches(suite, size), 0, _runnable(suite)
     claims = [claim for claim in load_claims(suite) if claim.form.experiment in plans]
     for claim in claims:
-        for found in undecidable(claim, launches, partial(machine_noise, profile, cores)):
+        for found in undecidable(claim, launches, lambda each, cases: machine_noise(profile, cores, each, here(cases))):
             print(found.sentence)
         evidences = launches.evidences(claim) if unjudged(claim, size) is None else []
-        unknown += any(lacks_floor(profile, cores, claim, launches.cases(claim, evidence)) for evidence in evidences)
+        of_evidences = (here(launches.cases(claim, evidence)) for evidence in evidences)
+        unknown += any(lacks_floor(profile, cores, claim, cases) for cases in of_evidences)
     if claims and profile is None:
         print("what these launches can decide on this machine is not known: `scaleproof calibrate` measures its noise")
     elif unknown:
         command = f"scaleproof calibrate {suite.name} --size {size}"
         lack = f"{unknown} of {len(claims)} claims lack a noise floor, and their times decide nothing"
         print(f"{lack}: `{command}` measures it")
+
+
+def _runnable(suite: Suite) -> Callable[[Sequence[AnyCase]], list[AnyCase]]:
+    """Which of some cases can run on this machine."""
+    from scaleproof.launch.preflight.case_preflight import obstacle
+    from scaleproof.spec.programs import programs_folder
+
+    programs, known = str(programs_folder(suite.folder).absolute()), dict[str, bool]()
+
+    def runs(case: AnyCase) -> bool:
+        if case.case_id not in known:
+            known[case.case_id] = obstacle(case, programs) is None
+        return known[case.case_id]
+
+    return lambda cases: [case for case in cases if runs(case)]
 
 
 def changing(cases: Sequence[AnyCase]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.power import Launches, Noise
 from scaleproof.claims.wanted_values import aim, clear_factor, stated_effect
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import load_suite
 from tests.unit.claims.test_judge import ROW, SPEEDUP, a_suite
 
 ORDER: dict[str, Any] = {
@@ -75,6 +77,15 @@ def test_an_effect_below_the_floor_cannot_be_decided_here(tmp_path: Path) -> Non
     assert sentences(tmp_path, near, Noise(0.001, 0.01)) == [] and sentences(tmp_path, near, None) == []
 
 
+@pytest.mark.parametrize(("noise", "told"), [(Noise(0.05, 0.1), True), (Noise(0.005, 0.01), False)])
+def test_what_counts_beyond_the_floor_of_one_launch_says_how_much_noise_it_can_bear(noise: Noise, told: bool) -> None:
+    launches = Launches(load_suite("zou2017", Path(__file__).parents[3] / "suites"), "smoke")
+    claim = next(each for each in load_claims(launches.suite) if each.form.id == "zou2017.own.lemma2")
+    found = [each.sentence for each in undecidable(claim, launches, lambda claim, cases: noise)]
+    assert len(found) == told
+    assert not told or re.search(r"noise floor of one launch 14.9 %, it can bear 5.\d+ %; no number", found[0]), found
+
+
 @pytest.mark.parametrize(("more_ranks", "needed"), [([], None), ([4], 7), ([4, 8, 16], 8)])
 def test_a_trend_needs_launches_for_its_number_of_steps(
     tmp_path: Path, more_ranks: list[int], needed: int | None
@@ -102,6 +113,7 @@ ABOUT: dict[str, Any] = {"name": "within", "tolerance": 0.2}
 SPEED, STEP, ERROR = METRICS["speedup"], METRICS["step_s"], METRICS["level_error"]
 IN_ONE_LAUNCH = Metric("minibatch_gain", "x", "higher", launch=lambda record, samples: None, clocked=True)
 WINS = Metric("wins", "bool", "higher", block=lambda block, floor: None, clocked=True, noise="inside")
+R_SQUARED = Metric("r", "1", "higher", launch=IN_ONE_LAUNCH.launch, clocked=True, range=(-math.inf, 1))
 PER_CENT = Metric("gain", "%", "higher", launch=IN_ONE_LAUNCH.launch, noise="gain", range=(-100, math.inf))
 
 
@@ -131,6 +143,7 @@ def claim_with(tmp_path: Path, metric: Metric, rule: dict[str, Any], published: 
         (SPEED, {**AT_LEAST, "value": 0.8}, None, 0.25),
         (SPEED, {**AT_LEAST, "value": 1}, None, None),
         (IN_ONE_LAUNCH, AT_LEAST, None, 0.5),
+        (R_SQUARED, {**AT_LEAST, "value": 0.8}, None, 0.25),
         (PER_CENT, {**AT_LEAST, "value": 25}, None, 0.25),
         (PER_CENT, {**AT_LEAST, "value": 25}, 50, 0.2),
         (ERROR, {"name": "at_most", "value": 0.2}, None, 0.2),

@@ -16,10 +16,11 @@ from scipy.stats import norm
 
 from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim, load_claims
-from scaleproof.claims.decidable import resolution_of
+from scaleproof.claims.decidable import undecidable
 from scaleproof.claims.noise_floor import compares_single_launches
 from scaleproof.claims.power import Launches, Noise, Power, unjudged
 from scaleproof.claims.wanted_values import stated_effect
+from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import WITHIN_95_PERCENT
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.stats.intervals import median_interval
@@ -103,7 +104,7 @@ def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
             key = evidence, count, frozenset(case.case_id for case in cases)  # some sizes plan the same for a claim
             if key in known:
                 continue
-            known[key] = launches.power(claim, evidence, decidable_noise(launches.suite, claim, count, str(evidence)))
+            known[key] = launches.power(claim, evidence, decidable_noise(launches, claim, evidence))
             if count < (needed := launches.for_a_verdict(claim, evidence)):
                 found.append(f"{launches.size} plans {count} launches, {needed} are needed")
             elif not known[key].both_ways:
@@ -111,11 +112,11 @@ def problems(claim: Claim, sizes: list[Launches]) -> list[str]:
     return found if known else ["no size plans the launches that decide it"]
 
 
-def decidable_noise(suite: Suite, claim: Claim, count: int, evidence: str) -> Noise:
-    """That of the reference run; a quiet machine's where the claim's effect lies below it."""
-    noise, effect = reference_noise(suite.name, claim, evidence), stated_effect(claim)
-    below = effect is not None and resolution_of(claim, noise)(count) > effect
-    return Noise() if below else noise
+def decidable_noise(launches: Launches, claim: Claim, evidence: Evidence) -> Noise:
+    """That of the reference run; a quiet machine's where a dry run says that the claim cannot be decided with it."""
+    noise = reference_noise(launches.suite.name, claim, str(evidence))
+    told = undecidable(claim, launches, lambda *_: noise)
+    return Noise() if any(found.evidence == evidence and found.resolution for found in told) else noise
 
 
 def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
