@@ -76,7 +76,7 @@ def steps(names: Sequence[str], size: str, only: Sequence[str] = ()) -> list[Ste
     if only:
         return [*suites, Step(PAGES, ("scaleproof", "report", "--size", size))]
     return [
-        Step("calibrate", ("scaleproof", "calibrate")),
+        Step("calibrate", ("scaleproof", "calibrate", "--comparisons", "2")),
         *suites,
         Step(PAGES, ("snakemake", "all", *config)),
     ]
