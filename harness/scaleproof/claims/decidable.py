@@ -125,8 +125,8 @@ def _beyond_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: N
         half = (none + all_of_it) / 2
         both = launches.power(claim, evidence, _part(noise, half)).both_ways
         none, all_of_it = (half, all_of_it) if both else (none, half)
-    floors = [_part(noise, share).known(1).of_one_launch for share in (1.0, none)]
-    return Undecidable(claim.form.id, evidence, launches.count(claim, evidence), None, *floors, single=True)
+    here, bearable = (_part(noise, share).known(1).of_one_launch for share in (1.0, none))
+    return Undecidable(claim.form.id, evidence, launches.count(claim, evidence), None, here, bearable, single=True)
 
 
 def _part(noise: Noise, share: float) -> Noise:
