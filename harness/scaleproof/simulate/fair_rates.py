@@ -3,27 +3,15 @@ event. Import this module only where flows are simulated: importing numba takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
+
+from scaleproof.simulate.compiled import allocating
 
 SAME = 1e-9
 """Relative tolerance: rates and end times that differ by less count as equal, so that equal flows end together."""
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def compiled(function: Function) -> Function:
-    """Compiles a function at its first call. The machine code is cached beside this file or in the user's cache, if
-    one of the two is writable."""
-    try:
-        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
-    except RuntimeError:
-        return cast(Function, numba.njit(error_model="numpy")(function))
-
-
-@compiled
+@allocating
 def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) -> np.ndarray:
     """Max-min fair rates: no flow can get more without taking from a flow that has less (Bertsekas and Gallager, Data
     Networks, section 6.5).
@@ -73,7 +61,7 @@ def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) 
     return rates
 
 
-@compiled
+@allocating
 def advance(remaining: np.ndarray, rates: np.ndarray, timer: float) -> tuple[float, np.ndarray]:
     """Advances all flows until the first one ends, at most by `timer` s. Returns the time that passed in s, and which
     flows ended. Changes `remaining`, the bytes left of each flow."""

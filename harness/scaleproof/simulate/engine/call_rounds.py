@@ -3,103 +3,104 @@ what it sends and receives in this one is done."""
 
 from __future__ import annotations
 
+from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.event_queue import ROUND, push
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.messages import append, drop, launch, new_message, queued_bytes, unlink
 from scaleproof.simulate.engine.tables import ARRIVED, OF_CALL, State
-from scaleproof.simulate.fair_rates import compiled
 
 
 @compiled
-def next_round(state: State, participant: int) -> bool:
-    """Enters the next round of the call; False: there is none."""
-    people, schedules = state.participants, state.schedules
-    schedule = people.schedule[participant]
-    if people.round[participant] == NONE:
-        people.phase[participant], people.turn[participant] = schedules.phase[schedule], 0
+def next_round(state: State, number: int) -> bool:
+    """A participant enters the next round of its call; False: there is none."""
+    person, schedules = state.participants[number], state.schedules
+    if person.round == NONE:
+        person.phase, person.turn = schedules.first[person.schedule], 0
     else:
-        people.turn[participant] += 1
-        if people.turn[participant] == schedules.times[people.phase[participant]]:
-            people.phase[participant] += 1
-            people.turn[participant] = 0
-    people.round[participant] += 1
-    if people.phase[participant] == schedules.phase[schedule + 1]:
+        person.turn += 1
+        if person.turn == schedules.phases[person.phase].times:
+            person.phase, person.turn = person.phase + 1, 0
+    person.round += 1
+    if person.phase == schedules.first[person.schedule + 1]:
         return False
-    row = schedules.row[people.phase[participant]] + participant - people.first[participant]
-    people.receiving[participant], people.sending[participant] = schedules.receives[row], 0
-    for entry in range(schedules.sends[row], schedules.sends[row + 1]):
-        _send(state, participant, entry)
-    _take_early(state, participant)
-    _end_round(state, participant)
+    row = schedules.phases[person.phase].row + number - person.first
+    person.receiving, person.sending = schedules.ranks[row].receives, 0
+    for entry in range(schedules.ranks[row].sends, schedules.ranks[row + 1].sends):
+        _send(state, number, entry)
+    if person.early != NONE:
+        _take_early(state, number)
+    if not person.receiving and not person.sending:
+        _work(state, number)
     return True
 
 
-@compiled
-def _send(state: State, participant: int, entry: int) -> None:
-    people, messages, schedules = state.participants, state.messages, state.schedules
-    nbytes, buffer, stream = schedules.nbytes[entry], schedules.buffer[entry], schedules.stream[entry]
-    message = new_message(
-        messages, OF_CALL, schedules.route[entry], nbytes, schedules.highest[entry], schedules.delay[entry], stream
-    )
-    receiver = people.first[participant] + schedules.destination[entry]
-    messages.receiver[message], messages.mark[message] = receiver, people.round[participant]
-    if queued_bytes(state.streams, stream, nbytes) > buffer:
-        messages.sender[message] = participant
-        people.sending[participant] += 1
-    if nbytes > buffer and people.round[receiver] != people.round[participant]:
-        _keep(state, message)
+@inlined
+def _send(state: State, sender: int, entry: int) -> None:
+    person, content = state.participants[sender], state.schedules.messages[entry]
+    number = new_message(state.messages, state.counts, OF_CALL, content)
+    message = state.messages[number]
+    message.nbytes, message.mark = content.nbytes, person.round
+    message.receiver = person.first + content.destination
+    if queued_bytes(state.streams, content.stream, content.nbytes) > content.buffer:
+        message.sender = sender
+        person.sending += 1
+    if content.nbytes > content.buffer and state.participants[message.receiver].round != person.round:
+        _keep(state, number)
     else:
-        launch(state, message)
+        launch(state, number)
 
 
-@compiled
-def _keep(state: State, message: int) -> None:
+@inlined
+def _keep(state: State, number: int) -> None:
     """The message waits until its receiver is in its round."""
     people, messages = state.participants, state.messages
-    append(messages.behind, people.early, people.latest, messages.receiver[message], message)
+    append(messages.behind, people.early, people.latest, messages[number].receiver, number)
 
 
 @compiled
 def _take_early(state: State, participant: int) -> None:
     """Messages of the round that was just entered: those that have arrived are received, others leave now."""
-    people, messages = state.participants, state.messages
-    before, message = NONE, people.early[participant]
-    while message != NONE:
-        behind = messages.behind[message]
-        if messages.mark[message] != people.round[participant]:
-            before = message
+    people, messages, person = state.participants, state.messages, state.participants[participant]
+    before, number = NONE, person.early
+    while number != NONE:
+        message = messages[number]
+        behind = message.behind
+        if message.mark != person.round:
+            before = number
         else:
-            unlink(messages.behind, people.early, people.latest, participant, before, message)
-            if messages.state[message] == ARRIVED:
-                people.receiving[participant] -= 1
-                drop(messages, message)
+            unlink(messages.behind, people.early, people.latest, participant, before, number)
+            if message.state == ARRIVED:
+                person.receiving -= 1
+                drop(messages, state.counts, number)
             else:
-                launch(state, message)
-        message = behind
+                launch(state, number)
+        number = behind
 
 
 @compiled
-def arrive(state: State, message: int) -> None:
+def arrive(state: State, number: int) -> None:
     """The message is received, or waits until its receiver is in its round."""
-    people, messages = state.participants, state.messages
-    sender, receiver = messages.sender[message], messages.receiver[message]
-    if people.round[receiver] != messages.mark[message]:
-        messages.state[message] = ARRIVED
-        _keep(state, message)
+    message = state.messages[number]
+    receiver, sender = message.receiver, message.sender
+    person = state.participants[receiver]
+    if person.round != message.mark:
+        message.state = ARRIVED
+        _keep(state, number)
     else:
-        people.receiving[receiver] -= 1
-        drop(messages, message)
-        _end_round(state, receiver)
+        drop(state.messages, state.counts, number)
+        person.receiving -= 1
+        if not person.receiving and not person.sending:
+            _work(state, receiver)
     if sender != NONE:
-        people.sending[sender] -= 1
-        _end_round(state, sender)
+        person = state.participants[sender]
+        person.sending -= 1
+        if not person.receiving and not person.sending:
+            _work(state, sender)
 
 
-@compiled
-def _end_round(state: State, participant: int) -> None:
-    """The round ends after the rank's work, once nothing of it is outstanding."""
-    people, schedules = state.participants, state.schedules
-    if people.receiving[participant] or people.sending[participant]:
-        return
-    row = schedules.row[people.phase[participant]] + participant - people.first[participant]
-    push(state.queue, state.clock[0] + schedules.work[row], ROUND, participant, 0)
+@inlined
+def _work(state: State, number: int) -> None:
+    """The round ends after the rank's work."""
+    person = state.participants[number]
+    row = state.schedules.phases[person.phase].row + number - person.first
+    push(state.queue, state.clock[0] + state.schedules.ranks[row].work, ROUND, number, 0)

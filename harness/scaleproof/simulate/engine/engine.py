@@ -11,29 +11,33 @@ import numpy as np
 from scaleproof.simulate.engine import event_loop
 from scaleproof.simulate.engine.event_queue import grown, new_queue
 from scaleproof.simulate.engine.flow_network import FREE, LIVE, NONE, new_network, resized
-from scaleproof.simulate.engine.growing import START, Growing
+from scaleproof.simulate.engine.growing import START, Growing, new_rows
 from scaleproof.simulate.engine.tables import (
     ANY,
+    BOXES,
     CALL,
+    EDGES,
+    FREE_MESSAGES,
+    LANES,
+    PARTICIPANTS,
+    PHASES,
+    RANK_ROUNDS,
     RECEIVE,
+    REPORTED,
+    ROUND_MESSAGES,
     SEND,
+    STREAMS,
+    TASKS,
     TRANSFER,
     WORK,
-    Boxes,
-    Edges,
-    Lanes,
-    Participants,
     Routes,
     Schedules,
     State,
-    Streams,
-    Tasks,
     grown_messages,
     new_messages,
 )
 
 Numbers = np.ndarray | Sequence[float] | float
-TASK_FLOATS = frozenset({"amount", "highest", "delay", "buffer", "start", "end"})
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,9 @@ class Engine:
 
     def __init__(self, capacities: Sequence[float] | np.ndarray) -> None:
         self._capacities = np.asarray(capacities, np.float64)
-        self._tasks, self._edges = Growing(Tasks, TASK_FLOATS), Growing(Edges)
-        self._lanes, self._participants = Growing(Lanes), Growing(Participants)
-        self._streams, self._boxes = Growing(Streams, frozenset({"nbytes"})), Growing(Boxes)
+        self._tasks, self._edges = Growing(TASKS), Growing(EDGES)
+        self._lanes, self._participants = Growing(LANES), Growing(PARTICIPANTS)
+        self._streams, self._boxes = Growing(STREAMS), Growing(BOXES)
         self._routes: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._schedules: list[tuple[Phase, ...]] = []
         self._route_rows = Routes(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -72,7 +76,7 @@ class Engine:
         self._network = new_network(self._capacities, 1, START)
         self._queue, self._messages = new_queue(START), new_messages(START)
         self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
-        self._released = np.zeros(1, np.int64)
+        self._counts = np.array([0, 0, START])
         self._most_hops = self._margin = 1
 
     @property
@@ -216,25 +220,28 @@ class Engine:
         state = self._current()
         while event_loop.run(state, self._tasks.count, self._margin) == event_loop.FULL:
             state = self._current()
-        count = int(state.reports[0])
-        state.reports[0] = 0
-        return state.reports[1 : 1 + count].copy()
+        count, self._counts[REPORTED] = int(self._counts[REPORTED]), 0
+        return state.reports[:count].copy()
 
     def _current(self, released: int = 0) -> State:
         """The tables as they are, with room for what one event may start, and for as many tasks as are released."""
-        hops, flows = len(self._network.link) // len(self._network.nbytes), len(self._network.nbytes)
+        flows = room = len(self._network.flows)
+        hops = len(self._network.crossings) // room
         if self._network.counts[FREE] < self._margin:
             flows = 2 * flows + self._margin
-        if flows > len(self._network.nbytes) or self._most_hops > hops:
+        if flows > room or self._most_hops > hops:
             self._network = resized(self._network, max(hops, self._most_hops), flows)
         started = self._margin + released
-        if self._messages.height[0] < started:
-            self._messages = grown_messages(self._messages, 2 * len(self._messages.free) + started)
+        free = int(self._counts[FREE_MESSAGES])
+        if free < started:
+            more = len(self._messages) + started
+            self._messages = grown_messages(self._messages, free, len(self._messages) + more)
+            self._counts[FREE_MESSAGES] += more
         needed = int(self._queue.size[0] + self._network.counts[LIVE])
         needed += event_loop.EVENTS_OF_A_TASK * started
-        if len(self._queue.time) < needed:
+        if len(self._queue.events) < needed:
             self._queue = grown(self._queue, 2 * needed)
-        if len(self._reports) <= self._tasks.count:
+        if len(self._reports) < self._tasks.count:
             self._reports = np.zeros(2 * self._tasks.count, np.int64)
         return State(
             self._queue,
@@ -248,7 +255,7 @@ class Engine:
             self._boxes.rows,
             self._participants.rows,
             self._messages,
-            self._released,
+            self._counts,
             self._reports,
             self._clock,
         )
@@ -262,7 +269,7 @@ class Engine:
         return self._route_rows
 
     def _schedule_table(self) -> Schedules:
-        if len(self._schedule_rows.phase) != len(self._schedules) + 1:
+        if len(self._schedule_rows.first) != len(self._schedules) + 1:
             self._schedule_rows = _table(self._schedules)
         return self._schedule_rows
 
@@ -289,24 +296,18 @@ class Engine:
 
 
 def _table(schedules: Sequence[tuple[Phase, ...]]) -> Schedules:
-    """All schedules in arrays."""
+    """All schedules in rows."""
     phases = [phase for schedule in schedules for phase in schedule]
 
-    def joined(name: str, kind: type = np.int64) -> np.ndarray:
-        return np.concatenate([np.zeros(0, kind), *(getattr(phase, name) for phase in phases)]).astype(kind)
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([np.zeros(0), *(getattr(phase, name) for phase in phases)])
 
-    return Schedules(
-        phase=np.cumsum([0, *(len(schedule) for schedule in schedules)]),
-        times=np.array([phase.times for phase in phases], np.int64),
-        row=np.cumsum([0, *(len(phase.sends) for phase in phases)]),
-        sends=np.cumsum([0, *joined("sends")]),
-        receives=joined("receives"),
-        work=joined("work", float),
-        destination=joined("destination"),
-        nbytes=joined("nbytes", float),
-        highest=joined("highest", float),
-        delay=joined("delay", float),
-        route=joined("route"),
-        stream=joined("stream"),
-        buffer=joined("buffer", float),
-    )
+    rows = new_rows(len(phases), PHASES)
+    rows.times = [phase.times for phase in phases]
+    rows.row = np.cumsum([0, *(len(phase.sends) for phase in phases)])[:-1]
+    sends = np.cumsum([0, *joined("sends")])
+    ranks, messages = new_rows(len(sends), RANK_ROUNDS), new_rows(len(joined("nbytes")), ROUND_MESSAGES)
+    ranks.sends, ranks.receives[:-1], ranks.work[:-1] = sends, joined("receives"), joined("work")
+    for name in ROUND_MESSAGES.names or ():
+        messages[name] = joined(name)
+    return Schedules(np.cumsum([0, *(len(schedule) for schedule in schedules)]), rows, ranks, messages)

@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.call_rounds import arrive, next_round
 from scaleproof.simulate.engine.event_queue import FLOW_END, MESSAGE, ROUND, STARTED, TASK, pop, push
 from scaleproof.simulate.engine.fair_shares import update_rates
 from scaleproof.simulate.engine.flow_network import CHANGED, FREE, LIVE, NONE, RECENT, end_flow
 from scaleproof.simulate.engine.messages import enter_stream, flow, next_in_stream
 from scaleproof.simulate.engine.point_to_point import delivered, receive, send
-from scaleproof.simulate.engine.tables import CALL, OF_CALL, SEND, TRANSFER, WORK, Edges, State, Tasks
-from scaleproof.simulate.fair_rates import compiled
+from scaleproof.simulate.engine.tables import (
+    CALL,
+    FREE_MESSAGES,
+    OF_CALL,
+    RELEASED,
+    REPORTED,
+    SEND,
+    TRANSFER,
+    WORK,
+    State,
+)
 
 EVENTS_OF_A_TASK = 4
 """At most so many events does the start of a task queue: its own end, its message, that it has started; and one more
@@ -25,20 +35,20 @@ ENDED, FULL, REPORT = 0, 1, 2
 def run(state: State, last: int, margin: int) -> int:
     """Releases all tasks up to `last` - 1, then runs until one of the three happens. `margin`: most messages or tasks
     that one event can start."""
-    queue, network, messages, clock = state.queue, state.network, state.messages, state.clock
+    queue, network, counts, clock = state.queue, state.network, state.counts, state.clock
     while True:
-        room = len(queue.time) - queue.size[0]
+        room = len(queue.events) - queue.size[0]
         if (
             room < network.counts[LIVE] + EVENTS_OF_A_TASK * margin
-            or min(network.counts[FREE], messages.height[0]) < margin
+            or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin
         ):
             return FULL
-        if state.released[0] < last:
-            release(state, state.released[0])
-            state.released[0] += 1
+        if counts[RELEASED] < last:
+            release(state, counts[RELEASED])
+            counts[RELEASED] += 1
             continue
-        if not queue.size[0] or queue.time[0] > clock[0]:
-            if state.reports[0]:
+        if not queue.size[0] or queue.events[0].time > clock[0]:
+            if counts[REPORTED]:
                 return REPORT
             if network.counts[CHANGED] or network.counts[RECENT]:
                 update_rates(network, queue, clock[0])
@@ -46,35 +56,36 @@ def run(state: State, last: int, margin: int) -> int:
         if not queue.size[0]:
             return ENDED
         time, kind, item, version = pop(queue)
-        if kind != FLOW_END or version == network.version[item]:
+        if kind != FLOW_END or version == network.flows[item].version:
             clock[0] = time
             _handle(state, kind, item)
 
 
-@compiled
+@inlined
 def _handle(state: State, kind: int, item: int) -> None:
     if kind == FLOW_END:
-        owner = state.network.owner[item]
+        owner = state.network.flows[item].owner
         end_flow(state.network, item)
         if not owner & 1:
             _end_task(state, owner >> 1)
             return
         next_in_stream(state, owner >> 1)
-        if state.messages.kind[owner >> 1] == OF_CALL:
+        if state.messages[owner >> 1].kind == OF_CALL:
             arrive(state, owner >> 1)
         else:
             delivered(state, owner >> 1)
-    elif kind == TASK:
-        if state.tasks.kind[item] == TRANSFER:
-            flow(state, state.tasks.route[item], state.tasks.amount[item], state.tasks.highest[item], 2 * item)
-        else:
-            _end_task(state, item)
     elif kind == MESSAGE:
         enter_stream(state, item)
+    elif kind == TASK:
+        task = state.tasks[item]
+        if task.kind == TRANSFER:
+            flow(state, task.route, task.amount, task.highest, 2 * item)
+        else:
+            _end_task(state, item)
     elif kind == STARTED:
-        _release_along(state, state.tasks.began_edge[item])
+        _release_along(state, state.tasks[item].began_edge)
     elif not next_round(state, item):
-        _end_task(state, state.participants.task[item])
+        _end_task(state, state.participants[item].task)
 
 
 @compiled
@@ -85,96 +96,97 @@ def release_all(state: State, tasks: np.ndarray) -> None:
 
 
 @compiled
-def release(state: State, task: int) -> None:
+def release(state: State, number: int) -> None:
     """One of those that the task waits for has ended."""
-    tasks, lanes = state.tasks, state.lanes
-    tasks.missing[task] -= 1
-    if tasks.missing[task]:
+    tasks, lanes, task = state.tasks, state.lanes, state.tasks[number]
+    task.missing -= 1
+    if task.missing:
         return
-    lane = tasks.lane[task]
-    if lane == NONE or lanes.busy[lane] == NONE:
-        _start(state, task)
+    if task.lane == NONE or lanes[task.lane].busy == NONE:
+        _start(state, number)
         return
-    before, here = NONE, lanes.head[lane]
-    if here != NONE and tasks.priority[lanes.tail[lane]] <= tasks.priority[task]:
-        before, here = lanes.tail[lane], NONE
-    while here != NONE and tasks.priority[here] <= tasks.priority[task]:
-        before, here = here, tasks.behind[here]
-    tasks.behind[task] = here
+    lane = lanes[task.lane]
+    before, here = NONE, lane.head
+    if here != NONE and tasks[lane.tail].priority <= task.priority:
+        before, here = lane.tail, NONE
+    while here != NONE and tasks[here].priority <= task.priority:
+        before, here = here, tasks[here].behind
+    task.behind = here
     if here == NONE:
-        lanes.tail[lane] = task
+        lane.tail = number
     if before == NONE:
-        lanes.head[lane] = task
+        lane.head = number
     else:
-        tasks.behind[before] = task
+        tasks[before].behind = number
 
 
 @compiled
-def _start(state: State, task: int) -> None:
-    tasks, now = state.tasks, state.clock[0]
-    if tasks.lane[task] != NONE:
-        state.lanes.busy[tasks.lane[task]] = task
-    tasks.start[task], kind = now, tasks.kind[task]
-    if tasks.began_edge[task] != NONE:
-        push(state.queue, now, STARTED, task, 0)
-    if kind == WORK:
-        push(state.queue, now + tasks.amount[task], TASK, task, 0)
-    elif kind == TRANSFER:
-        push(state.queue, now + tasks.delay[task], TASK, task, 0)
-    elif kind == CALL:
-        push(state.queue, now, ROUND, int(tasks.amount[task]), 0)
-    elif kind == SEND:
-        send(state, task)
+def _start(state: State, number: int) -> None:
+    task, now = state.tasks[number], state.clock[0]
+    if task.lane != NONE:
+        state.lanes[task.lane].busy = number
+    task.start = now
+    if task.began_edge != NONE:
+        push(state.queue, now, STARTED, number, 0)
+    if task.kind == WORK:
+        push(state.queue, now + task.amount, TASK, number, 0)
+    elif task.kind == TRANSFER:
+        push(state.queue, now + task.delay, TASK, number, 0)
+    elif task.kind == CALL:
+        push(state.queue, now, ROUND, int(task.amount), 0)
+    elif task.kind == SEND:
+        send(state, number)
     else:
-        receive(state, task)
+        receive(state, number)
 
 
 @compiled
-def _end_task(state: State, task: int) -> None:
+def _end_task(state: State, number: int) -> None:
     """The task has ended: its lane goes to the next, its successors may start."""
-    tasks, lanes = state.tasks, state.lanes
-    tasks.end[task] = state.clock[0]
-    lane = tasks.lane[task]
-    if lane != NONE:
-        following = lanes.head[lane]
-        lanes.busy[lane] = NONE
+    task = state.tasks[number]
+    task.end = state.clock[0]
+    if task.lane != NONE:
+        lane = state.lanes[task.lane]
+        following, lane.busy = lane.head, NONE
         if following != NONE:
-            lanes.head[lane] = tasks.behind[following]
+            lane.head = state.tasks[following].behind
             _start(state, following)
-    _release_along(state, tasks.edge[task])
-    if tasks.watched[task]:
-        state.reports[0] += 1
-        state.reports[state.reports[0]] = task
+    _release_along(state, task.edge)
+    if task.watched:
+        state.reports[state.counts[REPORTED]] = number
+        state.counts[REPORTED] += 1
 
 
-@compiled
+@inlined
 def _release_along(state: State, edge: int) -> None:
     """Releases the successors of a list of edges."""
     while edge != NONE:
-        release(state, state.edges.successor[edge])
-        edge = state.edges.following[edge]
+        release(state, state.edges[edge].successor)
+        edge = state.edges[edge].following
 
 
 @compiled
 def connect(
-    tasks: Tasks, edges: Edges, first: int, earlier: np.ndarray, later: np.ndarray, of_start: bool = False
+    tasks: np.recarray, edges: np.recarray, first: int, earlier: np.ndarray, later: np.ndarray, of_start: bool = False
 ) -> int:
     """Each of `later` waits for the end of that of `earlier`, or with `of_start` for its start, by edges from number
     `first` on. Returns the most successors of a task."""
     most = 0
-    over = tasks.start if of_start else tasks.end
-    heads, tails = (tasks.began_edge, tasks.last_began) if of_start else (tasks.edge, tasks.last_edge)
-    for number in range(len(earlier)):
-        before, after, edge = earlier[number], later[number], first + number
-        edges.successor[edge], edges.following[edge] = after, NONE
-        if not np.isnan(over[before]):
+    for place in range(len(earlier)):
+        before, edge = tasks[earlier[place]], edges[first + place]
+        edge.successor, edge.following = later[place], NONE
+        if not np.isnan(before.start if of_start else before.end):
             continue
-        if heads[before] == NONE:
-            heads[before] = edge
+        head, tail = (before.began_edge, before.last_began) if of_start else (before.edge, before.last_edge)
+        if head != NONE:
+            edges[tail].following = first + place
         else:
-            edges.following[tails[before]] = edge
-        tails[before] = edge
-        tasks.degree[before] += 1
-        most = max(most, tasks.degree[before])
-        tasks.missing[after] += 1
+            head = first + place
+        if of_start:
+            before.began_edge, before.last_began = head, first + place
+        else:
+            before.edge, before.last_edge = head, first + place
+        before.degree += 1
+        most = max(most, before.degree)
+        tasks[later[place]].missing += 1
     return most

@@ -6,131 +6,94 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scaleproof.simulate.engine.event_queue import FLOW_END, EventQueue, push
-from scaleproof.simulate.fair_rates import compiled
+from scaleproof.simulate.compiled import compiled, inlined
+from scaleproof.simulate.engine.event_queue import FLOW_END, EventQueue, new_queue, push
+from scaleproof.simulate.engine.growing import more_rows, new_rows, row_type
 
 SAME = 1e-12
 """Relative tolerance: rates that differ by less count as equal."""
 NONE = -1
 LIVE, CHANGED, RECENT, FREE = 0, 1, 2, 3
-"""Places in `FlowNetwork.counts`."""
+"""Places in `FlowNetwork.counts`: live flows, changed links, recent flows, free flows."""
+LINKS = row_type("crossings first pending state", "capacity wanted unused weights")
+"""`capacity` and `wanted` (what its flows could use) in bytes/s; `crossings`: number, the `first` of them (a list
+through `following` and `previous`); `unused` bytes/s, `weights` and `pending` crossings while rates are computed."""
+LEFT, BUSY = 1, 2
+"""States of a link: a flow has left it since rates were computed; it limits flows whose rates are computed; 0: neither
+of them."""
+SHARING, FIXED = 1, 2
+"""States of a flow while rates are computed: its rate is to be found, is found. 0 at other times."""
+FLOWS = row_type("owner version hops state", "nbytes since rate target highest")
+"""`nbytes` left at time `since`; `rate`, `target` rate, `highest` rate in bytes/s."""
+CROSSINGS = row_type("link following previous", "weight")
+"""A flow on a link. `weight`: capacity of the link that one byte/s uses."""
 
 
 class FlowNetwork(NamedTuple):
-    """Links and the flows on them. A flow crosses at most H links; crossing number h of flow f has index f * H + h.
+    """Links and the flows on them. A flow crosses at most H links; crossing number h of flow f is row f * H + h. Stacks
+    of numbers: `free` flows, `recent` flows, `changed` links, which flows have left; while rates are computed,
+    `together`: flows, and `busy`: links that connect them.
+    `levels`: rates at which links are full, or flows as fast as they can be, while rates are computed."""
 
-    Per link: `capacity` (bytes/s), `wanted` (what its flows could use, bytes/s), `crossings` (number), `first` (index
-    of a crossing, a linked list through `following` and `previous`), `unused`, `weights` and `pending` crossings
-    (while rates are computed), `marked`. Per flow: `nbytes` left at time `since`, `rate`, `target` rate, `highest`
-    rate, `owner`, `version`, `hops`, `state` (1 while its rate is computed). Per crossing: `link`, `weight`: capacity
-    that one byte/s uses. Stacks: `free` flows, `recent` flows, `changed` links, `together`: flows whose rates are
-    computed together. `counts`: live flows, changed links, recent flows, free flows."""
-
-    capacity: np.ndarray
-    wanted: np.ndarray
-    crossings: np.ndarray
-    first: np.ndarray
-    unused: np.ndarray
-    weights: np.ndarray
-    pending: np.ndarray
-    marked: np.ndarray
-    changed: np.ndarray
-    nbytes: np.ndarray
-    rate: np.ndarray
-    target: np.ndarray
-    highest: np.ndarray
-    since: np.ndarray
-    owner: np.ndarray
-    version: np.ndarray
-    hops: np.ndarray
-    state: np.ndarray
+    links: np.recarray
+    flows: np.recarray
+    crossings: np.recarray
     free: np.ndarray
     recent: np.ndarray
     together: np.ndarray
-    link: np.ndarray
-    weight: np.ndarray
-    following: np.ndarray
-    previous: np.ndarray
+    changed: np.ndarray
+    busy: np.ndarray
     counts: np.ndarray
+    levels: EventQueue
 
 
 def new_network(capacities: np.ndarray, most_hops: int, flows: int) -> FlowNetwork:
     """Links without flows, with room for `flows` flows of at most `most_hops` links."""
-    links, crossings = len(capacities), flows * most_hops
-
-    def integers(count: int, value: int = 0) -> np.ndarray:
-        return np.full(count, value, np.int64)
-
-    def numbers(count: int) -> np.ndarray:
-        return np.zeros(count)
-
-    counts = integers(4)
+    links, counts = new_rows(len(capacities), LINKS), np.zeros(4, np.int64)
+    links.capacity, links.first = capacities, NONE
     counts[FREE] = flows
     return FlowNetwork(
-        capacity=np.ascontiguousarray(capacities, np.float64),
-        wanted=numbers(links),
-        crossings=integers(links),
-        first=integers(links, NONE),
-        unused=numbers(links),
-        weights=numbers(links),
-        pending=integers(links),
-        marked=integers(links),
-        changed=integers(links),
-        nbytes=numbers(flows),
-        rate=numbers(flows),
-        target=numbers(flows),
-        highest=numbers(flows),
-        since=numbers(flows),
-        owner=integers(flows),
-        version=integers(flows),
-        hops=integers(flows),
-        state=integers(flows),
+        links,
+        new_rows(flows, FLOWS),
+        new_rows(flows * most_hops, CROSSINGS),
         free=np.arange(flows, dtype=np.int64)[::-1].copy(),
-        recent=integers(flows),
-        together=integers(flows),
-        link=integers(crossings),
-        weight=numbers(crossings),
-        following=integers(crossings, NONE),
-        previous=integers(crossings, NONE),
+        recent=np.zeros(flows, np.int64),
+        together=np.zeros(flows, np.int64),
+        changed=np.zeros(len(capacities), np.int64),
+        busy=np.zeros(len(capacities), np.int64),
         counts=counts,
+        levels=new_queue(len(capacities) + flows),
     )
 
 
 def resized(network: FlowNetwork, most_hops: int, flows: int) -> FlowNetwork:
     """The same with room for more flows, or for longer routes."""
-    larger = new_network(network.capacity, most_hops, flows)
-    before, hops = len(network.nbytes), len(network.link) // len(network.nbytes)
-    old = np.arange(len(network.link))
+    before, free = len(network.flows), int(network.counts[FREE])
+    old = np.arange(len(network.crossings))
+    hops = len(network.crossings) // before
     place = old // hops * most_hops + old % hops
 
     def moved(crossings: np.ndarray) -> np.ndarray:
         return np.where(crossings == NONE, NONE, place[crossings])
 
-    for name in ("wanted", "crossings", "unused", "weights", "pending", "marked", "changed"):
-        getattr(larger, name)[:] = getattr(network, name)
-    larger.first[:] = moved(network.first)
-    for name in (
-        "nbytes",
-        "rate",
-        "target",
-        "highest",
-        "since",
-        "owner",
-        "version",
-        "hops",
-        "state",
-        "recent",
-        "together",
-    ):
-        getattr(larger, name)[:before] = getattr(network, name)
-    larger.link[place], larger.weight[place] = network.link, network.weight
-    larger.following[place], larger.previous[place] = moved(network.following), moved(network.previous)
-    larger.counts[:] = network.counts
-    free = int(network.counts[FREE])
-    larger.free[:free] = network.free[:free]
-    larger.free[free : free + flows - before] = np.arange(before, flows)
-    larger.counts[FREE] = free + flows - before
-    return larger
+    crossings = new_rows(flows * most_hops, CROSSINGS)
+    crossings[place] = network.crossings
+    crossings.following[place] = moved(network.crossings.following)
+    crossings.previous[place] = moved(network.crossings.previous)
+    network.links.first = moved(network.links.first)
+    network.counts[FREE] = free + flows - before
+    return FlowNetwork(
+        network.links,
+        more_rows(network.flows, flows),
+        crossings,
+        free=np.concatenate([network.free[:free], np.arange(before, flows), np.zeros(before - free, np.int64)]),
+        recent=np.concatenate([network.recent, np.zeros(flows - before, np.int64)]),
+        together=np.zeros(flows, np.int64),
+        changed=network.changed,
+        busy=network.busy,
+        counts=network.counts,
+        levels=new_queue(len(network.links) + flows),
+    )
 
 
 @compiled
@@ -147,69 +110,65 @@ def start_flow(
     """Starts a flow of at most `highest` bytes/s. The caller has made sure that there is room."""
     network.counts[FREE] -= 1
     network.counts[LIVE] += 1
-    flow = network.free[network.counts[FREE]]
-    most = len(network.link) // len(network.nbytes)
+    number = network.free[network.counts[FREE]]
+    first = number * (len(network.crossings) // len(network.flows))
     for hop in range(len(route)):
-        highest = min(highest, network.capacity[route[hop]] / weights[hop])
-    network.nbytes[flow], network.highest[flow], network.owner[flow] = nbytes, highest, owner
-    network.since[flow], network.rate[flow], network.hops[flow] = now, 0.0, len(route)
+        highest = min(highest, network.links[route[hop]].capacity / weights[hop])
     limited = False
     for hop in range(len(route)):
-        limited |= _join(network, flow * most + hop, route[hop], weights[hop], highest)
-    network.version[flow] += 1
+        limited |= _join(network, first + hop, route[hop], weights[hop], highest)
+    flow = network.flows[number]
+    flow.nbytes, flow.highest, flow.owner, flow.since, flow.rate = nbytes, highest, owner, now, 0.0
+    flow.hops = len(route)
+    flow.version += 1
     if limited:
-        network.recent[network.counts[RECENT]] = flow
+        network.recent[network.counts[RECENT]] = number
         network.counts[RECENT] += 1
     else:
-        network.rate[flow] = highest
-        push(queue, now + nbytes / highest, FLOW_END, flow, network.version[flow])
+        flow.rate = highest
+        push(queue, now + nbytes / highest, FLOW_END, number, flow.version)
 
 
-@compiled
-def _join(network: FlowNetwork, crossing: int, link: int, weight: float, highest: float) -> bool:
-    """Puts a crossing on its link; whether the link now limits its flows."""
-    network.link[crossing], network.weight[crossing] = link, weight
-    ahead = network.first[link]
-    network.following[crossing], network.previous[crossing] = ahead, NONE
-    if ahead != NONE:
-        network.previous[ahead] = crossing
-    network.first[link] = crossing
-    network.crossings[link] += 1
-    network.wanted[link] += weight * highest
-    return limits(network, link)
+@inlined
+def _join(network: FlowNetwork, number: int, on: int, weight: float, highest: float) -> bool:
+    """Puts a crossing on a link; whether the link now limits its flows."""
+    crossing, link = network.crossings[number], network.links[on]
+    crossing.link, crossing.weight, crossing.following, crossing.previous = on, weight, link.first, NONE
+    if link.first != NONE:
+        network.crossings[link.first].previous = number
+    link.first = number
+    link.crossings += 1
+    link.wanted += weight * highest
+    return limits(link)
 
 
-@compiled
-def limits(network: FlowNetwork, link: int) -> bool:
+@inlined
+def limits(link: np.record) -> bool:
     """Whether the flows of a link could use more than it has."""
-    return bool(
-        network.crossings[link] > 1
-        and network.wanted[link] > network.capacity[link] * (1 + SAME * network.crossings[link])
-    )
+    return bool(link.crossings > 1 and link.wanted > link.capacity * (1 + SAME * link.crossings))
 
 
 @compiled
-def end_flow(network: FlowNetwork, flow: int) -> None:
+def end_flow(network: FlowNetwork, number: int) -> None:
     """Takes a flow off its links."""
-    most = len(network.link) // len(network.nbytes)
-    for crossing in range(flow * most, flow * most + network.hops[flow]):
-        link = network.link[crossing]
-        if limits(network, link) and not network.marked[link]:
-            network.marked[link] = 1
-            network.changed[network.counts[CHANGED]] = link
+    flow = network.flows[number]
+    first = number * (len(network.crossings) // len(network.flows))
+    for place in range(first, first + flow.hops):
+        crossing = network.crossings[place]
+        link = network.links[crossing.link]
+        if not link.state and limits(link):
+            link.state = LEFT
+            network.changed[network.counts[CHANGED]] = crossing.link
             network.counts[CHANGED] += 1
-        before, after = network.previous[crossing], network.following[crossing]
-        if before == NONE:
-            network.first[link] = after
+        if crossing.previous == NONE:
+            link.first = crossing.following
         else:
-            network.following[before] = after
-        if after != NONE:
-            network.previous[after] = before
-        network.crossings[link] -= 1
-        network.wanted[link] -= network.weight[crossing] * network.highest[flow]
-        if not network.crossings[link]:
-            network.wanted[link] = 0.0
-    network.version[flow] += 1
+            network.crossings[crossing.previous].following = crossing.following
+        if crossing.following != NONE:
+            network.crossings[crossing.following].previous = crossing.previous
+        link.crossings -= 1
+        link.wanted = link.wanted - crossing.weight * flow.highest if link.crossings else 0.0
+    flow.version += 1
     network.counts[LIVE] -= 1
-    network.free[network.counts[FREE]] = flow
+    network.free[network.counts[FREE]] = number
     network.counts[FREE] += 1

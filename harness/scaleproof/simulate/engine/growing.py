@@ -1,40 +1,45 @@
-"""Tables of arrays that grow while a simulation adds to them."""
+"""Tables of rows that grow while a simulation adds to them."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 START = 1024
 """Rows at first; they double."""
-Form = TypeVar("Form")
 
 
-class Growing(Generic[Form]):
-    """Rows of a form of arrays, whose columns are integers but for those named in `floats`."""
+def row_type(integers: str, floats: str = "") -> np.dtype:
+    """The type of a row with these columns; the names are apart by spaces."""
+    columns = [(name, np.int64) for name in integers.split()] + [(name, np.float64) for name in floats.split()]
+    return np.dtype((np.record, columns))
 
-    def __init__(self, form: type[Form], floats: frozenset[str] = frozenset()) -> None:
-        self.count, self._form = 0, form
-        names = form.__annotations__
-        self._columns = {name: np.zeros(START, float if name in floats else np.int64) for name in names}
-        self.rows: Form = form(**self._columns)
+
+def new_rows(count: int, form: np.dtype) -> np.recarray:
+    """Rows whose columns are all 0."""
+    return np.zeros(count, form).view(np.recarray)
+
+
+def more_rows(rows: np.recarray, count: int) -> np.recarray:
+    """A copy with `count` rows; the new ones are 0."""
+    larger = new_rows(count, rows.dtype)
+    larger[: len(rows)] = rows
+    return larger
+
+
+class Growing:
+    """A table of which `count` rows are in use."""
+
+    def __init__(self, form: np.dtype) -> None:
+        self.count, self.rows = 0, new_rows(START, form)
 
     def add(self, count: int, **values: Any) -> slice:
         """Further rows with these values; columns without a value are 0."""
         added = slice(self.count, self.count + count)
-        room = len(next(iter(self._columns.values())))
-        if added.stop > room:
-            size = max(2 * room, added.stop)
-            self._columns = {name: _longer(column, size) for name, column in self._columns.items()}
-            self.rows = self._form(**self._columns)
+        if added.stop > len(self.rows):
+            self.rows = more_rows(self.rows, max(2 * len(self.rows), added.stop))
         for name, value in values.items():
-            self._columns[name][added] = value
+            self.rows[name][added] = value
         self.count = added.stop
         return added
-
-
-def _longer(column: np.ndarray, size: int) -> np.ndarray:
-    longer = np.zeros(size, column.dtype)
-    longer[: len(column)] = column
-    return longer

@@ -1,16 +1,17 @@
-"""Messages in the event engine, compiled: what those of calls and those between tasks have in common."""
+"""Messages in the event engine, compiled: what those of calls and those between tasks have in common. A list goes from
+its first row to its last by a column that names the next."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.event_queue import MESSAGE, push
 from scaleproof.simulate.engine.flow_network import NONE, start_flow
-from scaleproof.simulate.engine.tables import HELD, MOVING, Messages, State, Streams
-from scaleproof.simulate.fair_rates import compiled
+from scaleproof.simulate.engine.tables import FREE_MESSAGES, HELD, MOVING, State
 
 
-@compiled
+@inlined
 def flow(state: State, route: int, nbytes: float, highest: float, owner: int) -> None:
     """Starts a flow; `owner` is 2 * task, or 2 * message + 1."""
     first, last = state.routes.first[route], state.routes.first[route + 1]
@@ -18,80 +19,71 @@ def flow(state: State, route: int, nbytes: float, highest: float, owner: int) ->
     start_flow(state.network, state.queue, state.clock[0], nbytes, highest, links, weights, owner)
 
 
-@compiled
-def new_message(
-    messages: Messages, kind: int, route: int, nbytes: float, highest: float, delay: float, stream: int
-) -> int:
-    """The number of a message that waits for its receiver. The caller has made sure that there is room."""
-    messages.height[0] -= 1
-    message: int = messages.free[messages.height[0]]
-    messages.kind[message], messages.state[message] = kind, HELD
-    messages.route[message], messages.nbytes[message] = route, nbytes
-    messages.highest[message], messages.delay[message] = highest, delay
-    messages.stream[message] = stream
-    messages.sender[message] = messages.receiver[message] = NONE
-    return message
+@inlined
+def new_message(messages: np.recarray, counts: np.ndarray, kind: int, content: np.record) -> int:
+    """The number of a message that waits for its receiver; `content`: a task, or a message of a round, which says what
+    it is. The caller has made sure that there is room."""
+    counts[FREE_MESSAGES] -= 1
+    number = messages[counts[FREE_MESSAGES]].free
+    message = messages[number]
+    message.kind, message.state, message.sender, message.receiver = kind, HELD, NONE, NONE
+    message.route, message.stream = content.route, content.stream
+    message.highest, message.delay = content.highest, content.delay
+    return int(number)
 
 
-@compiled
-def drop(messages: Messages, message: int) -> None:
-    """The message is received; its place is free."""
-    messages.free[messages.height[0]] = message
-    messages.height[0] += 1
+@inlined
+def drop(messages: np.recarray, counts: np.ndarray, message: int) -> None:
+    """The message is received; its row is free."""
+    messages[counts[FREE_MESSAGES]].free = message
+    counts[FREE_MESSAGES] += 1
 
 
-@compiled
-def queued_bytes(streams: Streams, stream: int, nbytes: float) -> float:
+@inlined
+def queued_bytes(streams: np.recarray, stream: int, nbytes: float) -> float:
     """Bytes that the sender has in its buffer for this connection, with those of a new message."""
     if stream == NONE:
         return nbytes
-    streams.nbytes[stream] += nbytes
-    queued: float = streams.nbytes[stream]
-    return queued
+    streams[stream].nbytes += nbytes
+    return float(streams[stream].nbytes)
 
 
-@compiled
+@inlined
 def launch(state: State, message: int) -> None:
     """The message leaves after its delay."""
-    state.messages.state[message] = MOVING
-    push(state.queue, state.clock[0] + state.messages.delay[message], MESSAGE, message, 0)
+    state.messages[message].state = MOVING
+    push(state.queue, state.clock[0] + state.messages[message].delay, MESSAGE, message, 0)
 
 
 @compiled
-def enter_stream(state: State, message: int) -> None:
+def enter_stream(state: State, number: int) -> None:
     """The message moves, or waits until those before it on its connection have arrived."""
-    streams, messages = state.streams, state.messages
-    stream = messages.stream[message]
-    if stream == NONE or streams.moving[stream] == NONE:
-        _move(state, message)
-        return
-    append(messages.behind, streams.head, streams.tail, stream, message)
+    message = state.messages[number]
+    if message.stream != NONE:
+        stream = state.streams[message.stream]
+        if stream.moving != NONE:
+            append(state.messages.behind, state.streams.head, state.streams.tail, message.stream, number)
+            return
+        stream.moving = number
+    flow(state, message.route, message.nbytes, message.highest, 2 * number + 1)
 
 
 @compiled
-def _move(state: State, message: int) -> None:
-    messages = state.messages
-    if messages.stream[message] != NONE:
-        state.streams.moving[messages.stream[message]] = message
-    flow(state, messages.route[message], messages.nbytes[message], messages.highest[message], 2 * message + 1)
-
-
-@compiled
-def next_in_stream(state: State, message: int) -> None:
+def next_in_stream(state: State, number: int) -> None:
     """The message has arrived: the one behind it moves."""
-    streams, messages = state.streams, state.messages
-    stream = messages.stream[message]
-    if stream == NONE:
+    message = state.messages[number]
+    if message.stream == NONE:
         return
-    streams.nbytes[stream] -= messages.nbytes[message]
-    following = streams.head[stream]
-    streams.moving[stream] = NONE
-    if following != NONE:
-        streams.head[stream] = messages.behind[following]
-        _move(state, following)
+    stream = state.streams[message.stream]
+    stream.nbytes -= message.nbytes
+    stream.moving = stream.head
+    if stream.head != NONE:
+        following = state.messages[stream.head]
+        stream.head = following.behind
+        flow(state, following.route, following.nbytes, following.highest, 2 * stream.moving + 1)
 
 
-@compiled
+@inlined
 def append(behind: np.ndarray, first: np.ndarray, last: np.ndarray, number: int, item: int) -> None:
     """Puts an item at the end of list `number`, which goes from `first` to `last` by `behind`."""
     behind[item] = NONE
@@ -102,7 +94,7 @@ def append(behind: np.ndarray, first: np.ndarray, last: np.ndarray, number: int,
     last[number] = item
 
 
-@compiled
+@inlined
 def unlink(behind: np.ndarray, first: np.ndarray, last: np.ndarray, number: int, before: int, item: int) -> None:
     """Takes an item out of list `number`; `before`: the item before it (NONE: it is the first)."""
     following = behind[item]

@@ -4,82 +4,81 @@ message, as in MPI (The MPI Forum, MPI 4.1, section 3.5)."""
 
 from __future__ import annotations
 
+from scaleproof.simulate.compiled import compiled
 from scaleproof.simulate.engine.event_queue import TASK, push
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.messages import append, drop, launch, new_message, queued_bytes, unlink
 from scaleproof.simulate.engine.tables import ANY, ARRIVED, HELD, OF_TASKS, State
-from scaleproof.simulate.fair_rates import compiled
 
 
 @compiled
-def send(state: State, task: int) -> None:
+def send(state: State, number: int) -> None:
     """Starts a send. It ends when the sender's buffer has taken the message, or else when the message has arrived. A
     message that is larger than the buffer leaves when its receive has started (rendezvous)."""
-    tasks, messages, boxes = state.tasks, state.messages, state.boxes
-    nbytes, stream, box = tasks.amount[task], tasks.stream[task], tasks.box[task]
-    message = new_message(messages, OF_TASKS, tasks.route[task], nbytes, tasks.highest[task], tasks.delay[task], stream)
-    messages.mark[message] = tasks.source[task]
-    if queued_bytes(state.streams, stream, nbytes) > tasks.buffer[task]:
-        messages.sender[message] = task
+    task = state.tasks[number]
+    new = new_message(state.messages, state.counts, OF_TASKS, task)
+    message = state.messages[new]
+    message.nbytes, message.mark = task.amount, task.source
+    if queued_bytes(state.streams, task.stream, task.amount) > task.buffer:
+        message.sender = number
     else:
-        push(state.queue, state.clock[0], TASK, task, 0)
-    receiver = _earliest_receive(state, box, tasks.source[task])
-    messages.receiver[message] = receiver
-    if receiver == NONE:
-        append(messages.next_in_box, boxes.message, boxes.last_message, box, message)
-    if receiver != NONE or nbytes <= tasks.buffer[task]:
-        launch(state, message)
+        push(state.queue, state.clock[0], TASK, number, 0)
+    message.receiver = _earliest_receive(state, task.box, task.source)
+    if message.receiver == NONE:
+        append(state.messages.next_in_box, state.boxes.message, state.boxes.last_message, task.box, new)
+    if message.receiver != NONE or task.amount <= task.buffer:
+        launch(state, new)
 
 
 @compiled
-def receive(state: State, task: int) -> None:
+def receive(state: State, number: int) -> None:
     """Starts a receive. It ends when its message has arrived."""
-    tasks, messages, boxes = state.tasks, state.messages, state.boxes
-    box = tasks.box[task]
-    message = _earliest_message(state, box, tasks.source[task])
-    if message == NONE:
-        append(tasks.behind, boxes.receive, boxes.last_receive, box, task)
+    task = state.tasks[number]
+    found = _earliest_message(state, task.box, task.source)
+    if found == NONE:
+        append(state.tasks.behind, state.boxes.receive, state.boxes.last_receive, task.box, number)
         return
-    messages.receiver[message] = task
-    if messages.state[message] == ARRIVED:
-        drop(messages, message)
-        push(state.queue, state.clock[0], TASK, task, 0)
-    elif messages.state[message] == HELD:
-        launch(state, message)
+    message = state.messages[found]
+    message.receiver = number
+    if message.state == ARRIVED:
+        drop(state.messages, state.counts, found)
+        push(state.queue, state.clock[0], TASK, number, 0)
+    elif message.state == HELD:
+        launch(state, found)
 
 
 @compiled
-def delivered(state: State, message: int) -> None:
+def delivered(state: State, number: int) -> None:
     """The message has arrived: its receive and its send end; without a receive it stays in its box."""
-    messages, now = state.messages, state.clock[0]
-    if messages.sender[message] != NONE:
-        push(state.queue, now, TASK, messages.sender[message], 0)
-    if messages.receiver[message] == NONE:
-        messages.state[message] = ARRIVED
+    message, now = state.messages[number], state.clock[0]
+    if message.sender != NONE:
+        push(state.queue, now, TASK, message.sender, 0)
+    if message.receiver == NONE:
+        message.state = ARRIVED
         return
-    push(state.queue, now, TASK, messages.receiver[message], 0)
-    drop(messages, message)
+    push(state.queue, now, TASK, message.receiver, 0)
+    drop(state.messages, state.counts, number)
 
 
 @compiled
-def _earliest_receive(state: State, box: int, source: int) -> int:
+def _earliest_receive(state: State, number: int, source: int) -> int:
     """Takes the first receive of a box out of it that a message from `source` may go to; NONE: none waits."""
     tasks, boxes = state.tasks, state.boxes
-    before, task = NONE, boxes.receive[box]
-    while task != NONE and tasks.source[task] != source and tasks.source[task] != ANY:
-        before, task = task, tasks.behind[task]
+    before, task = NONE, boxes[number].receive
+    while task != NONE and tasks[task].source != source and tasks[task].source != ANY:
+        before, task = task, tasks[task].behind
     if task != NONE:
-        unlink(tasks.behind, boxes.receive, boxes.last_receive, box, before, task)
+        unlink(tasks.behind, boxes.receive, boxes.last_receive, number, before, task)
     return int(task)
 
 
 @compiled
-def _earliest_message(state: State, box: int, source: int) -> int:
+def _earliest_message(state: State, number: int, source: int) -> int:
     """Takes the first message of a box out of it that a receive from `source` takes; NONE: there is none."""
     messages, boxes = state.messages, state.boxes
-    before, message = NONE, boxes.message[box]
-    while message != NONE and messages.mark[message] != source and source != ANY:
-        before, message = message, messages.next_in_box[message]
+    before, message = NONE, boxes[number].message
+    while message != NONE and messages[message].mark != source and source != ANY:
+        before, message = message, messages[message].next_in_box
     if message != NONE:
-        unlink(messages.next_in_box, boxes.message, boxes.last_message, box, before, message)
+        unlink(messages.next_in_box, boxes.message, boxes.last_message, number, before, message)
     return int(message)
