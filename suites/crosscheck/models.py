@@ -203,6 +203,19 @@ def launch_cpu_added_ratio(record: Record, samples: pd.DataFrame) -> float | Non
     return added["tool"] / added["record"] if added["record"] > 0 else None
 
 
+def simgrid_difference(record: Record, samples: pd.DataFrame) -> float | None:
+    """Largest difference between our simulator and SimGrid in the end of an operation.
+
+    simgrid_difference = max over random graphs and their operations of |end in ours - end in SimGrid| / end in SimGrid
+
+    An operation is a computation or a message of a graph of up to 400, on a random cluster of 2 to 16 nodes with one
+    or two levels of switches. Both simulators have the same fluid model: max-min fair rates, and the same delay for
+    every message. Suite: crosscheck.
+    """
+    differences = timed(samples, "difference")
+    return float(differences["value"].max()) if len(differences) else None
+
+
 def launch_start_cpu_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Processor time of an idle launch that our record leaves out, in s.
 
@@ -308,6 +321,7 @@ METRICS = [
     Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio, clocked=True, made_up=made_up_launch),
     Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio, clocked=True, made_up=made_up_launch),
     Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio, clocked=True, made_up=made_up_launch),
+    Metric("simgrid_difference", "1", "lower", launch=simgrid_difference, made_up=reporting("difference")),
     Metric(
         "launch_start_cpu_s",
         "s",

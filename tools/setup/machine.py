@@ -79,6 +79,7 @@ FOR_COMPARISON = (
     SystemPackage("iperf3", _command("iperf3"), "suite crosscheck"),
     SystemPackage("hyperfine", _command("hyperfine"), "suite crosscheck"),
     SystemPackage("time", _command("time"), "suite crosscheck"),
+    SystemPackage("libsimgrid-dev", Path("/usr/include/simgrid/s4u.hpp").is_file, "suite crosscheck"),
 )
 """Other benchmarks' tools, which are compared with ours: without them their arms are not runnable, and nothing else is
 missing."""

@@ -1,0 +1,1 @@
+"""SimGrid, a simulator that others wrote, as an instrument beside ours."""
