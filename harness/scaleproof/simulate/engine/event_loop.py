@@ -73,7 +73,11 @@ def _handle(state: State, kind: int, item: int) -> None:
         if state.messages[owner >> 1].kind == OF_CALL:
             arrive(state, owner >> 1)
         else:
-            delivered(state, owner >> 1)
+            sender, receiver = delivered(state, owner >> 1)
+            if sender != NONE:
+                _end_task(state, sender)
+            if receiver != NONE:
+                _end_task(state, receiver)
     elif kind == MESSAGE:
         enter_stream(state, item)
     elif kind == TASK:

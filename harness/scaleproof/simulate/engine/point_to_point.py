@@ -4,7 +4,7 @@ message, as in MPI (The MPI Forum, MPI 4.1, section 3.5)."""
 
 from __future__ import annotations
 
-from scaleproof.simulate.compiled import compiled
+from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.event_queue import TASK, push
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.messages import append, drop, launch, new_message, queued_bytes, unlink
@@ -47,17 +47,16 @@ def receive(state: State, number: int) -> None:
         launch(state, found)
 
 
-@compiled
-def delivered(state: State, number: int) -> None:
-    """The message has arrived: its receive and its send end; without a receive it stays in its box."""
-    message, now = state.messages[number], state.clock[0]
-    if message.sender != NONE:
-        push(state.queue, now, TASK, message.sender, 0)
+@inlined
+def delivered(state: State, number: int) -> tuple[int, int]:
+    """The message has arrived: the tasks that end, its send if that waits, and its receive (NONE: none). Without a
+    receive it stays in its box."""
+    message = state.messages[number]
     if message.receiver == NONE:
         message.state = ARRIVED
-        return
-    push(state.queue, now, TASK, message.receiver, 0)
-    drop(state.messages, state.counts, number)
+    else:
+        drop(state.messages, state.counts, number)
+    return message.sender, message.receiver
 
 
 @compiled

@@ -85,9 +85,8 @@ class _Columns:
         lanes = np.full(len(graph), NONE)
         on_lane = graph.lane >= 0
         if on_lane.any():
-            pairs = np.stack([graph.rank[on_lane], graph.lane[on_lane]])
-            different, number = np.unique(pairs, axis=1, return_inverse=True)
-            lanes[on_lane] = self._engine.lanes(different.shape[1])[number.ravel()]
+            different, number = _numbered(graph.rank[on_lane], graph.lane[on_lane])
+            lanes[on_lane] = self._engine.lanes(len(different))[number]
         return lanes
 
     def boxes(self) -> np.ndarray:
@@ -97,9 +96,8 @@ class _Columns:
         chosen = (graph.kind == Kind.SEND) | (graph.kind == Kind.RECEIVE)
         if chosen.any():
             receiver = np.where(graph.kind == Kind.SEND, graph.peer, graph.rank)[chosen]
-            pairs = np.stack([receiver, graph.tag[chosen]])
-            different, number = np.unique(pairs, axis=1, return_inverse=True)
-            boxes[chosen] = self._engine.boxes(different.shape[1])[number.ravel()]
+            different, number = _numbered(receiver, graph.tag[chosen])
+            boxes[chosen] = self._engine.boxes(len(different))[number]
         return boxes
 
     def of_messages(self) -> dict[str, np.ndarray]:
@@ -109,10 +107,8 @@ class _Columns:
         route, stream = np.zeros(len(graph), np.int64), np.full(len(graph), NONE)
         delay, highest = np.zeros(len(graph)), np.full(len(graph), np.inf)
         if moves.any():
-            pairs = np.stack([graph.rank[moves], graph.peer[moves]])
-            different, number = np.unique(pairs, axis=1, return_inverse=True)
-            links = [network.route(*self._nodes[list(pair)].tolist()) for pair in different.T.tolist()]
-            of_pair = number.ravel()
+            different, of_pair = _numbered(graph.rank[moves], graph.peer[moves])
+            links = [network.route(*self._nodes[list(pair)].tolist()) for pair in different.tolist()]
             streams = self._engine.streams(len(links)) if self._buffer else np.full(len(links), NONE)
             nbytes = graph.amount[moves]
             most = np.array([network.most(each, 0.0) for each in links])[of_pair]
@@ -124,3 +120,14 @@ class _Columns:
             highest[moves] = np.minimum(most, software)
         buffer = np.full(len(graph), self._buffer)
         return {"route": route, "stream": stream, "delay": delay, "highest": highest, "buffer": buffer}
+
+
+def _numbered(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different pairs of two columns of integers, a row each, and the place of each row's pair among them."""
+    order = np.lexsort([other, one])
+    pairs = np.stack([one, other], axis=1)[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return pairs[new], number
