@@ -1,0 +1,133 @@
+"""A step with parameter servers in the event engine: gradients go to the server of their parameter, which sums and
+updates them and sends the parameters back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.parameter_servers import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The n-th update of every rank that is a server; others have one of no length at their end."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Tasks per rank: after which it has each parameter, after which it has finished, and its updates."""
+
+    received: dict[int, np.ndarray]
+    end: np.ndarray
+    updates: list[Update]
+
+
+class Serving:
+    """Adds the tasks of such steps. Messages of a pair of ranks move one after the other, in both directions apart."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        network: Network,
+        nodes: Sequence[int],
+        costs: MessageCosts,
+        tensors: Sequence[Tensor],
+        update_s: float,
+        buffer: float,
+    ) -> None:
+        self._engine, self._network, self._nodes, self._costs = engine, network, list(nodes), costs
+        self._tensors, self._buffer, self.ranks = tensors, buffer, len(nodes)
+        total = sum(tensor.nbytes for tensor in tensors)
+        self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
+        self._streams: dict[tuple[int, int], int] = {}
+
+    def nbytes(self, index: int) -> float:
+        """Bytes of a parameter."""
+        return self._tensors[index].nbytes
+
+    def add(self, pushed: Mapping[int, np.ndarray], finish: np.ndarray) -> Served:
+        """A step. `pushed`: tasks after which each rank has the gradient of each parameter; `finish`: after which each
+        rank's backward pass has ended, which its own sums and updates wait for."""
+        last_update = finish.copy()
+        received: dict[int, np.ndarray] = {}
+        updates: list[list[tuple[int, int]]] = [[] for _ in range(self.ranks)]
+        sent: list[tuple[np.ndarray, np.ndarray]] = []
+        for index, ready in pushed.items():
+            owner = self._tensors[index].owner
+            workers = np.array([rank for rank in range(self.ranks) if rank != owner])
+            sends, arrived = self._exchange(workers, np.repeat(owner, len(workers)), index)
+            self._engine.after(sends, ready[workers])
+            sent.append((workers, sends))
+            start, end = self._update(owner, index, arrived, last_update[owner])
+            updates[owner].append((start, end))
+            last_update[owner] = end
+            back, received_back = self._exchange(np.repeat(owner, len(workers)), workers, index)
+            self._engine.after(back, np.repeat(end, len(workers)))
+            sent.append((np.repeat(owner, len(workers)), back))
+            received[index] = np.full(self.ranks, end)
+            received[index][workers] = received_back
+        finished = self._end([finish, last_update, *received.values()], sent)
+        return Served(received, finished, self._turns(updates, finished))
+
+    def _update(self, owner: int, index: int, arrived: np.ndarray, before: int) -> tuple[int, int]:
+        """Sums the gradients of a parameter, then updates it: a task each."""
+        nbytes = self._tensors[index].nbytes
+        summed = self._engine.work(self._costs.gamma * nbytes * (self.ranks - 1))
+        earlier = np.append(arrived, before)
+        self._engine.after(np.repeat(summed, len(earlier)), earlier)
+        updated = self._engine.work(self._update_s[index])
+        self._engine.after(updated, summed)
+        return int(summed[0]), int(updated[0])
+
+    def _exchange(self, sources: np.ndarray, destinations: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """A message of a parameter for each pair of ranks: sends and receives."""
+        count, size = len(sources), np.full(len(sources), float(self._tensors[index].nbytes))
+        pairs = list(zip(sources.tolist(), destinations.tolist(), strict=True))
+        links = [self._network.route(self._nodes[source], self._nodes[destination]) for source, destination in pairs]
+        beta = self._costs.beta(size).tolist()
+        boxes = self._engine.boxes(count)
+        sends = self._engine.send(
+            boxes,
+            sources,
+            np.array([self._engine.route(each) for each in links]),
+            size,
+            count=count,
+            buffer=self._buffer,
+            highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
+            delay=self._costs.alpha(size) + np.array([self._network.delay_s(each) for each in links]),
+            stream=np.array([self._stream(pair) for pair in pairs]),
+        )
+        return sends, self._engine.receive(boxes, sources, count=count)
+
+    def _stream(self, pair: tuple[int, int]) -> int:
+        if pair not in self._streams:
+            self._streams[pair] = int(self._engine.streams(1)[0])
+        return self._streams[pair]
+
+    def _end(self, of_ranks: Sequence[np.ndarray], sent: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """A task per rank after all of these, and after all that it sends."""
+        ended = self._engine.work(0.0, count=self.ranks)
+        for earlier in of_ranks:
+            self._engine.after(ended, earlier)
+        for sources, sends in sent:
+            self._engine.after(ended[sources], sends)
+        return ended
+
+    def _turns(self, updates: list[list[tuple[int, int]]], last: np.ndarray) -> list[Update]:
+        turns = []
+        for turn in range(max(map(len, updates), default=0)):
+            pairs = [
+                mine[turn] if turn < len(mine) else (int(end), int(end))
+                for mine, end in zip(updates, last.tolist(), strict=True)
+            ]
+            turns.append(Update(np.array([start for start, _ in pairs]), np.array([end for _, end in pairs])))
+        return turns

@@ -1,0 +1,86 @@
+"""Simulates a training case with every rank by itself: all ranks, calls and servers in one event engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scaleproof.simulate.call_coordinator import Coordinator
+from scaleproof.simulate.call_schedules import CallSchedules
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.parameter_servers import Tensor
+from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.simulated_spans import Prediction
+from scaleproof.simulate.step_engine import Patterns
+from scaleproof.simulate.tensor_servers import Serving
+from scaleproof.simulate.training_run import TrainingRun
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.common_case import NATIVE
+from scaleproof.strategies.base import MIB
+from scaleproof.strategies.step_program import Plan, Submit
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import Network as LayerTable
+from scaleproof.workloads.profile import Profile
+
+
+def simulate_each_rank(
+    case: TrainCase,
+    profile: Profile | None,
+    cluster: Cluster,
+    costs: MessageCosts,
+    *,
+    buffer: float = 0.0,
+    jitter: Jitter | None = None,
+    seed: int = 0,
+    layers: LayerTable | None = None,
+) -> Prediction:
+    """Simulates every step. `buffer`: bytes that a connection takes before its receiver reads. Raises SpecError for a
+    strategy that cannot be simulated."""
+    network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
+    nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+    plan = exchange_plan(case, layers or network_of(case))
+    items, patterns = step_program(case, plan, profile), Patterns(case, plan.groups)
+    engine = Engine(network.capacities)
+    calls = CallSchedules(engine, network, nodes, costs, buffer)
+    run = TrainingRun(
+        engine,
+        case.ranks,
+        calls,
+        case.value("strategy.channels", 1),
+        case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
+        Serving(engine, network, nodes, costs, _tensors(case, plan), _update_s(case, profile), buffer),
+        _coordinator(case, engine, calls),
+    )
+    of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]
+    began = run.main
+    for step in range(case.warmup + case.steps):
+        if step == case.warmup:
+            run.barrier()
+            began = run.main
+        factors = jitter.factors(case.ranks, seed, step) if jitter else np.ones(case.ranks)
+        run.step(step, items, of_items, factors)
+    run.barrier()
+    spans = [replace(span, warmup=span.step < case.warmup) for span in run.run()]
+    return Prediction(case, spans, engine.end[began].copy(), engine.end[run.main].copy())
+
+
+def _coordinator(case: TrainCase, engine: Engine, calls: CallSchedules) -> Coordinator | None:
+    fusion_mib = case.value("transport.fusion_mib")
+    if fusion_mib is None and case.value("strategy.bucket_order", "ready") == "ready":
+        return None
+    return Coordinator(engine, case.ranks, calls, None if fusion_mib is None else fusion_mib * MIB / case.shrink)
+
+
+def _tensors(case: TrainCase, plan: Plan) -> list[Tensor]:
+    servers = case.value("strategy.servers", 0) or case.ranks
+    owners = [index % servers for index in range(len(plan.layers))]
+    return [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
+
+
+def _update_s(case: TrainCase, profile: Profile | None) -> float:
+    return profile.update_s.median * case.dilation if profile else 0.0
