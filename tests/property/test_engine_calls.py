@@ -5,16 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.call_schedules import CallSchedules
-from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.fluid_calls import FluidCalls
 from scaleproof.simulate.link_network import Network
 from scaleproof.spec.cluster import star
 from tests.closed_form import ring_all_reduce
@@ -41,15 +37,6 @@ def ends(algorithm: str, ready: np.ndarray, nbytes: float, buffer: float) -> np.
 def test_a_ring_takes_its_closed_form_whether_messages_are_buffered_or_not(ranks: int, buffer: float) -> None:
     found = ends("ring", np.zeros(ranks), 1e6, buffer)
     assert np.allclose(found, ring_all_reduce(ranks, 1e6, ALPHA, 1e-8, GAMMA), rtol=1e-6)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(["ring", "halving_doubling", "tree"]), st.lists(st.floats(0, 0.1), min_size=2, max_size=9))
-def test_without_buffers_it_is_the_older_engine(algorithm: str, ready: list[float]) -> None:
-    ranks, network = len(ready), Network(star("s", len(ready), MBIT, 0.0))
-    call = Call(pattern_of(algorithm, "all_reduce", ranks), 1e6, np.array(ready))
-    FluidCalls(network, np.arange(ranks), COSTS).run([call], np.zeros((1, ranks)))
-    assert np.allclose(ends(algorithm, np.array(ready), 1e6, 0.0), call.end, rtol=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["halving_doubling", "tree"])

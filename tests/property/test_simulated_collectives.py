@@ -3,6 +3,7 @@ schedule."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import hierarchical, pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.fluid_calls import FluidCalls
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine_calls import run_calls
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.parameter_servers import Tensor, serve
+from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.spec.cluster import Cluster, Link, star
 from tests.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
 
@@ -45,6 +47,24 @@ def ended(network: Network, costs: MessageCosts, pattern, nbytes: float, ready: 
     return call.end
 
 
+def serve(
+    network: Network,
+    costs: MessageCosts,
+    tensors: Sequence[Tensor],
+    pushed: Mapping[int, np.ndarray],
+    finish: np.ndarray,
+    update_s: float = 0.0,
+) -> tuple[dict[int, np.ndarray], np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """When each rank has each tensor, has finished, and starts and ends its updates."""
+    engine, count = Engine(network.capacities), len(finish)
+    serving = Serving(engine, network, range(count), costs, tensors, update_s, buffer=0.0)
+    gradients = {index: engine.work(ready, count=count) for index, ready in pushed.items()}
+    served = serving.add(gradients, engine.work(finish, count=count))
+    engine.run()
+    updates = [(engine.end[update.start], engine.end[update.end]) for update in served.updates]
+    return {index: engine.end[tasks] for index, tasks in served.received.items()}, engine.end[served.end], updates
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(EXACT)), ranks, sizes, alphas, betas, gammas)
 def test_the_engine_follows_the_closed_form_where_it_is_exact(call, p, n, a, b, g):
@@ -57,24 +77,23 @@ def test_the_engine_follows_the_closed_form_where_it_is_exact(call, p, n, a, b, 
 @given(ranks, st.data(), sizes, alphas, betas, gammas)
 def test_servers_follow_the_closed_form(p, data, n, a, b, g):
     k = data.draw(st.integers(1, p - 1))
-    exchange = Exchange(links(p, b), range(p), plain(a, g))
     served, end, _ = serve(
-        exchange,
+        links(p, b),
+        plain(a, g),
         [Tensor(n / k, owner) for owner in range(k)],
         {index: np.zeros(p) for index in range(k)},
         np.zeros(p),
-        0.0,
     )
     assert end.max() == pytest.approx(parameter_servers(p, k, n, a, b, g), rel=1e-6)
     assert all(times.max() <= end.max() for times in served.values())
 
 
 def test_a_server_waits_for_the_last_gradient_and_for_its_own_backward_pass():
-    exchange, ready = Exchange(links(3, 1e-9), range(3), plain(0.0, 0.0)), np.array([0.0, 1.0, 5.0])
-    served, end, updates = serve(exchange, [Tensor(1e6, 0)], {0: ready}, ready, 2.0)
+    network, costs, ready = links(3, 1e-9), plain(0.0, 0.0), np.array([0.0, 1.0, 5.0])
+    served, end, updates = serve(network, costs, [Tensor(1e6, 0)], {0: ready}, ready, 2.0)
     assert served[0] == pytest.approx([7.001, 7.003, 7.003]) and end == pytest.approx([7.003] * 3)
     assert updates[0][0][0] == pytest.approx(5.001) and updates[0][1][0] == pytest.approx(7.001)
-    late, _, _ = serve(exchange, [Tensor(1e6, 0)], {0: np.zeros(3)}, np.array([9.0, 0.0, 0.0]), 0.0)
+    late, _, _ = serve(network, costs, [Tensor(1e6, 0)], {0: np.zeros(3)}, np.array([9.0, 0.0, 0.0]))
     assert late[0][0] == pytest.approx(9.0)
 
 
@@ -98,7 +117,7 @@ def test_the_short_cuts_equal_the_general_engine(algorithm, p, n, a, b, g, seed,
     ready = np.zeros(p) if together else np.random.default_rng(seed).random(p) * (a + n * b)
     pattern, network, costs = pattern_of(algorithm, "all_reduce", p), links(p, b), plain(a, g)
     general = Call(pattern, n, ready)
-    FluidCalls(network, np.arange(p), costs).run([general], np.zeros((1, p)))
+    run_calls(network, range(p), costs, [general], np.zeros((1, p)))
     for symmetry in (True, False):
         assert ended(network, costs, pattern, n, ready, symmetry=symmetry) == pytest.approx(general.end, rel=1e-6)
 

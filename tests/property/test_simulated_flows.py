@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,17 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from scaleproof.simulate.fair_rates import max_min_rates
-from scaleproof.simulate.fluid_flows import Flows
+from scaleproof.simulate.engine.engine import Engine
 
 INF = float("inf")
 
 
-def rows(routes: list[list[int]], links: int) -> np.ndarray:
-    links_of_routes = np.full((len(routes), max(map(len, routes))), links)
-    for index, route in enumerate(routes):
-        links_of_routes[index, : len(route)] = route
-    return links_of_routes
+def ends(
+    routes: Sequence[Sequence[int]],
+    capacities: Sequence[float],
+    sizes: Sequence[float] | np.ndarray,
+    highest: Any = INF,
+) -> np.ndarray:
+    """When flows end that all start at once."""
+    engine = Engine(capacities)
+    numbers = [engine.route(route) for route in routes]
+    engine.transfer(numbers, sizes, count=len(routes), highest=highest)
+    engine.run()
+    return engine.end
 
 
 @pytest.mark.parametrize(
@@ -34,9 +41,8 @@ def rows(routes: list[list[int]], links: int) -> np.ndarray:
     ],
 )
 def test_shares_by_hand(routes, capacities, caps, rates):
-    assert max_min_rates(
-        rows(routes, len(capacities)), np.array(capacities, float), np.array(caps, float)
-    ) == pytest.approx(rates)
+    """Flows with as many bytes as their shares move in a second all take a second."""
+    assert ends(routes, capacities, rates, caps) == pytest.approx(1.0)
 
 
 networks = st.integers(1, 4).flatmap(
@@ -77,9 +83,14 @@ def by_linear_programs(routes: list[list[int]], capacities: list[float]) -> np.n
 @settings(max_examples=40, deadline=None)
 @given(networks)
 def test_shares_are_those_of_the_definition(network):
+    """Flows with as many bytes as their shares move in a second all take a second."""
     capacities, routes = network
-    rates = max_min_rates(rows(routes, len(capacities)), np.array(capacities), np.full(len(routes), INF))
-    assert rates == pytest.approx(by_linear_programs(routes, capacities), rel=1e-5)
+    engine = Engine(capacities)
+    engine.transfer(
+        [engine.route(route) for route in routes], by_linear_programs(routes, capacities), count=len(routes)
+    )
+    engine.run()
+    assert engine.end == pytest.approx(1.0, rel=1e-5)
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,41 +99,30 @@ def test_no_byte_is_lost_and_no_link_carries_more_than_it_can(network, data):
     """Flows of any size and start: each ends no sooner than it would alone, and no link moves bytes faster than its
     rate."""
     capacities, routes = network
-    sizes = data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes)))
-    begins = data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes)))
-    flows, ends = Flows(np.array(capacities)), dict[int, float]()
-
-    def begin(flow: int) -> None:
-        def end() -> None:
-            ends.setdefault(flow, flows.now)
-
-        flows.send(sizes[flow], routes[flow], INF, end)
-
-    for flow in range(len(routes)):
-        flows.at(begins[flow], partial(begin, flow))
-    flows.run()
-    assert len(ends) == len(routes)
+    sizes = np.array(data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes))))
+    begins = np.array(data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes))))
+    engine = Engine(capacities)
+    engine.transfer([engine.route(route) for route in routes], sizes, count=len(routes), delay=begins)
+    engine.run()
+    last = engine.end
+    assert np.isfinite(last).all()
     for flow, route in enumerate(routes):
-        assert ends[flow] - begins[flow] >= sizes[flow] / min(capacities[link] for link in route) * (1 - 1e-6)
+        assert last[flow] - begins[flow] >= sizes[flow] / min(capacities[link] for link in route) * (1 - 1e-6)
     for link, capacity in enumerate(capacities):
         through = [flow for flow, route in enumerate(routes) if link in route]
         if through:
-            first, last = min(begins[flow] for flow in through), max(ends[flow] for flow in through)
-            assert sum(sizes[flow] for flow in through) <= capacity * (last - first) * (1 + 1e-6)
+            since, until = min(begins[flow] for flow in through), max(last[flow] for flow in through)
+            assert sum(sizes[flow] for flow in through) <= capacity * (until - since) * (1 + 1e-6)
 
 
 def test_a_flow_gets_what_another_leaves():
-    flows, ends = Flows(np.array([10.0])), []
-    flows.send(10.0, (0,), INF, lambda: ends.append(flows.now))
-    flows.send(30.0, (0,), INF, lambda: ends.append(flows.now))
-    flows.run()
-    assert ends == pytest.approx([2.0, 4.0])
+    assert ends([[0], [0]], [10.0], [10.0, 30.0]) == pytest.approx([2.0, 4.0])
 
 
 def test_empty_and_uncontended_flows_end_at_once():
-    flows, ends = Flows(np.array([1.0])), []
-    flows.send(0.0, (0,), INF, lambda: ends.append(flows.now))
-    flows.send(5.0, (), INF, lambda: ends.append(flows.now))
-    flows.send(5.0, (), 2.0, lambda: ends.append(flows.now))
-    flows.run()
-    assert ends == [0.0, 0.0, 2.5]
+    engine = Engine([1.0])
+    engine.transfer(
+        [engine.route([0]), engine.route([]), engine.route([])], [0.0, 5.0, 5.0], count=3, highest=[INF, INF, 2.0]
+    )
+    engine.run()
+    assert engine.end.tolist() == [0.0, 0.0, 2.5]

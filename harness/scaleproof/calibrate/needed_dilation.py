@@ -8,9 +8,10 @@ from typing import TypeGuard
 
 from scaleproof.calibrate.cluster_capacity import Capacity, messages_in
 from scaleproof.record.host import memory_mib
+from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import FREE
 from scaleproof.simulate.program import exchange_plan, step_program
-from scaleproof.simulate.step_engine import Patterns, simulate
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError

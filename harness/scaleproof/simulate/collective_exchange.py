@@ -1,16 +1,16 @@
 """When collective calls start and end on every rank: computed round by round if no two messages can share a link,
-otherwise by the fluid engine."""
+otherwise in the event engine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.fluid_calls import FluidCalls
+from scaleproof.simulate.engine_calls import run_calls
 from scaleproof.simulate.link_network import Network
 
 
@@ -31,13 +31,17 @@ class Exchange:
     def run(self, calls: Sequence[Call]) -> None:
         """Fill in `start` and `end`. Calls of one channel run in the order of `calls`. A rank starts a call when its
         input is ready and its channel is free."""
-        if self._star is not None and all(call.pattern.exclusive for call in calls):
+        if self._star is not None and self.exact([call.pattern for call in calls]):
             for call in calls:
                 call.start = np.maximum(call.ready, self.free[0])
                 call.end = self._in_step(call.pattern, call.nbytes, call.start, self._star)
                 self.free[0] = call.end
             return
-        FluidCalls(self.network, self.nodes, self.costs).run(calls, self.free)
+        run_calls(self.network, self.nodes.tolist(), self.costs, calls, self.free)
+
+    def exact(self, patterns: Iterable[Pattern]) -> bool:
+        """Whether no two messages of such calls can share a link."""
+        return self._star is not None and all(pattern.exclusive for pattern in patterns)
 
     def _in_step(self, pattern: Pattern, nbytes: float, start: np.ndarray, star: tuple[np.ndarray, ...]) -> np.ndarray:
         """Exact on a star with one rank per node: a message starts when both its ends have reached its round, so every

@@ -9,7 +9,7 @@ from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.fluid_flows import Flows
+from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -43,16 +43,15 @@ def sweep(
 
 def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes: int) -> float:
     """Time in s of a message from rank 0 to rank 1 and back."""
-    flows, size = Flows(network.capacities), np.array([float(nbytes)])
+    size, engine = np.array([float(nbytes)]), Engine(network.capacities)
     alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
-
-    def send(source: int, destination: int, then) -> None:  # type: ignore[no-untyped-def]
-        route = network.route(nodes[source], nodes[destination])
-        flows.at(
-            flows.now + alpha + network.delay_s(route),
-            lambda: flows.send(nbytes, route, network.most(route, beta), then),
+    routes = [network.route(nodes[source], nodes[destination]) for source, destination in ((0, 1), (1, 0))]
+    there, back = (
+        engine.transfer(
+            engine.route(route), nbytes, highest=network.most(route, beta), delay=alpha + network.delay_s(route)
         )
-
-    send(0, 1, lambda: send(1, 0, lambda: None))
-    flows.run()
-    return flows.now
+        for route in routes
+    )
+    engine.after(back, there)
+    engine.run()
+    return engine.now

@@ -1,5 +1,6 @@
 """Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
-virtual time."""
+virtual time. Where no two messages can share a link, all ranks are computed as vectors, call by call; otherwise every
+rank by itself in the event engine."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
-from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.parameter_servers import Tensor, serve
-from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction, Span
+from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
@@ -24,7 +25,6 @@ from scaleproof.strategies.base import MIB
 from scaleproof.strategies.step_program import (
     Compute,
     Item,
-    Pushed,
     Served,
     Submit,
     Wait,
@@ -60,11 +60,12 @@ def simulate(
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))
     items = step_program(case, plan, profile)
-    owners = [index % (case.value("strategy.servers", 0) or ranks) for index in range(len(plan.layers))]
-    tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
-    update_s = profile.update_s.median * case.dilation if profile else 0.0
     exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry)
-    clocks = _RankClocks(exchange, case, Patterns(case, plan.groups), tensors, update_s)
+    patterns = Patterns(case, plan.groups)
+    calls = [patterns.of(item) for item in items if isinstance(item, Submit)]
+    if not exchange.exact(calls) or any(isinstance(item, Served) for item in items):
+        return simulate_each_rank(case, profile, cluster, costs, jitter=jitter, seed=seed, layers=options.layers)
+    clocks = _RankClocks(exchange, case, patterns)
     clocks.fusion = (
         None if case.value("transport.fusion_mib") is None else case.value("transport.fusion_mib") * MIB / case.shrink
     )
@@ -82,41 +83,13 @@ def simulate(
     return prediction
 
 
-class Patterns:
-    """Schedules of a case's collective calls, cached."""
-
-    def __init__(self, case: TrainCase, groups: int) -> None:
-        self.ranks, self._algorithm = case.ranks, algorithm_of(case)
-        size = case.ranks // groups
-        inside = tuple(tuple(range(first, first + size)) for first in range(0, case.ranks, size))
-        between = tuple(tuple(range(local_rank, case.ranks, size)) for local_rank in range(size))
-        self._members = {"inside": inside, "between": between}
-        self._cache: dict[tuple[str, str], Pattern] = {}
-
-    def of(self, item: Submit) -> Pattern:
-        """The schedule of a call among its ranks."""
-        key = (item.operation, item.scope)
-        if key not in self._cache:
-            if item.scope == "all":
-                self._cache[key] = pattern_of(self._algorithm, item.operation, self.ranks)
-            else:
-                groups = self._members[item.scope]
-                self._cache[key] = grouped(
-                    pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks
-                )
-        return self._cache[key]
-
-
 class _RankClocks:
     """State of all ranks. `at`: the time of each rank's main thread, in s."""
 
-    def __init__(
-        self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float
-    ) -> None:
+    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""
-        self.tensors, self.update_s = tensors, update_s
         self.fusion: float | None = None
         """Most bytes that the transport fuses into one call; None: it fuses nothing."""
         self.at = np.zeros(patterns.ranks)
@@ -134,7 +107,6 @@ class _RankClocks:
     def run_step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
         """Run all items of step number `step` and return its spans."""
         began, spans = self.at, list[Span]()
-        pushed: dict[int, np.ndarray] = {}
         for item in items:
             if isinstance(item, Compute):
                 self._compute(item, step, factors, spans)
@@ -145,11 +117,7 @@ class _RankClocks:
                 self._pending.append((item.number, call))
                 self._latest[item.number] = call
                 self._unrecorded.append((step, call))
-            elif isinstance(item, Pushed):
-                pushed[item.index] = self.at
-            elif isinstance(item, Served):
-                self._serve(step, pushed, spans)
-            else:
+            elif isinstance(item, Wait):
                 self._wait(item, step, spans)
         spans.append(Span("step", step, began, self.at))
         return [*spans, *self.calls()]
@@ -238,13 +206,3 @@ class _RankClocks:
         for call in calls[:count]:
             call.start, call.end = fused.start, fused.end
         self._pending = self._pending[count:]
-
-    def _serve(self, step: int, pushed: dict[int, np.ndarray], spans: list[Span]) -> None:
-        before = self.at
-        received, self.at, updates = serve(self.exchange, self.tensors, pushed, before, self.update_s)
-        spans.append(Span("wait", step, before, self.at))
-        spans += [Span("update", step, *times) for times in updates]
-        for index, end in received.items():
-            nbytes = int(self.tensors[index].nbytes)
-            spans.append(Span("queue", step, pushed[index], pushed[index], nbytes))
-            spans.append(Span("communication", step, pushed[index], end, nbytes))

@@ -11,7 +11,14 @@ import numpy as np
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.parameter_servers import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter's bytes and the rank that serves it."""
+
+    nbytes: float
+    owner: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Serving:
         self._tensors, self._buffer, self.ranks = tensors, buffer, len(nodes)
         total = sum(tensor.nbytes for tensor in tensors)
         self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
-        self._streams: dict[tuple[int, int], int] = {}
+        self._connections: dict[tuple[int, int], tuple[int, int]] = {}
 
     def nbytes(self, index: int) -> float:
         """Bytes of a parameter."""
@@ -63,7 +70,7 @@ class Serving:
         sent: list[tuple[np.ndarray, np.ndarray]] = []
         for index, ready in pushed.items():
             owner = self._tensors[index].owner
-            workers = np.array([rank for rank in range(self.ranks) if rank != owner])
+            workers = np.array([rank for rank in range(self.ranks) if rank != owner], np.int64)
             sends, arrived = self._exchange(workers, np.repeat(owner, len(workers)), index)
             self._engine.after(sends, ready[workers])
             sent.append((workers, sends))
@@ -104,14 +111,16 @@ class Serving:
             buffer=self._buffer,
             highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
             delay=self._costs.alpha(size) + np.array([self._network.delay_s(each) for each in links]),
-            stream=np.array([self._stream(pair) for pair in pairs]),
+            stream=np.array([self._connection(pair)[0] for pair in pairs]),
+            lane=np.array([self._connection(pair)[1] for pair in pairs]),
         )
         return sends, self._engine.receive(boxes, sources, count=count)
 
-    def _stream(self, pair: tuple[int, int]) -> int:
-        if pair not in self._streams:
-            self._streams[pair] = int(self._engine.streams(1)[0])
-        return self._streams[pair]
+    def _connection(self, pair: tuple[int, int]) -> tuple[int, int]:
+        """Stream and lane of a pair: its messages are handed over one after the other."""
+        if pair not in self._connections:
+            self._connections[pair] = int(self._engine.streams(1)[0]), int(self._engine.lanes(1)[0])
+        return self._connections[pair]
 
     def _end(self, of_ranks: Sequence[np.ndarray], sent: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """A task per rank after all of these, and after all that it sends."""

@@ -8,15 +8,14 @@ import numpy as np
 
 from scaleproof.simulate.call_coordinator import Coordinator
 from scaleproof.simulate.call_schedules import CallSchedules
+from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.parameter_servers import Tensor
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction
-from scaleproof.simulate.step_engine import Patterns
-from scaleproof.simulate.tensor_servers import Serving
+from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.simulate.training_run import TrainingRun
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed

@@ -1,130 +1,125 @@
-"""Replays a trace with sends and receives event by event. Messages and collectives of all ranks share the links."""
+"""Replays a trace with sends and receives in the event engine. Messages and collectives of all ranks share the
+links."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 
+from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.chakra.chakra_files import NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
-from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
-from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.chakra.matched_collectives import Matching
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.fluid_calls import FluidCalls, _Run
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.link_network import Network
 from scaleproof.spec.errors import SpecError
 
 Key = tuple[int, int, int]
 """Of a message: source, destination, tag."""
+Place = tuple[int, int]
+"""Rank and id of a node."""
 
 
 def replay_messages(trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> np.ndarray:
-    """When each rank has finished, in s. A message starts when both the send and the receive are ready."""
+    """When each rank has finished, in s. A message starts when both the send and the receive are ready. Raises
+    SpecError for a trace whose messages or ranks do not fit each other."""
     return _Replay(trace, network, costs, matching).run()
 
 
 class _Replay:
-    """`_missing`: number of nodes that each node still waits for; `_behind`: nodes that wait for it; `_stream`:
-    computing in order; `_matches`: key and number of the message of each send and receive."""
-
     def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> None:
-        self._ranks, self._matching = len(trace.ranks), matching
-        self._fluid = FluidCalls(network, np.arange(self._ranks), costs)
-        self._orders = [in_order(nodes) for nodes in trace.ranks]
-        self._missing = [{node.id: len(set(node.after)) for node in nodes} for nodes in self._orders]
-        self._behind: list[dict[int, list[Node]]] = [{} for _ in self._orders]
-        for behind, nodes in zip(self._behind, self._orders, strict=True):
-            for node in nodes:
-                for other in set(node.after):
-                    behind.setdefault(other, []).append(node)
-        self._stream = [deque(node for node in nodes if node.computes) for nodes in self._orders]
-        self._busy = [False] * self._ranks
-        self._end, self._unfinished = np.zeros(self._ranks), sum(map(len, self._orders))
-        self._matches: dict[tuple[int, int], tuple[Key, int]] = {}
-        self._waits: dict[tuple[Key, int], list[tuple[int, Node]]] = {}
-        self._runs: dict[int, _Run] = {}
-        self._match()
-
-    def _match(self) -> None:
-        """Matches the n-th send of a key with its n-th receive."""
-        counts: dict[NodeType, Counter[Key]] = {NodeType.COMM_SEND: Counter(), NodeType.COMM_RECV: Counter()}
-        for rank, nodes in enumerate(self._orders):
-            for node in nodes:
-                if node.type in counts:
-                    if not 0 <= node.peer < self._ranks:
-                        raise SpecError(
-                            f"node {node.id} of rank {rank} names rank {node.peer} as its peer; the trace has "
-                            f"{self._ranks} ranks"
-                        )
-                    ends = (rank, node.peer) if node.type is NodeType.COMM_SEND else (node.peer, rank)
-                    key: Key = (*ends, node.tag)
-                    self._matches[rank, node.id] = key, counts[node.type][key]
-                    counts[node.type][key] += 1
-        sends, receives = counts[NodeType.COMM_SEND], counts[NodeType.COMM_RECV]
-        for key in sorted(sends.keys() | receives.keys()):
-            if sends[key] != receives[key]:
-                raise SpecError(
-                    f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives "
-                    f"{receives[key]}"
-                )
+        self._orders, self._network, self._costs, self._matching = (
+            [in_order(nodes) for nodes in trace.ranks],
+            network,
+            costs,
+            matching,
+        )
+        self._engine = Engine(network.capacities)
+        self._tasks: dict[Place, int] = {}
 
     def run(self) -> np.ndarray:
         """When each rank has finished, in s."""
+        self._add_computing()
+        self._add_messages()
+        self._add_collectives()
+        edges = [
+            (self._tasks[rank, other], self._tasks[rank, node.id])
+            for rank, nodes in enumerate(self._orders)
+            for node in nodes
+            for other in set(node.after)
+        ]
+        self._wait(edges)
+        self._engine.run()
+        places = list(self._tasks)
+        ends = self._engine.end[np.array([self._tasks[place] for place in places], np.int64)]
+        if unfinished := int(np.isnan(ends).sum()):
+            raise SpecError(f"{unfinished} nodes never start: ranks wait for each other's messages in a circle")
+        last = np.zeros(len(self._orders))
+        np.maximum.at(last, [rank for rank, _ in places], ends)
+        return last
+
+    def _add_computing(self) -> None:
+        """Each rank's computing, in order."""
+        for rank, nodes in enumerate(self._orders):
+            computing = [node for node in nodes if node.computes]
+            tasks = self._engine.work([node.seconds for node in computing], count=len(computing))
+            self._tasks |= {(rank, node.id): task for node, task in zip(computing, tasks.tolist(), strict=True)}
+            self._engine.after(tasks[1:], tasks[:-1])
+
+    def _add_messages(self) -> None:
+        pairs = self._pairs()
+        boxes = self._engine.boxes(len(pairs))
+        nbytes = np.array([float(max(send.nbytes, receive.nbytes)) for _, send, receive in pairs])
+        links = [self._network.route(source, destination) for (source, destination, _), _, _ in pairs]
+        beta = self._costs.beta(nbytes).tolist()
+        sources = np.array([source for (source, _, _), _, _ in pairs], np.int64)
+        sends = self._engine.send(
+            boxes,
+            sources,
+            np.array([self._engine.route(route) for route in links], np.int64),
+            nbytes,
+            count=len(pairs),
+            highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
+            delay=self._costs.alpha(nbytes) + np.array([self._network.delay_s(route) for route in links]),
+        )
+        receives = self._engine.receive(boxes, sources, count=len(pairs))
+        for (key, send, receive), sent, received in zip(pairs, sends.tolist(), receives.tolist(), strict=True):
+            self._tasks[key[0], send.id], self._tasks[key[1], receive.id] = sent, received
+
+    def _pairs(self) -> list[tuple[Key, Node, Node]]:
+        """The n-th send of a key with its n-th receive."""
+        sends, receives = dict[Key, list[Node]](), dict[Key, list[Node]]()
         for rank, nodes in enumerate(self._orders):
             for node in nodes:
-                if not node.after:
-                    self._fluid.flows.at(0.0, partial(self._start, rank, node))
-        self._fluid.flows.run()
-        if self._unfinished:
-            raise SpecError(f"{self._unfinished} nodes never start: ranks wait for each other's messages in a circle")
-        return self._end
+                if node.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV):
+                    continue
+                if not 0 <= node.peer < len(self._orders):
+                    raise SpecError(
+                        f"node {node.id} of rank {rank} names rank {node.peer} as its peer; the trace has "
+                        f"{len(self._orders)} ranks"
+                    )
+                if node.type is NodeType.COMM_SEND:
+                    sends.setdefault((rank, node.peer, node.tag), []).append(node)
+                else:
+                    receives.setdefault((node.peer, rank, node.tag), []).append(node)
+        for key in sorted(sends.keys() | receives.keys()):
+            sent, received = len(sends.get(key, ())), len(receives.get(key, ()))
+            if sent != received:
+                raise SpecError(
+                    f"rank {key[0]} sends {sent} messages with tag {key[2]} to rank {key[1]}, which receives {received}"
+                )
+        return [(key, *pair) for key, nodes in sends.items() for pair in zip(nodes, receives[key], strict=True)]
 
-    def _start(self, rank: int, node: Node) -> None:
-        """Everything that the node waits for has finished."""
-        if node.computes:
-            self._missing[rank][node.id] = 0
-            self._next(rank)
-        elif node.type is NodeType.COMM_COLL:
-            self._enter(rank, node, self._matching.of[rank, node.id])
-        else:
-            self._meet(rank, node)
+    def _add_collectives(self) -> None:
+        ranks = len(self._orders)
+        schedules = CallSchedules(self._engine, self._network, range(ranks), self._costs, buffer=0.0)
+        for shared in {id(shared): shared for shared in self._matching.of.values()}.values():
+            tasks = self._engine.call(schedules.of(shared.pattern, shared.nbytes), np.full(ranks, NONE)).tolist()
+            self._tasks |= {(rank, node.id): tasks[rank] for rank, node in shared.nodes.items()}
 
-    def _next(self, rank: int) -> None:
-        """The stream starts its next piece if that is ready."""
-        stream = self._stream[rank]
-        if not self._busy[rank] and stream and not self._missing[rank][stream[0].id]:
-            node, self._busy[rank] = stream.popleft(), True
-            self._fluid.flows.at(self._fluid.flows.now + node.seconds, partial(self._computed, rank, node))
-
-    def _computed(self, rank: int, node: Node) -> None:
-        self._busy[rank] = False
-        self._finish(rank, node)
-        self._next(rank)
-
-    def _enter(self, rank: int, node: Node, shared: Shared) -> None:
-        if id(shared) not in self._runs:
-            self._runs[id(shared)] = self._fluid.opened(Call(shared.pattern, shared.nbytes, np.zeros(self._ranks)))
-        self._runs[id(shared)].enter(rank, partial(self._finish, rank, node))
-
-    def _meet(self, rank: int, node: Node) -> None:
-        ends = self._waits.setdefault(self._matches[rank, node.id], [])
-        ends.append((rank, node))
-        if len(ends) == 2:
-            (source, destination, _), _ = self._matches[rank, node.id]
-            self._fluid.message(
-                source, destination, float(max(end.nbytes for _, end in ends)), partial(self._arrived, ends)
-            )
-
-    def _arrived(self, ends: list[tuple[int, Node]]) -> None:
-        for rank, node in ends:
-            self._finish(rank, node)
-
-    def _finish(self, rank: int, node: Node) -> None:
-        self._unfinished -= 1
-        self._end[rank] = max(self._end[rank], self._fluid.flows.now)
-        for other in self._behind[rank].get(node.id, ()):
-            self._missing[rank][other.id] -= 1
-            if not self._missing[rank][other.id]:
-                self._start(rank, other)
+    def _wait(self, edges: Sequence[tuple[int, int]]) -> None:
+        array = np.array(edges, np.int64).reshape(-1, 2)
+        self._engine.after(array[:, 1].copy(), array[:, 0].copy())
