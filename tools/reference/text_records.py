@@ -12,8 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from scaleproof.core.record_schema import SAMPLES, Record
+from scaleproof.record.machine import MachineProfile
 from scaleproof.record.store import Store
 from scaleproof.record.write import write_record
+from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.suite import load_suite
 from tools.reference import REFERENCE, ROOT, SIZE
 from tools.reference.differences import difference, merged
@@ -27,10 +29,11 @@ def write(results: Path) -> None:
     """The chosen experiments of a results folder, with the noise floors of the machine that ran them."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    store, machines = Store(results), set()
+    store, kinds = Store(results), dict[str, set[LaunchKind | None]]()
     for suite, experiment in EXPERIMENTS:
         records = list(_records(store, suite, experiment))
-        machines |= {record.machine for record in records}
+        for record in records:
+            kinds.setdefault(record.machine, set()).add(record.kind)
         forms = [record.model_dump(mode="json") for record in records]
         lines = [forms[0], *(difference(forms[0], form) for form in forms[1:])]
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
@@ -41,8 +44,11 @@ def write(results: Path) -> None:
         samples.to_csv(FOLDER / f"{suite}.{experiment}.csv", index=False)
         stop = f"{suite}.{experiment}.{SIZE}.json"
         shutil.copy(results / "stops" / stop, FOLDER / stop)
-    for machine in machines:
-        shutil.copy(results / "machines" / machine / "profile.json", FOLDER / f"{machine}.profile.json")
+    for machine, needed in kinds.items():
+        profile = MachineProfile.model_validate_json((results / "machines" / machine / "profile.json").read_bytes())
+        floors = tuple(floor for floor in profile.floors if floor.kind in needed)
+        kept = profile.model_copy(update={"floors": floors, "runs": ()})
+        (FOLDER / f"{machine}.profile.json").write_text(kept.model_dump_json() + "\n")
 
 
 def _records(store: Store, suite: str, experiment: str) -> Iterator[Record]:
