@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from scaleproof.spec.units import format_bytes
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE = "smoke"
+RUN = ROOT / "results" / "reference" / "run.json"
 BEGIN = "<!-- smoke: written by `python -m tools.smoke_tables` -->"
 END = "<!-- end of smoke -->"
 
@@ -26,13 +28,21 @@ def section(suite: Suite) -> str:
         [
             "## Size smoke",
             "",
-            f"{launches} launches.{larger}",
+            f"{launches} launches{_duration(suite.name)}.{larger}",
             "",
             "| experiment | arms | networks, message sizes | ranks | cases | launches | what for |",
             "|---|---|---|---|---|---|---|",
             *rows,
         ]
     )
+
+
+def _duration(suite: str) -> str:
+    """How long the suite took in the stored reference run, which is of this size."""
+    minutes = json.loads(RUN.read_text())["minutes"].get(suite) if RUN.is_file() else None
+    if minutes is None:
+        return ""
+    return f"; {minutes:.1f} minutes in the stored reference run, with noise floors and verdicts"
 
 
 def _row(experiment: Experiment, size: Size) -> str:
