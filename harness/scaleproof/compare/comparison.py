@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scipy.stats import false_discovery_control
 
+from scaleproof.calibrate.attainable import Attainable, Attained, NoBound
 from scaleproof.claims.metrics import Direction, Metric
 from scaleproof.compare import comparison_sentences
 from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
@@ -52,6 +53,7 @@ class _Measured:
     nbytes: int | None
     a: list[float]
     b: list[float]
+    attained: tuple[Attained | None, Attained | None]
     result: Difference
 
 
@@ -145,8 +147,19 @@ def _measure(
                 for of_one in campaigns.values()
             ]
             result = with_campaigns(result, alone)
-        measured.append(_Measured(metrics[key[0]], key[1], a, b, result))
+        attained = (
+            _attained(pair.a, metrics[key[0]], key[1], a, floors),
+            _attained(pair.b, metrics_b.get(key[0], metrics[key[0]]), key[1], b, floors),
+        )
+        measured.append(_Measured(metrics[key[0]], key[1], a, b, attained, result))
     return measured
+
+
+def _attained(
+    group: Group, metric: Metric, nbytes: int | None, values: Sequence[float], floors: Floors
+) -> Attained | None:
+    """The median of a side beside what its machine can do."""
+    return floors.attained(group.launches[0], metric, median(values), nbytes) if values else None
 
 
 def _adjust(measured: Sequence[_Measured]) -> list[float | None]:
@@ -200,6 +213,8 @@ def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence
         direction=metric.direction,
         a=a,
         b=b,
+        shares=(_share(measured.attained[0]), _share(measured.attained[1])),
+        no_bound=next((each.why for each in measured.attained if isinstance(each, NoBound)), ""),
         n=(len(measured.a), len(measured.b)),
         ratio=_rounded(result.ratio),
         shift=_rounded(result.shift),
@@ -219,6 +234,10 @@ def _row(measured: _Measured, p_adjusted: float | None, counts: bool, confidence
         detectable=_rounded(result.detectable),
         why=comparison_sentences.row_sentence(result, p_adjusted, adjusted_away),
     )
+
+
+def _share(attained: Attained | None) -> float | None:
+    return _rounded(attained.share) if isinstance(attained, Attainable) else None
 
 
 def _change(finding: Finding, direction: Direction, floor: float | None) -> Change:

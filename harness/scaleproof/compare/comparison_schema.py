@@ -86,6 +86,10 @@ class Row(_Part):
     direction: Literal["higher", "lower"] | None
     a: float | None
     b: float | None
+    shares: tuple[float | None, float | None] = Field(
+        description="a and b as a share of what their machines can do; null: no rate, or no bound"
+    )
+    no_bound: str = Field(description="why a rate has no bound; empty: it has one, or is no rate")
     n: tuple[int, int]
     ratio: float | None = Field(description="median of B over median of A")
     shift: float | None = Field(

@@ -1,10 +1,13 @@
-"""The noise floor that a difference must exceed, from the profiles of the machines of both sides."""
+"""What the profiles of the machines of both sides say: the noise floor that a difference must exceed, and what a rate
+can reach."""
 
 from __future__ import annotations
 
+from scaleproof.calibrate.attainable import Attained, attainable
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.compare.case_pairs import Pair
 from scaleproof.compare.side_selection import Side
+from scaleproof.core.record_schema import Record
 from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.spec.launch_kind import LaunchKind
 
@@ -36,6 +39,11 @@ class Floors:
         ]
         known = [share for share in shares if share is not None]
         return max(known, default=None) if len(known) == len(shares) else None
+
+    def attained(self, record: Record, metric: Metric, value: float, nbytes: int | None) -> Attained | None:
+        """A rate of a launch beside what its machine can do; None for what is no rate."""
+        profile = next(iter(self._profiles[record.machine]), None)
+        return attainable(record, metric, value, profile, nbytes)
 
     def _share(self, machine: str, metric: str, kind: LaunchKind, nbytes: int | None, launches: int) -> float | None:
         """The largest floor of a kind of launches in the profiles of a machine; None where none has it."""

@@ -12,6 +12,7 @@ from scaleproof.cli import main
 from scaleproof.compare.comparison_schema import Comparison
 from scaleproof.compare.launch_values import PER_SIZE
 from scaleproof.core.record_schema import Warning
+from scaleproof.record.machine import Bound, read_profile, write_profile
 from tests.short_form import case_from
 from tests.unit.compare.compare_records import (
     FAST,
@@ -42,6 +43,25 @@ def results(tmp_path: Path) -> Path:
 
 def run(results: Path, *arguments: str) -> int:
     return main(["compare", *arguments, "--results", str(results)])
+
+
+def test_a_rate_stands_beside_what_the_machine_can_do_or_why_that_is_not_known(results: Path) -> None:
+    latency, *rates = compared(results).rows
+    assert (latency.shares, latency.no_bound) == ((None, None), "")
+    assert {(rate.shares, rate.no_bound) for rate in rates} == {((None, None), "the path of its bytes is not recorded")}
+
+
+def test_a_share_of_what_the_machine_can_do_is_that_of_each_side(tmp_path: Path) -> None:
+    taken = {"transport": {"ranks": [{"path": "socket"}] * 2}}
+    two_commits(tmp_path, SLOW, **taken)
+    launches(tmp_path, FAST, "c", code=code("0ld"), **taken)
+    bound = Bound(name="loopback", value=4e9, low=3e9, high=5e9, n=6, unit="B/s", taken="made up")
+    profile = read_profile(tmp_path, "m")
+    assert profile is not None
+    write_profile(tmp_path, profile.model_copy(update={"bounds": (bound,)}))
+    busbw = next(row for row in compared(tmp_path).rows if row.metric == "busbw")
+    assert busbw.a is not None and busbw.b is not None
+    assert busbw.shares == (pytest.approx(busbw.a / 4), pytest.approx(busbw.b / 4))
 
 
 def test_a_slower_commit_is_worse_in_every_metric_by_its_direction(results: Path) -> None:
