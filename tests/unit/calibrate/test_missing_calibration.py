@@ -123,6 +123,23 @@ def test_a_dry_run_of_the_suite_counts_the_claims_without_a_floor(
     assert "lack a noise floor" not in printed[1]
 
 
+def test_a_dry_run_of_the_suite_names_the_claims_that_this_machine_cannot_decide(
+    suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scaleproof.record.host.usable_cores", lambda: 8)
+    near = {**SPEEDUP, "rule": {"name": "ratio", "low": 0.95, "high": 1.05}}
+    (suite.folder / "claims.yaml").write_text(yaml.safe_dump([near, LOSS]))
+    printed = []
+    for share in (0.22, 0.01):
+        floors = [floor("throughput", kind, share=share, spread=0.001) for kind in (REAL, ALONE)]
+        write_profile(tmp_path / "results", profile_of(*floors, machine=machine_id()))
+        options = ["--size", "smoke", "--suites", str(tmp_path), "--results", str(tmp_path / "results"), "--dry-run"]
+        assert main(["run", "mine", *options]) == 0
+        printed.append(capsys.readouterr().out)
+    sentence = "mine.own.speedup: cannot be decided on this machine: resolution 22.1 %, effect 5.13 %; "
+    assert sentence in printed[0] and "cannot be decided" not in printed[1]
+
+
 def test_floors_that_the_launches_did_not_give_are_named_and_where_to_look_why(
     suite: Suite, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

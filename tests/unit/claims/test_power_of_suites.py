@@ -21,9 +21,9 @@ from scaleproof.claims.noise_floor import compares_single_launches
 from scaleproof.claims.power import Launches, Noise, Power, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
-from scaleproof.record.machine import WITHIN_95_PERCENT
+from scaleproof.record.machine import WITHIN_95_PERCENT, floor_of_launches
 from scaleproof.spec.suite import Suite, load_suite
-from scaleproof.stats.intervals import median_interval
+from scaleproof.stats.intervals import median_interval, smallest_count
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "results" / "reference"
@@ -125,6 +125,8 @@ def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
     low, high = float(row.get("low") or 0.0), float(row.get("high") or 0.0)
     noise, metric, floor = Noise(), claim.metric, float(row.get("noise_floor") or 0.0)
     assert metric is not None
+    if metric.apart is None and not compares_single_launches(metric, claim.form.rule):
+        floor = of_fewest_launches(floor, int(row.get("launches") or 0))
     if not floor and claim.form.rule is not None and claim.form.rule.tolerance == "floor":
         return noise
     spread = noise.spread
@@ -135,6 +137,11 @@ def reference_noise(suite: str, claim: Claim, evidence: str) -> Noise:
     elif 0 < low < high:
         spread = math.log(high / low) / width(int(row["launches"]))
     return Noise(spread, floor or noise.floor)
+
+
+def of_fewest_launches(floor: float, launches: int) -> float:
+    """The floor of the fewest launches that give a verdict, from that of so many, as a verdict states it."""
+    return math.expm1(math.log1p(floor) * math.sqrt(max(launches, smallest_count()) / smallest_count()))
 
 
 def width(launches: int) -> float:
@@ -149,6 +156,11 @@ def width(launches: int) -> float:
 @pytest.mark.parametrize(("launches", "expected"), [(6, 2.563), (8, 2.868), (9, 1.864), (12, 1.583)])
 def test_the_width_of_an_interval_depends_on_the_launches(launches: int, expected: float) -> None:
     assert width(launches) == pytest.approx(expected, abs=0.001)
+
+
+@pytest.mark.parametrize("launches", [6, 7, 8, 20])
+def test_the_floor_of_the_fewest_launches_gives_back_that_of_a_verdict(launches: int) -> None:
+    assert floor_of_launches(of_fewest_launches(0.1, launches), 6, launches) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
