@@ -1,5 +1,6 @@
-"""`python -m benchmarks.launch_factors`: what makes launches of one case differ. All-reduces of two ranks run with one
-factor changed at a time, all in interleaved blocks: fixed addresses, no huge pages, pinned ranks, near cores."""
+"""`python -m benchmarks.launch_factors`: what makes launches of one case differ. All-reduces and a training of two
+ranks run with one factor changed at a time, all in interleaved blocks: fixed addresses, no huge pages, pinned ranks,
+near cores."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
+import pyarrow as pa
+import pyarrow.compute
 from scipy import stats
 
 from benchmarks.arms import Arm, transport_arms
@@ -27,7 +30,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest
 from scaleproof.record.store import Store
-from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case import AnyCase, parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats import resolution
@@ -39,7 +42,8 @@ VALUES = ROOT / "results" / "reference" / "launch_factors.json"
 DOCS = ROOT / "docs" / "calibration.md"
 BEGIN, END = "<!-- launch_factors -->", "<!-- end of launch_factors -->"
 RANKS = 2
-TRANSPORTS, SIZES = ("mpi", "shm", "tcp"), (1 << 20, 64 << 20)
+TRANSPORTS, SIZES = ("mpi", "shm", "tcp", "gloo"), (1 << 20, 64 << 20)
+TRAINING, STEP = "training over tcp", "step"
 SEED, BLOCKS, RESAMPLES = 20_160_222, 20, 4000
 NEAR_S = 20.0
 """How long a launch of factor `near cores` waits for them at most."""
@@ -127,11 +131,15 @@ FACTORS = (
 )
 TASKS = [
     (name, factor)
-    for name in TRANSPORTS
+    for name in (*TRANSPORTS, TRAINING)
     for factor in FACTORS
     # A rank of shm with one core takes it for a shared one and gives it away while it waits.
     if (name, factor.title) != ("shm", "pinned ranks")
 ]
+
+
+ROWS = [*((name, str(size)) for size in SIZES for name in TRANSPORTS), (TRAINING, STEP)]
+"""What the table has for each factor: an all-reduce of a size over a transport, or a step."""
 
 
 def main() -> int:
@@ -159,16 +167,39 @@ def measure(blocks: int) -> dict[str, Any]:
             for name, factor in shuffler.sample(TASKS, len(TASKS)):
                 record, seconds = one_launch(name, factor, block, Path(folder))
                 rows.append({"block": block, "transport": name, "factor": factor.title, **facts(record)})
-                rows[-1]["seconds"] = {str(size): float(f"{seconds[size]:.6g}") for size in SIZES}
+                rows[-1]["seconds"] = {key: float(f"{value:.6g}") for key, value in seconds.items()}
         machine = record.environment
     kept = {key: machine[key] for key in ("cpu", "cores", "kernel", "transparent_huge_pages")}
     return {"date": datetime.now(UTC).date().isoformat(), "code": code_digest(), "machine": kept, "launches": rows}
 
 
-def one_launch(name: str, factor: Factor, block: int, results: Path) -> tuple[Record, dict[int, float]]:
-    """A launch of both sizes; its record, and the median call of each. SystemExit where it fails."""
-    case: AnyCase = transport_arms()[Arm(name, RANKS, "all_reduce")]
-    case = case.changed({"arm": f"{name}, {factor.title}", "sizes": list(SIZES)})
+def case_of(name: str) -> AnyCase:
+    """All-reduces of both sizes over a transport, or a training of CD-DNN."""
+    if name != TRAINING:
+        return transport_arms()[Arm(name, RANKS, "all_reduce")].changed({"sizes": list(SIZES)})
+    return parse_case(
+        {
+            "suite": "bench",
+            "experiment": "launch_factors",
+            "arm": name,
+            "program": "train",
+            "workload": {"name": "cd_dnn", "width": 0.25},
+            "minibatch": 128,
+            "steps": 20,
+            "warmup": 3,
+            "strategy": "sync_overlap",
+            "transport": "tcp",
+            "collective": "ring",
+            "ranks": RANKS,
+            "learning_rate": 0.0001,
+        }
+    )
+
+
+def one_launch(name: str, factor: Factor, block: int, results: Path) -> tuple[Record, dict[str, float]]:
+    """A launch; its record, and the median call of each size, or the median step of the slowest rank. SystemExit where
+    it fails."""
+    case = case_of(name).changed({"arm": f"{name}, {factor.title}"})
     with factor.applied():
         outcome = run_plan(
             [PlannedLaunch(case, block, SEED + block, 0)],
@@ -181,7 +212,16 @@ def one_launch(name: str, factor: Factor, block: int, results: Path) -> tuple[Re
     record, _ = store.load(outcome.launches[0])
     if record.status != "ok":
         raise SystemExit(f"{case.arm}: {record.failure.message if record.failure else record.status}")
-    return record, launch_medians(store.samples(record), "all_reduce")
+    if name == TRAINING:
+        return record, {STEP: slowest_step(store.samples(record))}
+    return record, {str(size): value for size, value in launch_medians(store.samples(record), "all_reduce").items()}
+
+
+def slowest_step(samples: pa.Table) -> float:
+    """Median over timed steps of the slowest rank's step, in s."""
+    rows = samples.filter(pa.compute.invert(samples["warmup"])).to_pandas()
+    rows = rows[rows["event"].astype(str) == STEP]
+    return float(((rows["end_ns"] - rows["start_ns"]) / 1e9).groupby(rows["step"]).max().median())
 
 
 def facts(record: Record) -> dict[str, Any]:
@@ -199,17 +239,17 @@ def table(kept: dict[str, Any]) -> str:
         f"| {head} | changed | median | over as is | spread of a launch | resolution | median distance of the cores |",
         "|---|---|---|---|---|---|---|",
     ]
-    lines += [_row(launches, name, size, factor.title) for size in SIZES for name, factor in TASKS]
+    lines += [_row(launches, name, key, task.title) for name, key in ROWS for other, task in TASKS if other == name]
     return "\n".join([*lines, END])
 
 
-def _row(launches: Sequence[dict[str, Any]], name: str, size: int, factor: str) -> str:
+def _row(launches: Sequence[dict[str, Any]], name: str, key: str, factor: str) -> str:
     rows, base = _of(launches, name, factor), _of(launches, name, AS_IS)
-    seconds, plain = ([row["seconds"][str(size)] for row in side] for side in (rows, base))
+    seconds, plain = ([row["seconds"][key] for row in side] for side in (rows, base))
     over = "" if factor == AS_IS else _with_interval(ratio(seconds, plain), ratio_interval(seconds, plain, paired=True))
     distances = [row["round_trip_ns"] for row in rows if row["round_trip_ns"] is not None]
     distance = f"{median(distances):.0f} ns" if distances else ""
-    title = f"{name}, {format_bytes(size)}"
+    title = f"{name}, a step" if key == STEP else f"{name}, {format_bytes(int(key))}"
     values = f"{median(seconds) * 1e3:.3g} ms | {over} | {_spread(seconds)} | {_resolution(seconds)} | {distance}"
     return f"| {title} | {factor} | {values} |"
 
