@@ -40,6 +40,13 @@ def halving_doubling_all_reduce(p: int, n: float, a: float, b: float, g: float) 
     return exchange if core == p else exchange + 2 * a + 2 * n * b + n * g
 
 
+def recursive_doubling_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
+    """MPICH, allreduce, recursive doubling; ranks beyond a power of two as in Rabenseifner's."""
+    core = 2 ** floor(log2(p))
+    exchange = log2(core) * (a + n * b + n * g)
+    return exchange if core == p else exchange + 2 * a + 2 * n * b + n * g
+
+
 def halving_reduce_scatter(p: int, n: float, a: float, b: float, g: float) -> float:
     """MPICH, reduce_scatter, recursive halving; p = 2^k."""
     return log2(p) * a + n * (p - 1) / p * (b + g)
@@ -95,12 +102,14 @@ EXACT: dict[tuple[str, str], Formula] = {
     ("halving_doubling", "reduce_scatter"): halving_reduce_scatter,
     ("halving_doubling", "all_gather"): lambda p, n, a, b, g: doubling_all_gather(p, n, a, b),
     ("halving_doubling", "broadcast"): lambda p, n, a, b, g: scatter_doubling_broadcast(p, n, a, b),
+    ("recursive_doubling", "all_reduce"): recursive_doubling_all_reduce,
     ("tree", "all_reduce"): tree_all_reduce,
     ("tree", "broadcast"): lambda p, n, a, b, g: tree_broadcast(p, n, a, b),
 }
 """Formula by algorithm and operation. Our schedules must take exactly this time."""
 EVERY_P = {("ring", operation) for operation in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")} | {
     ("halving_doubling", "all_reduce"),
+    ("recursive_doubling", "all_reduce"),
     ("tree", "all_reduce"),
     ("tree", "broadcast"),
 }

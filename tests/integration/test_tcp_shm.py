@@ -28,7 +28,7 @@ from scaleproof.transports.tcp import Tcp
 from tests.short_form import ring_case
 
 BOTH = ["tcp", "shm"]
-ALGORITHMS = ["ring", "halving_doubling", "tree"]
+ALGORITHMS = ["ring", "halving_doubling", "tree", "recursive_doubling", "chain", "double_binary_tree"]
 
 
 def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:

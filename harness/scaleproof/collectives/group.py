@@ -51,7 +51,7 @@ class Group:
         trace: list[Moved] | None = None,
         memory: Callable[[int], Array] | None = None,
     ) -> None:
-        registry.get("collective", algorithm.partition("/")[0])
+        plugin = registry.get("collective", algorithm.partition("/")[0])
         self._trace = trace
         # The messages of a part are traced by the whole transport.
         if trace is not None and not isinstance(cast(object, transport), Subset):
@@ -64,7 +64,7 @@ class Group:
         self._dtypes = frozenset(np.dtype(name) for name in transport.capabilities.dtypes)
         self._mapped = transport if isinstance(transport, Mapped) else None
         self._engine: MessageEngine | MappedEngine
-        if self._mapped is None:
+        if self._mapped is None or plugin.exchanges:
             self._engine = MessageEngine(transport, post)
         else:
             self._engine = MappedEngine(self._mapped) if trace is None else TracedMappedEngine(self._mapped, trace)

@@ -30,6 +30,22 @@ def rounds(
     return tuple(tuple(plan[number]) for number in sorted(plan))
 
 
+@lru_cache(maxsize=1024)
+def exchanging(
+    algorithm: str, operation: Operation, world_size: int, count: int, root: int, rank: int
+) -> tuple[bool, ...]:
+    """For each round of one rank's plan, whether it sends elements that it also receives."""
+    return tuple(
+        any(
+            sent.start < received.stop and received.start < sent.stop
+            for sent in plan
+            for received in plan
+            if sent.source == rank and received.destination == rank
+        )
+        for plan in rounds(algorithm, operation, world_size, count, root, rank)
+    )
+
+
 class MessageEngine:
     """Runs plans over sends and receives. It reduces on arrival where the transport can (`recv_reduce`), else piece by
     piece from a scratch buffer."""
@@ -39,19 +55,21 @@ class MessageEngine:
         self._begin_round: Callable[[int], None] = post.round if post else _ignore_round
         self._recv_reduce = getattr(transport, "recv_reduce", None)
         self._scratch = transport.allocate(2 * PIECE) if self._recv_reduce is None else None
+        self._copy = np.empty(0, np.uint8)
 
     def run(
         self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int
     ) -> Iterator[Handle]:
         """Yields the handles to wait for, in order; a handle must be done before the next one is requested."""
         transport = self._transport
-        plan = rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank)
-        for number, round_messages in enumerate(plan, 1):
+        call = algorithm, operation, transport.world_size, work.size, root, transport.rank
+        for number, (round_messages, exchanges) in enumerate(zip(rounds(*call), exchanging(*call), strict=True), 1):
             self._begin_round(number)
             sends, receives = [], []
+            before = self._copied(work) if exchanges else work
             for message in round_messages:
                 if message.source == transport.rank:
-                    sends += [transport.send(piece, message.destination) for piece in self._pieces(work, message)]
+                    sends += [transport.send(piece, message.destination) for piece in self._pieces(before, message)]
             for message in round_messages:
                 if message.source == transport.rank:
                     continue
@@ -63,6 +81,14 @@ class MessageEngine:
                     yield from self._reduce_pieces(work, message, UFUNCS[reduction])
             yield from receives
             yield from sends
+
+    def _copied(self, work: Array) -> Array:
+        """The work buffer as it is before a round that sends what it also receives."""
+        if self._copy.nbytes < work.nbytes:
+            self._copy = self._transport.allocate(work.nbytes)
+        copy = self._copy[: work.nbytes].view(work.dtype)
+        np.copyto(copy, work)
+        return copy
 
     def _pieces(self, work: Array, message: Message) -> list[Array]:
         step = message.stop - message.start

@@ -21,8 +21,8 @@ class Action(Enum):
 class Message(NamedTuple):
     """In `round`, elements [start, stop) of the work buffer go from `source` to the same elements at `destination`.
 
-    Messages of one round are independent: no rank sends elements that it receives in that round, and none receives an
-    element twice.
+    Messages of one round are independent: no rank receives an element twice, and none sends elements that it receives
+    in that round, unless the collective's trait `exchanges` says so. It sends those that it had before the round.
     """
 
     round: int

@@ -72,11 +72,14 @@ class Plugin:
 
     def load(self) -> Any:
         """What the name stands for; raises ImportError where a library is missing."""
-        if not isinstance(self.implementation, str):
-            return self.implementation
-        module_name, _, attribute = self.implementation.partition(":")
-        module = importlib.import_module(module_name)
-        return getattr(module, attribute) if attribute else module
+        return loaded(self.implementation) if isinstance(self.implementation, str) else self.implementation
+
+
+def loaded(implementation: str) -> Any:
+    """What `module` or `module:name` stands for."""
+    module_name, _, attribute = implementation.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, attribute) if attribute else module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,8 @@ class TransportPlugin(Plugin):
     """Large sends move only while the caller waits or tests: what a server gets leaves behind the backward pass."""
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
+    mailbox: str | None = None
+    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
     stated_costs: Literal["sockets", "libraries", "verbs", "memory"] = "sockets"
     """Which costs of simulate/stated.yaml stand for it where nothing was measured."""
     launcher: str = "local"
@@ -132,6 +137,9 @@ class CollectivePlugin(Plugin):
     rounds_are_alike: bool = False
     """In every round of all_reduce, reduce_scatter and all_gather each rank sends one equal part to the next rank: the
     simulator multiplies one round in place of listing all messages."""
+    exchanges: bool = False
+    """Two ranks send each other the same elements in one round, so that each must keep a copy: not over memory that all
+    ranks map."""
     knows_nodes: bool = False
     """Its schedule depends on the number of nodes, so that it runs over all ranks only, not inside a group of them."""
 
