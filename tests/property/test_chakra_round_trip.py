@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
 from scaleproof.simulate.chakra.chakra_replay import replay
@@ -60,7 +61,9 @@ def there_and_back(case: TrainCase, costs: MessageCosts) -> tuple[float, float]:
     predicted = simulate(case, profile, cluster_of(case), costs).step_s
     with tempfile.TemporaryDirectory() as folder:
         write_trace(Path(folder), case.workload, trace_of(case, profile, costs))
-        return replay(read_trace(Path(folder)), cluster_of(case), costs, algorithm_of(case)).step_s, predicted
+        return replay(
+            read_trace(Path(folder)), cluster_of(case), costs, algorithm_of(case), buffered_nbytes(case)
+        ).step_s, predicted
 
 
 NETWORKS = st.sampled_from(

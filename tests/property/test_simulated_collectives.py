@@ -23,7 +23,7 @@ from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.spec.cluster import Cluster, Link, star
 from tests.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
 
-ALGORITHMS = ("ring", "halving_doubling", "tree")
+ALGORITHMS = ("ring", "halving_doubling", "tree", "recursive_doubling", "chain", "double_binary_tree")
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 sizes = st.floats(1, 1e9)
 alphas = st.floats(0, 1e-2)
@@ -57,7 +57,7 @@ def serve(
 ) -> tuple[dict[int, np.ndarray], np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """When each rank has each tensor, has finished, and starts and ends its updates."""
     engine, count = Engine(network.capacities), len(finish)
-    serving = Serving(engine, network, range(count), costs, tensors, update_s, buffer=0.0)
+    serving = Serving(engine, network, range(count), costs, tensors, update_s)
     gradients = {index: engine.work(ready, count=count) for index, ready in pushed.items()}
     served = serving.add(gradients, engine.work(finish, count=count))
     engine.run()
@@ -134,9 +134,11 @@ def test_faster_links_never_make_it_later(algorithm, p, n, a, b, factor):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
     """2 (p - 1) arrays in total when all ranks take part. The extra ranks of halving and doubling send and receive
-    their whole array once."""
-    core = 1 << (p.bit_length() - 1) if algorithm == "halving_doubling" else p
-    assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(2 * (core - 1) + 2 * (p - core))
+    their whole array once. By recursive doubling each of 2^k ranks sends its array k times."""
+    depth = p.bit_length() - 1
+    core = 1 << depth if "doubling" in algorithm else p
+    exchanged = core * depth if algorithm == "recursive_doubling" else 2 * (core - 1)
+    assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(exchanged + 2 * (p - core))
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def _simulated_fields(case: TrainCase, ranks: int) -> dict[str, Any]:
 
 def _replay(options: argparse.Namespace) -> int:
     from scaleproof.record.digest import machine_id
+    from scaleproof.simulate.buffered import buffered_nbytes
     from scaleproof.simulate.case_costs import cost_model
     from scaleproof.simulate.chakra.chakra_replay import replay
     from scaleproof.simulate.chakra.chakra_trace import read_trace
@@ -155,7 +156,7 @@ def _replay(options: argparse.Namespace) -> int:
     trace = read_trace(options.folder)
     case, algorithm = _replayed_case(options, trace)
     costs = cost_model(case, options.results, machine_id())
-    step = replay(trace, cluster_of(case), costs.central(), algorithm)
+    step = replay(trace, cluster_of(case), costs.central(), algorithm, buffered_nbytes(case))
     values = {
         "step_s": step.step_s,
         "computed_s": float(step.computed[step.end.argmax()]),

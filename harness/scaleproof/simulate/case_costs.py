@@ -52,7 +52,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
         )
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
-    if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
+    if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
     return model.also_assumed(*_simplified(case))
 
@@ -62,17 +62,6 @@ def _simplified(case: AnyCase) -> list[str]:
     simplifications = []
     if case.nodes < case.ranks and case.transport is not None:
         simplifications.append("messages inside a node cost the transport's alpha and beta, no link")
-    if (
-        case.transport is not None
-        and case.plugin("transport").eager_to_socket
-        and case.collective not in (NATIVE, ASSUMED)
-        and case.ranks > 2
-        and case.program != "transfer"
-    ):
-        simplifications.append(
-            "a message waits for its receiver; sockets take it before that, so that messages to several peers share "
-            "the sender's link"
-        )
     if isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main":
         mover = (
             "the library's own threads move its calls"

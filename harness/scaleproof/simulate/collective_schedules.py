@@ -56,6 +56,17 @@ class Pattern:
         """No rank ever sends or receives two messages in a round."""
         return all(round_.exclusive for round_, _ in self.rounds)
 
+    @cached_property
+    def receivers(self) -> np.ndarray | None:
+        """The rank that each rank sends all its messages to (-1: it sends none); None where one has several."""
+        found = np.full(self.ranks, -1)
+        for round_, _ in self.rounds:
+            before = found[round_.source]
+            if not round_.exclusive or ((before >= 0) & (before != round_.destination)).any():
+                return None
+            found[round_.source] = round_.destination
+        return found
+
     @property
     def sent(self) -> float:
         """Bytes that all ranks send for an array of one byte."""

@@ -15,12 +15,18 @@ from scaleproof.simulate.link_network import Network
 
 
 def run_calls(
-    network: Network, nodes: Sequence[int], costs: MessageCosts, calls: Sequence[Call], free: np.ndarray
+    network: Network,
+    nodes: Sequence[int],
+    costs: MessageCosts,
+    calls: Sequence[Call],
+    free: np.ndarray,
+    buffer: float = 0.0,
 ) -> None:
     """Fills in the calls' starts and ends, and updates `free` (when each channel, a row, of each rank is free, in s).
-    Calls of one channel run in their order; the channels of a rank run concurrently and share its links."""
+    Calls of one channel run in their order; the channels of a rank run concurrently and share its links. `buffer`:
+    bytes that a connection takes before its receiver reads."""
     ranks, engine = free.shape[1], Engine(network.capacities)
-    schedules = CallSchedules(engine, network, nodes, costs, buffer=0.0)
+    schedules = CallSchedules(engine, network, nodes, costs, buffer)
     last = [engine.work(at, count=ranks) for at in free]
     carried = []
     for call in calls:

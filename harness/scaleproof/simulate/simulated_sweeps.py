@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scaleproof.programs.common import repetitions
+from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import pattern_of
@@ -31,7 +32,7 @@ def sweep(
             seconds, event = np.array([round_trip_s(network, nodes, costs, moved)]), "transfer"
         else:
             call = Call(pattern_of(algorithm_of(case), case.operation, case.ranks), moved, np.zeros(case.ranks))
-            Exchange(network, nodes, costs, symmetry=symmetry).run([call])
+            Exchange(network, nodes, costs, symmetry=symmetry, buffer=buffered_nbytes(case)).run([call])
             seconds, event = call.end, case.operation
         for number in range(case.warmup + repetitions(case, nbytes)):
             start = np.full(len(seconds), at)

@@ -5,13 +5,15 @@ rank by itself in the event engine."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
-from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
@@ -60,16 +62,24 @@ def simulate(
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))
     items = step_program(case, plan, profile)
-    exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry)
+    buffer = buffered_nbytes(case)
+    exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry, buffer)
     patterns = Patterns(case, plan.groups)
     calls = [patterns.of(item) for item in items if isinstance(item, Submit)]
-    if not exchange.exact(calls) or any(isinstance(item, Served) for item in items):
-        return simulate_each_rank(case, profile, cluster, costs, jitter=jitter, seed=seed, layers=options.layers)
-    clocks = _RankClocks(exchange, case, patterns)
-    clocks.fusion = (
-        None if case.value("transport.fusion_mib") is None else case.value("transport.fusion_mib") * MIB / case.shrink
+    decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
+    if exchange.exact(calls) and not decided_late and not any(isinstance(item, Served) for item in items):
+        with suppress(Queued):
+            return _as_vectors(case, items, exchange, patterns, jitter, seed)
+    return simulate_each_rank(
+        case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=seed, layers=options.layers
     )
-    prediction = Prediction(case)
+
+
+def _as_vectors(
+    case: TrainCase, items: Sequence[Item], exchange: Exchange, patterns: Patterns, jitter: Jitter | None, seed: int
+) -> Prediction:
+    """All ranks together. Raises Queued."""
+    ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
             clocks.barrier()
@@ -90,7 +100,8 @@ class _RankClocks:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""
-        self.fusion: float | None = None
+        fusion_mib = case.value("transport.fusion_mib")
+        self.fusion = None if fusion_mib is None else fusion_mib * MIB / case.shrink
         """Most bytes that the transport fuses into one call; None: it fuses nothing."""
         self.at = np.zeros(patterns.ranks)
         self._pending: list[tuple[int, Call]] = []

@@ -49,10 +49,9 @@ class Serving:
         costs: MessageCosts,
         tensors: Sequence[Tensor],
         update_s: float,
-        buffer: float,
     ) -> None:
         self._engine, self._network, self._nodes, self._costs = engine, network, list(nodes), costs
-        self._tensors, self._buffer, self.ranks = tensors, buffer, len(nodes)
+        self._tensors, self.ranks = tensors, len(nodes)
         total = sum(tensor.nbytes for tensor in tensors)
         self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
         self._connections: dict[tuple[int, int], tuple[int, int]] = {}
@@ -108,7 +107,6 @@ class Serving:
             np.array([self._engine.route(each) for each in links]),
             size,
             count=count,
-            buffer=self._buffer,
             highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
             delay=self._costs.alpha(size) + np.array([self._network.delay_s(each) for each in links]),
             stream=np.array([self._connection(pair)[0] for pair in pairs]),

@@ -52,7 +52,7 @@ def simulate_each_rank(
         calls,
         case.value("strategy.channels", 1),
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        Serving(engine, network, nodes, costs, _tensors(case, plan), _update_s(case, profile), buffer),
+        Serving(engine, network, nodes, costs, _tensors(case, plan), _update_s(case, profile)),
         _coordinator(case, engine, calls),
     )
     of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]

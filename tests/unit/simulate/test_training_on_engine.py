@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -18,6 +19,8 @@ from scaleproof.spec.cluster import cluster_of
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
 COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10)
+MPI = {"transport": "mpi", "launcher": "mpirun"}
+"""A transport whose messages wait for their receivers."""
 UNEQUAL = Jitter(step_sigma=0.05, rank_sigma=0.1)
 
 
@@ -57,14 +60,20 @@ def test_each_rank_by_itself_is_as_all_ranks_together(
     case = case_of(**fields)
     profile, cluster = profile_of(case, update=1e-3), cluster_of(case)
     together = simulate(case, profile, cluster, costs, jitter=jitter, seed=3)
-    assert_same(simulate_each_rank(case, profile, cluster, costs, jitter=jitter, seed=3), together)
+    buffer = buffered_nbytes(case)
+    assert_same(simulate_each_rank(case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=3), together)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"strategy.bucket_order": "front_first"},
-        {"strategy.bucket_order": "front_first", "strategy.forward_waits": "layer"},
+        {"strategy.bucket_order": "front_first", **MPI},
+        {
+            "strategy.bucket_order": "front_first",
+            "strategy.forward_waits": "layer",
+            "transport": "mpi",
+            "launcher": "mpirun",
+        },
         {"transport": {"name": "horovod", "fusion_mib": 0.5}, "collective": "native"},
         {"transport": {"name": "horovod", "fusion_mib": 64}, "collective": "native"},
     ],

@@ -40,9 +40,10 @@ class Replayed:
         return float(self.end[last] - self.computed[last])
 
 
-def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) -> Replayed:
+def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str, buffer: float = 0.0) -> Replayed:
     """Replays a trace with one rank per node. Collectives of a group run in the order of the file, one at a time on
-    every rank. Raises SpecError if the ranks do not match."""
+    every rank. `buffer`: bytes that a connection takes before its receiver reads. Raises SpecError if the ranks do not
+    match."""
     if len(trace.ranks) != cluster.nodes:
         raise SpecError(
             f"the trace has {len(trace.ranks)} ranks, but cluster {cluster.name!r} has {cluster.nodes} nodes"
@@ -51,8 +52,9 @@ def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) 
     count = sum(len(nodes) for nodes in trace.ranks)
     network, nodes = Network(cluster, costs.goodput), list(range(cluster.nodes))
     if any(node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV) for rank in trace.ranks for node in rank):
-        return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm)), computed, count)
-    return Replayed(_InCalls(trace, Exchange(network, nodes, costs), Matching(trace, algorithm)).run(), computed, count)
+        return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm), buffer), computed, count)
+    exchange = Exchange(network, nodes, costs, buffer=buffer)
+    return Replayed(_InCalls(trace, exchange, Matching(trace, algorithm)).run(), computed, count)
 
 
 @dataclass(slots=True)

@@ -23,14 +23,18 @@ Place = tuple[int, int]
 """Rank and id of a node."""
 
 
-def replay_messages(trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> np.ndarray:
-    """When each rank has finished, in s. A message starts when both the send and the receive are ready. Raises
-    SpecError for a trace whose messages or ranks do not fit each other."""
-    return _Replay(trace, network, costs, matching).run()
+def replay_messages(
+    trace: Trace, network: Network, costs: MessageCosts, matching: Matching, buffer: float
+) -> np.ndarray:
+    """When each rank has finished, in s. A message of the trace starts when both the send and the receive are ready.
+    `buffer`: bytes of a collective's message that a connection takes before its receiver reads. Raises SpecError for a
+    trace whose messages or ranks do not fit each other."""
+    return _Replay(trace, network, costs, matching, buffer).run()
 
 
 class _Replay:
-    def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> None:
+    def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching, buffer: float) -> None:
+        self._buffer = buffer
         self._orders, self._network, self._costs, self._matching = (
             [in_order(nodes) for nodes in trace.ranks],
             network,
@@ -115,7 +119,7 @@ class _Replay:
 
     def _add_collectives(self) -> None:
         ranks = len(self._orders)
-        schedules = CallSchedules(self._engine, self._network, range(ranks), self._costs, buffer=0.0)
+        schedules = CallSchedules(self._engine, self._network, range(ranks), self._costs, self._buffer)
         for shared in {id(shared): shared for shared in self._matching.of.values()}.values():
             tasks = self._engine.call(schedules.of(shared.pattern, shared.nbytes), np.full(ranks, NONE)).tolist()
             self._tasks |= {(rank, node.id): tasks[rank] for rank, node in shared.nodes.items()}
