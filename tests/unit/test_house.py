@@ -28,7 +28,7 @@ FLOORS = [
     {"remote"},
     {"collectives"},
     {"strategies"},
-    {"rank", "programs"},
+    {"rank", "programs", "rank_programs"},
     {"launch"},
     {"simulate"},
     {"claims"},

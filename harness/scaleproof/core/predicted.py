@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Samples in the record's form, and what they follow from."""
+    """Samples in the record's form, what they follow from, and checks of what was computed (as in the record)."""
 
     samples: pa.Table
     facts: dict[str, Any]
+    checks: list[dict[str, Any]] = field(default_factory=list)

@@ -17,6 +17,7 @@ from scaleproof.rank.process_facts import bound_sockets
 from scaleproof.record.machine_load import read_core_load
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
 from scaleproof.transports.contract import Collectives, Transport
+from scaleproof.transports.mailbox import Mailbox
 
 MIB = 1 << 20
 LEAST = 5
@@ -25,7 +26,9 @@ SAMPLE_BYTES = 1 << 16
 """Bytes of the first minibatch in the digest that tells ranks apart."""
 
 
-def mark(context: RankContext, event: str, step: int, transport: Collectives | Transport | None = None) -> None:
+def mark(
+    context: RankContext, event: str, step: int, transport: Collectives | Transport | Mailbox | None = None
+) -> None:
     """Records a moment as an event of no length. At `start` and `end` of the timed region, just outside of it, also
     records the interface counters of this rank's namespace, the pace of its core, and the bytes requested of
     `transport` so far."""
@@ -37,7 +40,7 @@ def mark(context: RankContext, event: str, step: int, transport: Collectives | T
         _read_counters(context, event, transport)
 
 
-def _read_counters(context: RankContext, event: str, transport: Collectives | Transport | None) -> None:
+def _read_counters(context: RankContext, event: str, transport: Collectives | Transport | Mailbox | None) -> None:
     if event in ("start", "end"):
         context.counters[event] = read_counters()
         context.facts.setdefault("pace", {})[event] = read_core_load()
@@ -115,7 +118,7 @@ def timed_region(context: RankContext, transport: Collectives | Transport) -> It
         leave(context, transport)
 
 
-def leave(context: RankContext, transport: Collectives | Transport) -> None:
+def leave(context: RankContext, transport: Collectives | Transport | Mailbox) -> None:
     """Records the transport's traffic and capabilities and the addresses of its sockets, then closes it."""
     _record_trace(context, -1)
     context.facts["sockets"] = bound_sockets(context.held_sockets)

@@ -1,4 +1,5 @@
-"""A suite's own program: `run(context)` of `programs/<entry>.py` in the suite's folder, called on every rank.
+"""A suite's own program: `programs/<entry>.py` in the suite's folder. Either its function `run(context)`, which every
+rank calls, or its class `PROGRAM`, a rank program (rank_programs/), which can be simulated too.
 
 The file may also define `obstacle(case) -> tuple[str, str] | None`, called before anything starts (why the program
 cannot run here, and what to do), and `PRELOAD`, names of modules that the ranks' common parent imports before the fork.
@@ -24,7 +25,8 @@ def run(context: RankContext) -> None:
     """Call the suite's program."""
     case = context.case
     assert isinstance(case, OwnCase)
-    load_entry(Path(context.programs), case.entry).run(context)
+    module = load_entry(Path(context.programs), case.entry)
+    getattr(module, "PROGRAM", module).run(context)
 
 
 def load_entry(folder: Path, entry: str) -> ModuleType:

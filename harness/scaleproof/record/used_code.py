@@ -16,6 +16,7 @@ from scaleproof.paths import PACKAGE
 from scaleproof.record.digest import code_digest, code_version
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.plugins import TransportPlugin
 
 RANK = "scaleproof.rank.run_rank"
 SIMULATOR = "scaleproof.simulate.predict"
@@ -68,9 +69,11 @@ def _plugin_modules(case: AnyCase) -> Iterator[str]:
         if kind == "workload" and name not in registry.names(kind):
             continue  # `predict` asks about a module of the user's own, which no launch runs
         yield registry.module_of(kind, name)
-        implementation = registry.get(kind, name).implementation
-        if isinstance(implementation, str):
-            yield implementation.partition(":")[0]
+        plugin = registry.get(kind, name)
+        mailbox = plugin.mailbox if isinstance(plugin, TransportPlugin) and case.program == "own" else None
+        for implementation in (plugin.implementation, mailbox):
+            if isinstance(implementation, str):
+                yield implementation.partition(":")[0]
 
 
 def _with_imports(modules: Iterable[str]) -> set[str]:

@@ -10,17 +10,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from scaleproof.core.missing_input import MissingInput
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, MessageCosts, Uncertain
 from scaleproof.simulate.jitter_model import Jitter, read_jitter
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
+from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
+from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import smallest_count
@@ -51,10 +51,11 @@ class Inputs:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def inputs_of(case: AnyCase, results: Path) -> Inputs:
-    """The inputs of a case. Raises SpecError, with the command that helps, when one of them is missing."""
-    if not isinstance(case, TrainCase | CollectiveCase | TransferCase):
-        raise MissingInput(f"program {case.program!r} is not simulated", "use 'train', 'collective' or 'transfer'")
+def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
+    """The inputs of a case. `programs`: folder of the suite's own. Raises SpecError, with the command that helps, when
+    one of them is missing."""
+    if isinstance(case, OwnCase):
+        program_of(case, programs)
     computes = isinstance(case, TrainCase) and case.compute != "none"
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
@@ -92,22 +93,27 @@ class Predictor:
         self._results = results.resolve()
         self._inputs_by_case: dict[str, Inputs] = {}
 
-    def inputs(self, case: AnyCase) -> str:
-        """Digest of the inputs of the case's prediction. Raises SpecError when one is missing."""
-        return self._inputs(case).digest
+    def inputs(self, case: AnyCase, programs: str = "") -> str:
+        """Digest of the inputs of the case's prediction. `programs`: folder of the suite's own. Raises SpecError when
+        one is missing."""
+        return self._inputs(case, programs).digest
 
     def predict(self, launch: PlannedLaunch) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
         profile, the same draw in all cases of a block. Raises SpecError when an input is missing."""
-        inputs, started = self._inputs(launch.case), perf_counter()
+        inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
-        prediction = predict(inputs, seed)
-        facts = _facts(inputs, seed) | {"took_s": round(perf_counter() - started, 6)}
-        return Predicted(prediction.samples(), facts)
+        case, checks = launch.case, list[dict[str, Any]]()
+        if isinstance(case, OwnCase):
+            costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
+            samples, checks = simulate_program(case, program_of(case, launch.programs), inputs.cluster, costs)
+        else:
+            samples = predict(inputs, seed).samples()
+        return Predicted(samples, _facts(inputs, seed) | {"took_s": round(perf_counter() - started, 6)}, checks)
 
-    def _inputs(self, case: AnyCase) -> Inputs:
+    def _inputs(self, case: AnyCase, programs: str) -> Inputs:
         if case.case_id not in self._inputs_by_case:
-            self._inputs_by_case[case.case_id] = inputs_of(case, self._results)
+            self._inputs_by_case[case.case_id] = inputs_of(case, self._results, programs)
         return self._inputs_by_case[case.case_id]
 
 

@@ -144,6 +144,7 @@ PLUGIN = TransportPlugin(
     progress="caller",
     moves_in_wait=True,
     eager_to_socket=True,
+    mailbox="scaleproof.transports._tcp_mailbox:TcpMailbox",
     stated_costs="sockets",
     colour="orange",
     marker="s",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scaleproof.record.digest import machine_id
+from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_file import (
     AllReduceCost,
@@ -257,19 +258,12 @@ def test_a_slowed_prediction_never_falls_back_to_stated_costs(tmp_path: Path) ->
         cost_model(case_of(shrink=4), tmp_path, machine_id())
 
 
-def test_messages_to_several_peers_over_sockets_are_named_as_an_assumption(results: Path) -> None:
-    def named(**fields: Any) -> bool:
-        return any(
-            "sockets take it before that" in assumption
-            for assumption in cost_model(case_of(**fields), results, machine_id()).assumed
-        )
-
-    assert named(collective="halving_doubling") and named(transport="grpc", collective="tree")
+def test_sockets_take_messages_before_their_receivers_and_what_a_library_does_is_not_known() -> None:
+    assert buffered_nbytes(case_of()) == buffered_nbytes(case_of(transport="grpc", collective="tree")) == 4 << 20
     assert (
-        not named()
-        and not named(collective="halving_doubling", ranks=2)
-        and not named(transport="shm", collective="tree")
+        buffered_nbytes(case_of(transport="mpi", launcher="mpirun")) == buffered_nbytes(case_of(transport="shm")) == 0
     )
+    assert buffered_nbytes(case_of(transport="gloo", collective="native")) == 0
 
 
 def test_a_profile_of_few_processes_is_named_as_an_assumption(results: Path) -> None:
@@ -351,20 +345,13 @@ def test_cases_that_cannot_be_simulated_are_refused_beforehand(results: Path) ->
         Predictor(results).inputs(case_of(ranks=4096, cluster="dgx1v_like"))
 
 
-def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
-    case = case_from(
-        {
-            "program": "own",
-            "suite": "x",
-            "experiment": "e",
-            "arm": "a",
-            "entry": "mine",
-            "ranks": 2,
-            "fabric": "simulated",
-        }
-    )
-    with pytest.raises(SpecError, match="program 'own' is not simulated; "):
-        Predictor(results).inputs(case)
+def test_a_program_that_only_processes_can_run_is_not_simulated(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "mine.py").write_text("def run(context): ...\n")
+    fields = {"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2}
+    case = case_from({**fields, "fabric": "simulated", "transport": "tcp"})
+    with pytest.raises(SpecError, match="mine.py has a function `run`, which only processes can call"):
+        Predictor(results).inputs(case, str(tmp_path / "programs"))
 
 
 def test_a_transport_that_is_not_installed_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ simulator in, since it belongs to a package above this one."""
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.predicted import Predicted
-from scaleproof.core.record_schema import Record
+from scaleproof.core.record_schema import Failure, Record
+from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.finish.surroundings import Surroundings, launch_fields
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
@@ -28,8 +29,8 @@ class Simulator(Protocol):
     """What the supervisor needs of a simulator. Where an input is missing both methods raise SpecError, one line with
     the command that makes it."""
 
-    def inputs(self, case: AnyCase) -> str:
-        """Digest of the inputs of the case's prediction, without the code."""
+    def inputs(self, case: AnyCase, programs: str = "") -> str:
+        """Digest of the inputs of the case's prediction, without the code. `programs`: folder of the suite's own."""
 
     def predict(self, launch: PlannedLaunch) -> Predicted:
         """The prediction of one planned launch."""
@@ -40,7 +41,7 @@ def not_predictable(launch: PlannedLaunch, simulator: Simulator | None) -> Obsta
     if simulator is None:
         return Obstacle("nothing here simulates", "use `scaleproof run`", "simulator")
     try:
-        simulator.inputs(launch.case)
+        simulator.inputs(launch.case, launch.programs)
     except SpecError as error:
         return obstacle_of(error, "see docs/simulator.md", "inputs of the simulator")
     return None
@@ -50,7 +51,7 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     """Whether there is a record of this launch by this code from the same costs, profile and cluster."""
     if not_predictable(launch, simulator) is not None or simulator is None:
         return False
-    inputs = simulator.inputs(launch.case)
+    inputs = simulator.inputs(launch.case, launch.programs)
     version = (launch.plan_index, "ok", machine_id())
     return any(
         (record.plan_index, record.status, record.machine) == version
@@ -60,22 +61,35 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     )
 
 
+def _wrong(check: dict[str, Any]) -> Failure:
+    """The failure of a check of what was computed."""
+    return Failure(
+        code="check_failed",
+        rank=check["rank"],
+        message=f"check {check['name']} failed: {check['detail']}",
+        step=-1,
+        operation="",
+        advice=ADVICE["check_failed"],
+    )
+
+
 def predicted_record(
     launch: PlannedLaunch, launch_spec: LaunchSpec, simulator: Simulator, surroundings: Surroundings
 ) -> tuple[Record, pa.Table]:
     """The record of a prediction, and its samples."""
     started = time.monotonic()
     prediction = simulator.predict(launch)
+    wrong = next((check for check in prediction.checks if not check["passed"]), None)
     record = Record(
         **launch_fields(launch.case, launch_spec, surroundings),
         evidence="simulated",
         oversubscribed=False,
-        status="ok",
-        failure=None,
+        status="ok" if wrong is None else "failed",
+        failure=None if wrong is None else _wrong(wrong),
         ranks=[],
-        checks=[],
+        checks=prediction.checks,
         warnings=[],
-        code=code_of(launch.case),
+        code=code_of(launch.case, launch.programs),
         environment=surroundings.fixed,
         transport={"prediction": prediction.facts},
         wall_s=round(time.monotonic() - started, 4),

@@ -1,0 +1,1 @@
+"""Programs of a rank that yield what they do, and their driver in processes."""

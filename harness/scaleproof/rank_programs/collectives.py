@@ -1,0 +1,42 @@
+"""Collectives as parts of rank programs: `yield from all_reduce(...)`. In virtual time they give the same bits as in
+processes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from scaleproof.collectives.message_engine import rounds
+from scaleproof.collectives.message_schedule import Action
+from scaleproof.rank_programs.effects import Charge, Effect, Receive, Send
+
+
+def barrier(rank: int, world_size: int) -> Generator[Effect, Any, None]:
+    """All ranks wait for each other: dissemination (Hensgen, Finkel and Manber 1988). Its tags are below 0, so that no
+    receive of a program takes them."""
+    distance, empty = 1, np.empty(0, np.uint8)
+    while distance < world_size:
+        yield Send((rank + distance) % world_size, empty, -distance)
+        yield Receive((rank - distance) % world_size, -distance)
+        distance *= 2
+
+
+def all_reduce(
+    rank: int, world_size: int, value: np.ndarray, tag: int, algorithm: str = "ring"
+) -> Generator[Effect, Any, None]:
+    """Sums a flat array over all ranks, in place. `tag`: of no other message at that time."""
+    for messages in rounds(algorithm, "all_reduce", world_size, value.size, 0, rank):
+        for message in messages:
+            if message.source == rank:
+                yield Send(message.destination, value[message.start : message.stop], tag)
+        for message in messages:
+            if message.destination != rank:
+                continue
+            own, arrived = value[message.start : message.stop], (yield Receive(message.source, tag)).value
+            if message.action is Action.COPY:
+                np.copyto(own, arrived)
+            else:
+                np.add(own, arrived, out=own)
+                yield Charge(arrived.nbytes)

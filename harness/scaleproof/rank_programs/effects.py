@@ -1,0 +1,105 @@
+"""What a rank program yields. A driver carries out an effect and sends its result back into the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scaleproof.transports.mailbox import ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The rank computes. `seconds`: for how long where that is replayed or simulated, in true time; `work`: what it
+    computes, on every clock, and gives the result. `event`: the name of the span that is recorded."""
+
+    seconds: float
+    work: Callable[[], Any] | None = None
+    event: str = "compute"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The program's own arithmetic on so many bytes, which it does itself. Only a simulated clock advances: by the
+    cost of a reduced byte."""
+
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """The rank does nothing for so many seconds of true time."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Sends a flat array to a peer, with a tag of 0 or more. It ends when the array may be changed again: a connection
+    buffers what fits."""
+
+    peer: int
+    value: np.ndarray
+    tag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Receives the earliest `Message` with a tag, from one rank or from ANY."""
+
+    source: int = ANY
+    tag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Calls `serve` of a peer's program; the result is its answer."""
+
+    peer: int
+    value: np.ndarray
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begins an effect on another lane of the rank, which carries out one effect after the other. The result is a
+    `Started`. An array that is sent so may be changed after `Await`."""
+
+    effect: Effect
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An effect on another lane. `number`: counted by the driver of the rank."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Waits for a started effect; the result is its result."""
+
+    started: Started
+
+
+Effect = Compute | Charge | Sleep | Send | Receive | Call | Start | Await
+
+_EVENTS: dict[type, str] = {Send: "send", Receive: "wait", Call: "call", Await: "wait"}
+
+
+def event_of(effect: Effect) -> str:
+    """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
+    if isinstance(effect, Send | Receive) and effect.tag < 0:
+        return ""
+    return effect.event if isinstance(effect, Compute) else _EVENTS.get(type(effect), "")
+
+
+def moved_nbytes(effect: Effect, result: Any) -> int:
+    """Bytes that an effect moved."""
+    if isinstance(effect, Send | Call):
+        return effect.value.nbytes
+    return result.value.nbytes if isinstance(effect, Receive) else 0

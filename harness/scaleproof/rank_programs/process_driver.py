@@ -1,0 +1,147 @@
+"""Drives a rank program in its process: effects become sends, receives and calls of a mailbox, on the rank's clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.programs.common import leave, mark, sleep_for_compute
+from scaleproof.rank_programs.collectives import barrier
+from scaleproof.rank_programs.effects import (
+    Await,
+    Call,
+    Charge,
+    Compute,
+    Effect,
+    Receive,
+    Send,
+    Sleep,
+    Start,
+    Started,
+    event_of,
+    moved_nbytes,
+)
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
+from scaleproof.spec.plugins import loaded
+from scaleproof.transports.mailbox import Mailbox
+
+
+class Driven(Protocol):
+    """A rank program (rank_program.py)."""
+
+    def main(self) -> Generator[Effect, Any, None]: ...
+    def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray: ...
+    def checks(self) -> list[tuple[str, bool, str]]: ...
+
+
+def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDriver], Driven]) -> None:
+    """Runs a program on this rank, over the mailbox of the case's transport."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    mailbox = case.plugin("transport").mailbox
+    if mailbox is None:
+        have = ", ".join(registry.with_trait("transport", "mailbox"))
+        raise TransportError(f"a rank program needs a transport with a mailbox ({have}), not {case.transport!r}")
+    driver = ProcessDriver(context, case)
+    program = form(case, context.rank, driver)
+    driver.run(program, loaded(mailbox)(context, program.serve))
+
+
+class ProcessDriver:
+    """One rank. In a case with option `slept`, computing takes its seconds (dilated) and not the time of its work."""
+
+    def __init__(self, context: RankContext, case: OwnCase) -> None:
+        self._context, self._case = context, case
+        self._mailbox: Mailbox
+        self._step, self._began = -1, 0
+        self._lanes: dict[int, ThreadPoolExecutor] = {}
+        self._started: list[Future[Any]] = []
+        self._recording = threading.Lock()
+        self._perform: dict[type, Callable[[Any], Any]] = {
+            Compute: self._compute,
+            Charge: lambda effect: None,
+            Sleep: lambda effect: time.sleep(effect.seconds * self._case.dilation),
+            Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
+            Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
+            Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
+            Start: self._start,
+            Await: lambda effect: self._started[effect.started.number].result(),
+        }
+
+    def run(self, program: Driven, mailbox: Mailbox) -> None:
+        """From a barrier of all ranks to the end of all ranks."""
+        self._mailbox = mailbox
+        try:
+            self._barrier()
+            mark(self._context, "start", 0, mailbox)
+            self._drive(program.main())
+            mark(self._context, "end", max(self._step, 0), mailbox)
+            self._context.at(self._step, "barrier")
+            self._barrier()
+            leave(self._context, mailbox)
+        finally:
+            mailbox.abandon()
+            for lane in self._lanes.values():
+                lane.shutdown(wait=False, cancel_futures=True)
+        for name, passed, detail in program.checks():
+            self._context.check(name, passed, detail)
+
+    def step_begins(self, step: int, warmup: bool) -> None:
+        """See Clock."""
+        self.steps_end()
+        self._step, self._began = step, now()
+        self._context.recorder.warmup = warmup
+        self._context.at(step, "step")
+
+    def steps_end(self) -> None:
+        """See Clock."""
+        if self._began:
+            self._record("step", self._began)
+            self._began = 0
+
+    def _drive(self, program: Generator[Effect, Any, None]) -> None:
+        result = None
+        while True:
+            try:
+                effect = program.send(result)
+            except StopIteration:
+                return
+            result = self._carry_out(effect)
+
+    def _barrier(self) -> None:
+        self._drive(barrier(self._context.rank, self._context.world_size))
+
+    def _carry_out(self, effect: Effect) -> Any:
+        began, name = now(), event_of(effect)
+        result = self._perform[type(effect)](effect)
+        if name:
+            self._record(name, began, moved_nbytes(effect, result))
+        return result
+
+    def _compute(self, effect: Compute) -> Any:
+        if not self._case.slept:
+            return effect.work() if effect.work else None
+        end = time.monotonic() + effect.seconds * self._case.dilation
+        result = effect.work() if effect.work else None
+        if (left := end - time.monotonic()) > 0:
+            sleep_for_compute(self._context, left)
+        return result
+
+    def _start(self, effect: Start) -> Started:
+        if effect.lane not in self._lanes:
+            self._lanes[effect.lane] = ThreadPoolExecutor(1, f"lane {effect.lane}")
+        self._started.append(self._lanes[effect.lane].submit(self._carry_out, effect.effect))
+        return Started(len(self._started) - 1)
+
+    def _record(self, event: str, began: int, nbytes: int = 0) -> None:
+        with self._recording:  # lanes record, too
+            self._context.recorder.add(event, self._step, began, now(), nbytes)

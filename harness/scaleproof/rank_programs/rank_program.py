@@ -1,0 +1,61 @@
+"""A program of a rank, written once and driven on three clocks: in processes over a transport, the same with replayed
+compute, and in virtual time (simulate/virtual_run.py)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from scaleproof.rank_programs.effects import Effect
+from scaleproof.spec.case import OwnCase
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+
+class Clock(Protocol):
+    """What a driver lets a program tell it."""
+
+    def step_begins(self, step: int, warmup: bool) -> None:
+        """A step of this rank begins, and the one before it has ended."""
+
+    def steps_end(self) -> None:
+        """The last step has ended."""
+
+
+class RankProgram(ABC):
+    """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
+    ranks have ended. `checks` runs when all have ended, outside of the timed region."""
+
+    @classmethod
+    def run(cls, context: RankContext) -> None:
+        """Runs it on this rank, in its process."""
+        from scaleproof.rank_programs.process_driver import run_program
+
+        run_program(context, cls)
+
+    def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
+        self.case, self.rank, self.world_size = case, rank, case.ranks
+        self._clock = clock
+
+    @abstractmethod
+    def main(self) -> Generator[Effect, Any, None]:
+        """The program of the rank."""
+
+    def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
+        """Answers a call of a peer. It must not wait for anything."""
+        raise ValueError(f"rank {source} calls {name!r}, which {type(self).__name__} does not serve")
+
+    def checks(self) -> list[tuple[str, bool, str]]:
+        """Name, whether it passed, and detail of each check of this rank's results."""
+        return []
+
+    def steps(self, count: int | None = None) -> Iterator[int]:
+        """Numbers of this rank's steps, warm-up first. `count`: timed steps (default: the case's iterations)."""
+        for step in range(self.case.warmup + (self.case.iterations if count is None else count)):
+            self._clock.step_begins(step, step < self.case.warmup)
+            yield step
+        self._clock.steps_end()

@@ -1,0 +1,99 @@
+"""A pipeline of two stages: micro-batches go forward one after the other, and their gradients come back (GPipe)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from scaleproof.rank_programs.effects import Await, Compute, Effect, Receive, Send, Start
+from scaleproof.rank_programs.rank_program import RankProgram
+
+ROWS = 8
+RATE = 1e-5
+
+
+class Pipeline(RankProgram):
+    """Stage 0 computes relu(x A), stage 1 the loss |y B|^2 / 2, both with weights that each micro-batch's gradient is
+    added to. `compute_ms`: of a stage's forward pass on one micro-batch; a backward pass takes twice as long."""
+
+    def main(self) -> Generator[Effect, Any, None]:
+        """See RankProgram."""
+        self.count, self.seconds = int(self.case.options["micro_batches"]), float(self.case.options["compute_ms"]) / 1e3
+        self.width = self.case.sizes[0] // 4 // ROWS
+        self.weights = weights(self.width, self.rank)
+        for step in self.steps():
+            yield from self._first(step) if self.rank == 0 else self._second()
+
+    def _first(self, step: int) -> Generator[Effect, Any, None]:
+        sent, kept = [], []
+        for number in range(self.count):
+            inputs = inputs_of(step, number, self.width)
+            output = yield Compute(self.seconds, partial(self._forward, inputs), "forward")
+            kept.append((inputs, output))
+            sent.append((yield Start(Send(1, output.reshape(-1), number))))
+        for number, (inputs, output) in enumerate(kept):
+            arrived = (yield Receive(1, number)).value.reshape(ROWS, self.width)
+            yield Compute(2 * self.seconds, partial(self._update, inputs, arrived * (output > 0)), "backward")
+        for each in sent:
+            yield Await(each)
+
+    def _second(self) -> Generator[Effect, Any, None]:
+        sent, kept = [], []
+        for number in range(self.count):
+            arrived = (yield Receive(0, number)).value.reshape(ROWS, self.width)
+            kept.append((arrived, (yield Compute(self.seconds, partial(np.matmul, arrived, self.weights), "forward"))))
+        for number, (arrived, loss) in enumerate(kept):
+            gradient = yield Compute(2 * self.seconds, partial(self._backward, arrived, loss), "backward")
+            sent.append((yield Start(Send(0, gradient.reshape(-1), number))))
+        for each in sent:
+            yield Await(each)
+
+    def _forward(self, inputs: np.ndarray) -> np.ndarray:
+        outputs: np.ndarray = np.maximum(inputs @ self.weights, 0)
+        return outputs
+
+    def _backward(self, inputs: np.ndarray, loss: np.ndarray) -> np.ndarray:
+        gradient = loss @ self.weights.T
+        self._update(inputs, loss)
+        return gradient
+
+    def _update(self, inputs: np.ndarray, gradient: np.ndarray) -> None:
+        self.weights -= RATE * inputs.T @ gradient
+
+    def checks(self) -> list[tuple[str, bool, str]]:
+        """The weights are those of the same steps without a pipeline, to the bit."""
+        wanted = trained(self.case.warmup + self.case.iterations, self.count, self.width)[self.rank]
+        return [("weights", np.array_equal(self.weights, wanted), f"of stage {self.rank}")]
+
+
+def weights(width: int, stage: int) -> np.ndarray:
+    """The weights that a stage starts with."""
+    values: np.ndarray = np.random.default_rng(stage).standard_normal((width, width), np.float32) / np.sqrt(width)
+    return values.astype(np.float32)
+
+
+def inputs_of(step: int, number: int, width: int) -> np.ndarray:
+    """The samples of a micro-batch."""
+    return np.random.default_rng((step, number)).standard_normal((ROWS, width), np.float32)
+
+
+def trained(steps: int, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of both stages after some steps on one rank. All forward passes of a step see its first weights."""
+    first, second = weights(width, 0), weights(width, 1)
+    for step in range(steps):
+        inputs = [inputs_of(step, number, width) for number in range(count)]
+        outputs = [np.maximum(each @ first, 0) for each in inputs]
+        losses = [each @ second for each in outputs]
+        gradients = []
+        for output, loss in zip(outputs, losses, strict=True):
+            gradients.append(loss @ second.T)
+            second -= RATE * output.T @ loss
+        for each, output, gradient in zip(inputs, outputs, gradients, strict=True):
+            first -= RATE * each.T @ (gradient * (output > 0))
+    return first, second
+
+
+PROGRAM = Pipeline

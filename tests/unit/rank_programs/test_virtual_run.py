@@ -1,0 +1,197 @@
+"""Rank programs in virtual time: effects take what they cost on one clock, and what can never end says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scaleproof.rank_programs.collectives import all_reduce, barrier
+from scaleproof.rank_programs.effects import (
+    ANY,
+    Await,
+    Call,
+    Charge,
+    Compute,
+    Effect,
+    Receive,
+    Send,
+    Sleep,
+    Start,
+)
+from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.cost_model import FREE, MessageCosts
+from scaleproof.simulate.link_network import MBIT, Network
+from scaleproof.simulate.virtual_run import VirtualRun
+from scaleproof.spec.case import OwnCase
+from scaleproof.spec.cluster import star
+from scaleproof.spec.errors import SpecError
+from tests.short_form import case_from
+
+RATE = 1000.0
+"""Bytes/s of each link."""
+Main = Callable[[RankProgram], Generator[Effect, Any, None]]
+
+
+def virtual(
+    *mains: Main, costs: MessageCosts = FREE, buffer: float = 0.0, serve: Callable[..., np.ndarray] | None = None
+) -> VirtualRun:
+    """Rank r runs `mains[r]`, on a star with a node for each rank."""
+
+    class Program(RankProgram):
+        def main(self) -> Generator[Effect, Any, None]:
+            return mains[self.rank](self)
+
+        def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
+            return super().serve(source, name, value) if serve is None else serve(self, source, name, value)
+
+    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": len(mains)}
+    case = case_from({**fields, "iterations": 2, "warmup": 1})
+    assert isinstance(case, OwnCase)
+    network = Network(star("star", len(mains), RATE / MBIT, 0.0))
+    run = VirtualRun(Program, case, network, range(len(mains)), costs, buffer)
+    run.run()
+    return run
+
+
+def ends(run: VirtualRun, rank: int, event: str) -> list[float]:
+    return [round(each.end, 9) for each in run.events if (each.rank, each.event) == (rank, event)]
+
+
+def nothing(program: RankProgram) -> Generator[Effect, Any, None]:
+    yield from ()
+
+
+def array(count: int) -> np.ndarray:
+    return np.zeros(count, np.uint8)
+
+
+def test_computing_sleeping_and_own_arithmetic_take_their_time() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        assert (yield Compute(2.0, lambda: "result")) == "result"
+        yield Sleep(1.0)
+        yield Charge(100)
+
+    costs = MessageCosts((Segment(None, 0.0, 0.0),), gamma=0.01)
+    assert ends(virtual(main, costs=costs), 0, "end") == [4.0]
+
+
+def test_a_message_takes_its_cost_and_its_sender_waits_without_a_buffer() -> None:
+    def sends(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Send(1, array(500))
+
+    def receives(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Receive(0)
+
+    costs = MessageCosts((Segment(None, 0.25, 0.0),), gamma=0.0)
+    run = virtual(sends, receives, costs=costs)
+    start = ends(run, 0, "start")[0]
+    assert ends(run, 0, "send") == ends(run, 1, "wait") == [round(start + 0.75, 9)]
+    assert ends(virtual(sends, receives, buffer=500), 0, "send") == [0.0]
+
+
+def test_a_receive_takes_the_earliest_message_of_its_tag_from_one_rank_or_any() -> None:
+    taken: list[tuple[int, int, int]] = []
+
+    def sends(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Sleep(2.0 / program.rank)
+        yield Send(0, np.array([10 * program.rank], np.int32), 7)
+        yield Send(0, np.array([program.rank], np.int32), 5)
+
+    def receives(program: RankProgram) -> Generator[Effect, Any, None]:
+        for source, tag in ((ANY, 7), (1, 5), (ANY, 5), (1, 7)):
+            message = yield Receive(source, tag)
+            taken.append((message.source, message.tag, int(message.value[0])))
+
+    virtual(receives, sends, sends)
+    assert taken == [(2, 7, 20), (1, 5, 1), (2, 5, 2), (1, 7, 10)]
+
+
+def test_a_message_has_the_values_that_its_array_had_when_it_was_sent() -> None:
+    def sends(program: RankProgram) -> Generator[Effect, Any, None]:
+        value = np.array([1.0])
+        yield Send(1, value)
+        value[0] = 2.0
+
+    def receives(program: RankProgram) -> Generator[Effect, Any, None]:
+        assert (yield Receive(0)).value.tolist() == [1.0]
+
+    virtual(sends, receives, buffer=8)
+
+
+def test_a_call_is_answered_while_its_peer_computes_and_after_its_peer_has_ended() -> None:
+    def calls(program: RankProgram) -> Generator[Effect, Any, None]:
+        for number in range(2):
+            assert (yield Call(1, np.array([number]), "twice")).tolist() == [2 * number]
+            yield Sleep(7.0)
+
+    def computes(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Compute(5.0)
+
+    run = virtual(calls, computes, serve=lambda program, source, name, value: 2 * value)
+    assert ends(run, 0, "call")[0] < 1.0 < 5.0 < ends(run, 0, "call")[1]
+
+
+def test_effects_of_a_lane_go_one_after_the_other_beside_the_main_program() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        first = yield Start(Compute(2.0, lambda: 1, "lane"))
+        second = yield Start(Compute(3.0, lambda: 2, "lane"))
+        yield Compute(4.0)
+        assert (yield Await(first)) == 1
+        assert (yield Await(second)) == 2
+
+    run = virtual(main)
+    assert (ends(run, 0, "lane"), ends(run, 0, "end")) == ([2.0, 5.0], [5.0])
+
+
+def test_a_barrier_waits_for_all_and_takes_no_message_of_the_program() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Send((program.rank + 1) % 3, np.array([program.rank]), 1)
+        yield Sleep(float(program.rank))
+        yield from barrier(program.rank, 3)
+        assert (yield Receive(ANY, 1)).value.tolist() == [(program.rank - 1) % 3]
+
+    assert all(ends(virtual(main, main, main, buffer=1e6), rank, "end") == [2.0] for rank in range(3))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_an_all_reduce_gives_every_rank_the_sum(ranks: int) -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        value = np.arange(7.0) * (program.rank + 1)
+        yield from all_reduce(program.rank, ranks, value, 3)
+        assert np.array_equal(value, np.arange(7.0) * ranks * (ranks + 1) / 2)
+
+    virtual(*[main] * ranks, buffer=1e6)
+
+
+def test_ranks_have_their_own_numbers_of_steps() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        for _ in program.steps(program.rank + 1):
+            yield Compute(1.0)
+
+    run = virtual(main, main)
+    steps = [(each.rank, each.step, each.warmup) for each in run.events if each.event == "step"]
+    assert sorted(steps) == [(0, 0, True), (0, 1, False), (1, 0, True), (1, 1, False), (1, 2, False)]
+
+
+def test_ranks_that_wait_for_each_other_are_named_with_what_they_wait_for() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Receive(1 - program.rank, 4)
+
+    with pytest.raises(SpecError) as error:
+        virtual(main, main)
+    message = str(error.value)
+    assert "\n" not in message
+    for part in ("rank 0", "tag=4", "source=1", "2 of 2 ranks"):
+        assert part in message
+
+
+def test_a_call_that_nobody_serves_names_the_caller() -> None:
+    def calls(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Call(1, array(1), "weather")
+
+    with pytest.raises(ValueError, match="rank 0 calls 'weather', which Program does not serve"):
+        virtual(calls, nothing)
