@@ -12,19 +12,16 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import CaseField, PluginNames, results_argument
-
-if TYPE_CHECKING:
-    from scaleproof.commands.predict_question import PredictionRequest
-    from scaleproof.simulate.predicted_scaling import Point
 
 HELP = "how a training would scale on your network and cluster: a table and a picture"
 EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 \\
       --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7
   scaleproof predict --workload mypackage.models:resnet --input 3x224x224 --fabric 100g --per-node 256 \\
       --peak 312 --efficiency 0.3..0.5 --transport nccl
+  scaleproof predict --workload vgg_a --fabric 10g --nodes 16 --transports all \
+      --profile xeon_e5_2698v3_x2 --efficiency 0.5
   scaleproof predict --workload vgg_a --fabric 10g --per-node 16 --strategy parameter_server --servers 4
 
 The last one uses this machine's own profile."""
@@ -125,6 +122,11 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
 def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transport", default="tcp", metavar="NAME", help=CaseField("transport"))
     parser.add_argument(
+        "--transports",
+        metavar="NAMES",
+        help="instead: several side by side, as tcp,grpc,mpi, or all; says which of them their costs tell apart",
+    )
+    parser.add_argument(
         "--collective", metavar="NAME", help=PluginNames("collective", "(default: ring, or what the library has)")
     )
     parser.add_argument(
@@ -151,15 +153,19 @@ def _exchange_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Predict, print, draw."""
-    from scaleproof.commands.predict_output import machine_form, picture, print_prediction
+    from scaleproof.commands.predict_output import machine_form, picture, points_of, print_prediction
     from scaleproof.commands.predict_question import prediction_request
     from scaleproof.spec.errors import SpecError
 
     if not 0 < options.least < 1:
         raise SpecError(f"--least {options.least:g}: a share of ideal scaling, between 0 and 1")
+    if options.transports:
+        from scaleproof.commands.predict_transports import compare
+
+        return compare(options)
     paths = _paths(options)
     request = prediction_request(options)
-    points = _points(request)
+    points = points_of(request)
     useful = request.question.useful(request.nodes, options.least)
     if options.json:
         print(json.dumps(machine_form(options, request, points, useful), indent=2))
@@ -171,18 +177,6 @@ def main(options: argparse.Namespace) -> int:
         save(picture(options, request, points, useful), paths)
         print(*paths, file=sys.stderr if options.json else sys.stdout)
     return 0
-
-
-def _points(request: PredictionRequest) -> list[Point]:
-    """The prediction for each number of nodes; the terminal shows the progress."""
-    from rich.console import Console
-
-    points = []
-    with Console(stderr=True).status("") as status:
-        for nodes in request.nodes:
-            status.update(f"predicting {nodes} node{'s' if nodes > 1 else ''}")
-            points.append(request.question.point(nodes))
-    return points
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:

@@ -26,11 +26,23 @@ HINTS = {
 }
 
 
+def points_of(request: PredictionRequest) -> list[Point]:
+    """The prediction for each number of nodes; the terminal shows the progress."""
+    from rich.console import Console
+
+    points = []
+    with Console(stderr=True).status("") as status:
+        for nodes in request.nodes:
+            status.update(f"predicting {nodes} node{'s' if nodes > 1 else ''}")
+            points.append(request.question.point(nodes))
+    return points
+
+
 def print_prediction(
     options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
 ) -> None:
     """The table for a terminal, the verdict, and what both rest on."""
-    print(f"{_size(request)}; {_scaling(request)}")
+    print(f"{size(request)}; {scaling(request)}")
     print(f"a node: {request.compute}; {request.fabric}; {_exchange(options, request)}")
     _print_points(points)
     print(_verdict(points, useful))
@@ -56,7 +68,7 @@ def _print_points(points: list[Point]) -> None:
         "binds",
     ]
     is_narrow = sys.stdout.isatty() and get_terminal_size().columns < WIDE
-    table = [columns, *(_row(point, "\n" if is_narrow else " ") for point in points)]
+    table = [columns, *(row(point, "\n" if is_narrow else " ") for point in points)]
     if is_narrow:
         table = [[*row[:4], *row[5:]] for row in table]
     header, *rows = table
@@ -103,7 +115,8 @@ def _label(options: argparse.Namespace, request: PredictionRequest) -> Label | N
     return Findings.read(options.results).of(case, "simulated", machine_id(), code_of(case))
 
 
-def _size(request: PredictionRequest) -> str:
+def size(request: PredictionRequest) -> str:
+    """The network in words."""
     from scaleproof.spec.units import format_bytes
 
     network = request.question.network
@@ -115,7 +128,8 @@ def _size(request: PredictionRequest) -> str:
     )
 
 
-def _scaling(request: PredictionRequest) -> str:
+def scaling(request: PredictionRequest) -> str:
+    """The samples in words."""
     question = request.question
     return (
         f"minibatch {question.minibatch} over all nodes"
@@ -137,8 +151,8 @@ def _exchange(options: argparse.Namespace, request: PredictionRequest) -> str:
     return how + servers
 
 
-def _row(point: Point, separator: str) -> list[str]:
-    """`separator` stands between a value and its interval."""
+def row(point: Point, separator: str) -> list[str]:
+    """The cells of a number of nodes. `separator` stands between a value and its interval."""
     efficiency = point.efficiency
     step, exposed = (_with_interval(time.over(1e-3), separator) for time in (point.step_s, point.exposed_s))
     comma = ", " if separator == " " else ","
@@ -207,7 +221,7 @@ def picture(
         f"a node: {request.compute}\n{request.fabric}; {_exchange(options, request)}\ncosts of messages "
         f"{request.question.costs.source}"
     )
-    title = f"{request.question.network.name}, {_scaling(request)}: simulated"
+    title = f"{request.question.network.name}, {scaling(request)}: simulated"
     return PredictionPicture(
         title, subtitle, drawn, useful.least, Bounded(useful.value, useful.low, useful.high), bool(useful.at_end)
     )

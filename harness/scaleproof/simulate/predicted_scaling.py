@@ -129,8 +129,8 @@ class Question:
 
     @cached_property
     def _alone(self) -> list[dict[int, float]]:
-        """Throughput of one node, in the form of `_times`."""
-        return [{index: self._batch(1) / step for index, step in times.items()} for times in self._times(1)]
+        """Throughput of one node, in the form of `times`."""
+        return [{index: self._batch(1) / step for index, step in times.items()} for times in self.times(1)]
 
     def _batch(self, nodes: int) -> int:
         return self.minibatch // nodes if self.minibatch else self.per_node or 1
@@ -145,7 +145,7 @@ class Question:
         case = self.case(nodes)
         profiles = self.profiles(case)
         cluster, costs = cluster_of(case), self.costs.central()
-        steps = self._times(nodes)
+        steps = self.times(nodes)
         rates = [{index: case.minibatch / step for index, step in times.items()} for times in steps]
         computed = [self._computed(case, profile, times) for profile, times in zip(profiles, steps, strict=True)]
         exposed = [
@@ -183,7 +183,7 @@ class Question:
                 step_s[id(profile_drawn)] = self._step_s(case, profile_drawn, endless, FREE)
         return {draw: step_s[id(profile_drawn)] for draw, profile_drawn in profiles.items()}
 
-    def _times(self, nodes: int) -> list[dict[int, float]]:
+    def times(self, nodes: int) -> list[dict[int, float]]:
         """Time of a step in s, by profile and draw (draw 0: every parameter at its value)."""
         case = self.case(nodes)
         profiles = self.profiles(case)
