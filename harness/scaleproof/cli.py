@@ -19,6 +19,7 @@ from scaleproof.commands import (
     fields,
     fit,
     goal,
+    import_log,
     init_suite,
     judge,
     kubernetes,
@@ -52,6 +53,7 @@ COMMANDS = {
     "predict": predict,
     "chakra": chakra,
     "goal": goal,
+    "import": import_log,
     "judge": judge,
     "report": report,
     "compare": compare,
@@ -88,6 +90,7 @@ from nothing to a report:
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof goal replay a.goal --fabric 10g           simulate a graph of computing and messages of your own
+  scaleproof import nccl-tests a.log --machine p5      a log of NCCL's collectives beside the prediction for its machine
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = PROJECT / "clusters"
 MOST_NODES = 64_000
 """Addresses of nodes: 250 in each of the 256 smaller networks of 10.77.0.0/16."""
-NODE_TYPES = "nodes.yaml"
+NODE_TYPES, GPU_NODE_TYPES = "nodes.yaml", "gpu_nodes.yaml"
 SWITCH = "switch"
 """The one switch of a star."""
 
@@ -128,7 +128,7 @@ def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
 
 def ready_clusters() -> list[str]:
     """Names of the descriptions in clusters/."""
-    return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name != NODE_TYPES)
+    return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name not in (NODE_TYPES, GPU_NODE_TYPES))
 
 
 def load_cluster(name: str, nodes: int) -> Cluster:

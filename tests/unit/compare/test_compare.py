@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_rate_stands_beside_what_the_machine_can_do_or_why_that_is_not_known(r
 
 
 def test_a_share_of_what_the_machine_can_do_is_that_of_each_side(tmp_path: Path) -> None:
-    taken = {"transport": {"ranks": [{"path": "socket"}] * 2}}
+    taken: dict[str, Any] = {"transport": {"ranks": [{"path": "socket"}] * 2}}
     two_commits(tmp_path, SLOW, **taken)
     launches(tmp_path, FAST, "c", code=code("0ld"), **taken)
     bound = Bound(name="loopback", value=4e9, low=3e9, high=5e9, n=6, unit="B/s", taken="made up")
