@@ -32,7 +32,7 @@ MICRO, MEGA, GIGA = 1e-6, 1e6, 1e9
 
 def obstacle(case: Any) -> tuple[str, str] | None:
     """See harness/scaleproof/programs/own.py. mpi4py's benchmark comes with mpi4py."""
-    tool = str(case.options["tool"])
+    tool = str(case.options.get("tool"))
     return tools.obstacle(tool, OSU) if tool.startswith("osu") else None
 
 

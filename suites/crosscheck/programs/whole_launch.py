@@ -38,8 +38,8 @@ SHELL_LESS = ["--shell=none", "--runs", "1", "--style", "none", "--export-json"]
 
 def obstacle(case: Any) -> tuple[str, str] | None:
     """See harness/scaleproof/programs/own.py."""
-    command = COMMANDS[str(case.options["tool"])]
-    return tools.obstacle(command, tools.debian(command))
+    command = COMMANDS.get(str(case.options.get("tool")))
+    return tools.obstacle(command, tools.debian(command)) if command else None
 
 
 def run(context: RankContext) -> None:

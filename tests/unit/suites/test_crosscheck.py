@@ -86,6 +86,11 @@ def test_without_the_tool_a_case_is_not_runnable_and_says_what_to_type(
     assert "apt-get install" in reason[1] or "PATH" in reason[1]
 
 
+@pytest.mark.parametrize("entry", ["mpi_bench", "whole_launch"])
+def test_a_forgotten_option_ends_no_plan(suite: Suite, entry: str) -> None:
+    assert obstacle(record({**OWN, "entry": entry, "options": {}}).case, str(suite.folder / "programs")) is None
+
+
 def test_a_stream_is_timed_from_the_senders_first_to_the_receivers_last(metrics: dict[str, Metric]) -> None:
     streamed = record({**OWN, "entry": "stream", "transport": "tcp", "sizes": [1000]})
     rows = samples((0, "stream", 0, 100, 190, 5_000_000), (1, "stream", 0, 105, 200, 5_000_000))
