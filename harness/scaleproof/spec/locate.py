@@ -47,8 +47,9 @@ def shown(file: Path) -> str:
 
 
 def dotted(path: Key) -> str:
-    """('sizes', 'ci', 'matrix', 0) -> 'sizes.ci.matrix[0]'."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    """('sizes', 'ci', 'matrix', 0) -> 'sizes.ci.matrix[0]'. Characters that would break the one line are escaped."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def read_document(file: Path) -> Document:

@@ -63,6 +63,11 @@ MISTAKES = [
         "7: experiments.speed.base.strategy: unknown strategy 'snyc'; did you mean 'sync'?",
     ),
     (
+        "strategy: sync,",
+        r'"strat\regy": sync,',
+        r"7: experiments.speed.base.strat\regy: unknown key; did you mean 'strategy'?",
+    ),
+    (
         "[cd_dnn]",
         "[cd_dn]",
         (
