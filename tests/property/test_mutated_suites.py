@@ -4,6 +4,7 @@ ends in a traceback, and every message is one line with file, line and the neare
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_a_traceback_is_a_fault(place: Workplace, monkeypatch: pytest.MonkeyPatc
     file = next(file for number in range(50) if (file := mutated(number, SEED)).source.kind == "suite.yaml")
     outcome = place.outcome(file)
     assert outcome.ending == "fault" and "traceback: KeyError: 'gone'" in outcome.fault_line
+
+
+def test_a_line_that_only_the_mutated_file_has_is_no_fault(place: Workplace) -> None:
+    file = next(file for number in range(50) if (file := mutated(number, SEED)).source.kind == "suite.yaml")
+    text = file.source.text + "extra: 1\n" * 3
+    outcome = place.outcome(replace(file, content=text.encode()))
+    assert outcome.ending == "message" and f":{len(text.splitlines()) - 1}: extra: repeated" in str(outcome.message)
 
 
 @pytest.mark.parametrize(

@@ -96,38 +96,37 @@ class Workplace:
     def outcome(self, file: MutatedFile) -> Outcome:
         """Of all commands on a file; what they print is thrown away."""
         started = time.process_time()
-        message, failure = None, None
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        message, failure, fault = None, None, None
+        with contextlib.ExitStack() as until_judged:
             try:
-                self._commands(file)
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    self._commands(file, until_judged)
             except SpecError as mistake:
                 message = str(mistake)
+                fault = fault_of(message, self.folder)
             except Exception as error:
                 failure = error
-        fault = None
-        if failure is not None:
-            last = traceback.extract_tb(failure.__traceback__)[-1]
-            fault = f"traceback: {type(failure).__name__}: {failure}, {last.filename}:{last.lineno}"
-        elif message is not None:
-            fault = fault_of(message, self.folder)
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                fault = f"traceback: {type(error).__name__}: {error}, {last.filename}:{last.lineno}"
         return Outcome(file, message, failure, fault, time.process_time() - started)
 
-    def _commands(self, file: MutatedFile) -> None:
+    def _commands(self, file: MutatedFile, until_judged: contextlib.ExitStack) -> None:
+        """The file stays in its place until its message was looked at."""
         if file.source.kind == CLUSTER:
             self._on_cluster(file)
             return
         name = file.source.path.parent.name
         path = self.folder / "suites" / name / file.source.path.name
         if path.name == FILE:
-            with _instead(path, file.content):
-                suite = load_suite(path.parent)
-                self._run(suite, file.number)
-                if file.number % 2:
-                    self._judge(suite, file)
+            until_judged.enter_context(_instead(path, file.content))
+            suite = load_suite(path.parent)
+            self._run(suite, file.number)
+            if file.number % 2:
+                self._judge(suite, file)
             return
         suite = self._suite(name)
-        with _instead(path, file.content):
-            self._judge(suite, file)
+        until_judged.enter_context(_instead(path, file.content))
+        self._judge(suite, file)
 
     def _suite(self, name: str) -> Suite:
         """A suite whose suite.yaml is as it is: read once."""
