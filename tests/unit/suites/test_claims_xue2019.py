@@ -19,6 +19,8 @@ from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import RankNetwork, RankStatus, Record
 from scaleproof.programs.own import load_entry
 from scaleproof.record.store import Store
+from scaleproof.report.headlines.load import load_headlines
+from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
@@ -229,3 +231,14 @@ def test_packets_of_a_tensor_are_those_of_both_ranks_own_interfaces(metrics: dic
     assert metric(on("a", "a"), samples(), 4 * KIB) is None
     del costs[0]["costs"]["4096"]["packets"]
     assert metric(on("a", "b"), samples(), 4 * KIB) is None
+
+
+def test_a_figure_shows_the_gap_to_one_write_layer_by_layer(suite: Suite) -> None:
+    declared = load_headlines(suite)
+    assert declared is not None
+    figure = next(figure for figure in declared.figures if figure.kind == "sizes")
+    layers = ["tensorflow_grpc", "grpc", "rpc_shm", "copy_shm"]
+    assert [series.select["arm"] for series in figure.series] == layers
+    assert all(series.against == {"arm": "zero_copy_shm"} for series in figure.series)
+    sizes = {launch.case.arm: set(launch.case.value("sizes")) for launch in plan(suite, "micro", "smoke")}
+    assert {4 * KIB, 64 * MIB} <= set.intersection(*(sizes[arm] for arm in [*layers, "zero_copy_shm"]))
