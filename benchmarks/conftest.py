@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,14 @@ def measured(request: pytest.FixtureRequest, recording: dict[str, Any]) -> Itera
     result = summary(launches, recording)
     write(result, request.config.getoption("--into"))
     terminal.line("\n\n" + markdown(result))
+
+
+@pytest.fixture(scope="module")
+def rows(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
+    """Rows of a module's table, written at its end: those of test_simulator.py as simulator.json."""
+    kept: list[dict[str, Any]] = []
+    yield kept
+    folder: Path = request.config.getoption("--into")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ",\n ".join(json.dumps(row) for row in kept)
+    (folder / f"{request.path.stem.removeprefix('test_')}.json").write_text(f"[{lines}]\n")

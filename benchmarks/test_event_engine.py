@@ -4,12 +4,11 @@ call on a large cluster with two levels of switches; and the memory of messages 
 from __future__ import annotations
 
 import gc
-import json
 import math
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,17 +40,6 @@ MOST_IN_SIMGRID = 128
 POD_S = 2.0
 """Target of a ring's call on 1,024 ranks."""
 ROUNDS = 5
-
-
-@pytest.fixture(scope="module")
-def rows(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
-    """Rows, written as event_engine.json at the end."""
-    kept: list[dict[str, Any]] = []
-    yield kept
-    folder: Path = request.config.getoption("--into")
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n ".join(json.dumps(row) for row in kept)
-    (folder / "event_engine.json").write_text(f"[{lines}]\n")
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,9 @@ it, and with every rank by itself in the event engine."""
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,17 +44,6 @@ TARGETS = {
 ROUNDS = 5
 
 
-@pytest.fixture(scope="module")
-def curve(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
-    """Rows, written as simulator.json at the end."""
-    rows: list[dict[str, Any]] = []
-    yield rows
-    folder: Path = request.config.getoption("--into")
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n ".join(json.dumps(row) for row in rows)
-    (folder / "simulator.json").write_text(f"[{lines}]\n")
-
-
 def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
     """VGG-A, minibatch 256 or one sample a rank."""
     case = parse_case(
@@ -87,7 +73,7 @@ def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
 
 @pytest.mark.parametrize("ranks", COUNTS)
 @pytest.mark.parametrize("arm", ARMS)
-def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], benchmark: BenchmarkFixture) -> None:
+def test_one_step_of_vgg_a(arm: str, ranks: int, rows: list[dict[str, Any]], benchmark: BenchmarkFixture) -> None:
     """The first call compiles the schedule and counts; medians are of the calls after it."""
     if ranks > MOST.get(arm, ranks):
         pytest.skip("minutes")
@@ -112,7 +98,7 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], be
     events = calls * sum(times for _, times in pattern_of(algorithm, "all_reduce", ranks).rounds)
     median = statistics.median(times)
     target = TARGETS.get((arm, ranks))
-    curve.append(
+    rows.append(
         {
             "arm": arm,
             "ranks": ranks,
@@ -124,6 +110,6 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], be
             "met": None if target is None else median < target,
         }
     )
-    benchmark.extra_info.update(curve[-1])
+    benchmark.extra_info.update(rows[-1])
     replayed = iter(times)
     benchmark.pedantic(lambda: time.sleep(next(replayed)), rounds=ROUNDS)
