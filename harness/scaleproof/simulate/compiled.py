@@ -4,8 +4,11 @@ second."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -32,7 +35,13 @@ def allocating(function: Function) -> Function:
 
 
 class _Cache(FunctionCache):
-    """Machine code of an earlier version that names what is gone is forgotten, where numba would raise."""
+    """Machine code of earlier sources is forgotten. Numba itself compares only the file of the function, but machine
+    code also holds the functions that it calls, which are in other files of the folder. Code that names what is gone is
+    forgotten too, where numba would raise."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _sources(Path(function.__code__.co_filename).parent)
 
     def load_overload(self, sig: object, target_context: object) -> object:
         try:
@@ -40,6 +49,15 @@ class _Cache(FunctionCache):
         except (AttributeError, ImportError):
             self.flush()
             return None
+
+
+@lru_cache
+def _sources(folder: Path) -> str:
+    """Digest of all sources in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _cached(function: Function, dispatcher: Any) -> Function:

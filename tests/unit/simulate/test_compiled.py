@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,3 +27,18 @@ def test_machine_code_that_names_what_is_gone_is_made_anew(monkeypatch: pytest.M
 
     monkeypatch.setattr(FunctionCache, "load_overload", gone)
     assert compiled(doubled)(np.ones(1)) == 2
+
+
+def test_machine_code_is_made_anew_when_a_function_that_it_calls_has_changed(tmp_path: Path) -> None:
+    head = "from scaleproof.simulate.compiled import compiled\n@compiled\n"
+    (tmp_path / "caller.py").write_text(
+        f"from callee import inner\n{head}def outer(x): return inner(x)\nprint(outer(2))"
+    )
+
+    def printed(body: str) -> str:
+        (tmp_path / "callee.py").write_text(f"{head}def inner(x): return {body}")
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, str(tmp_path / "caller.py")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert [printed("x + 1"), printed("x * 10")] == ["3", "20"]
