@@ -47,6 +47,7 @@ class Network:
         )
         """Of every direction between two nodes or switches: payload bytes/s in total, payload bytes/s of one message,
         and delay in s."""
+        self._seconds, self._most = list[float](self.delays.tolist()), list[float](self._singles.tolist())
         self._trees: dict[int, dict[str, tuple[int, str]]] = {}
 
     @cached_property
@@ -83,12 +84,12 @@ class Network:
 
     def delay_s(self, route: tuple[int, ...]) -> float:
         """Delay in s of a route, one way."""
-        return float(self.delays[list(route)].sum()) if route else 0.0
+        return sum(self._seconds[link] for link in route)
 
     def most(self, route: tuple[int, ...], beta: float) -> float:
         """Highest rate of one message in bytes/s: limited by the slowest link, and by software that needs `beta` s per
         byte."""
-        links = float(self._singles[list(route)].min()) if route else UNLIMITED
+        links = min((self._most[link] for link in route), default=UNLIMITED)
         return min(links, 1 / beta) if beta else links
 
     @cached_property

@@ -103,4 +103,4 @@ def _work(state: State, number: int) -> None:
     """The round ends after the rank's work."""
     person = state.participants[number]
     row = state.schedules.phases[person.phase].row + number - person.first
-    push(state.queue, state.clock[0] + state.schedules.ranks[row].work, ROUND, number, 0)
+    push(state.queue, state.clock[0] + state.schedules.ranks[row].work, ROUND, number)

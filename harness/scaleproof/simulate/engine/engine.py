@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
 from scaleproof.simulate.engine import event_loop
 from scaleproof.simulate.engine.event_queue import grown, new_queue
-from scaleproof.simulate.engine.flow_network import FREE, LIVE, NONE, new_network, resized
+from scaleproof.simulate.engine.flow_network import FREE, HOPS, NONE, new_network, resized
 from scaleproof.simulate.engine.growing import START, Growing, new_rows
 from scaleproof.simulate.engine.tables import (
     ANY,
@@ -66,6 +67,7 @@ class Engine:
 
     def __init__(self, capacities: Sequence[float] | np.ndarray) -> None:
         self._capacities = np.asarray(capacities, np.float64)
+        self._limited: list[bool] = np.isfinite(self._capacities).tolist()
         self._tasks, self._edges = Growing(TASKS), Growing(EDGES)
         self._lanes, self._participants = Growing(LANES), Growing(PARTICIPANTS)
         self._streams, self._boxes = Growing(STREAMS), Growing(BOXES)
@@ -103,14 +105,13 @@ class Engine:
         """The number of a route; one byte/s on it uses 1 byte/s, or `weights`, of the links' capacities. Links without
         a limit are left out."""
         shares = tuple(weights) or (1.0,) * len(links)
-        limited = [
-            (link, share) for link, share in zip(links, shares, strict=True) if np.isfinite(self._capacities[link])
-        ]
-        key = tuple(link for link, _ in limited), tuple(share for _, share in limited)
-        if key not in self._routes:
-            self._routes[key] = len(self._routes)
-            self._most_hops = max(self._most_hops, len(limited))
-        return self._routes[key]
+        limited = [self._limited[link] for link in links]
+        key = tuple(links), shares
+        if not all(limited):
+            key = tuple(compress(links, limited)), tuple(compress(shares, limited))
+        number = self._routes.setdefault(key, len(self._routes))
+        self._most_hops = max(self._most_hops, len(key[0]))
+        return number
 
     def streams(self, count: int) -> np.ndarray:
         """Numbers of new connections, on each of which messages of calls arrive in their order."""
@@ -226,7 +227,7 @@ class Engine:
     def _current(self, released: int = 0) -> State:
         """The tables as they are, with room for what one event may start, and for as many tasks as are released."""
         flows = room = len(self._network.flows)
-        hops = len(self._network.crossings) // room
+        hops = int(self._network.counts[HOPS])
         if self._network.counts[FREE] < self._margin:
             flows = 2 * flows + self._margin
         if flows > room or self._most_hops > hops:
@@ -237,8 +238,7 @@ class Engine:
             more = len(self._messages) + started
             self._messages = grown_messages(self._messages, free, len(self._messages) + more)
             self._counts[FREE_MESSAGES] += more
-        needed = int(self._queue.size[0] + self._network.counts[LIVE])
-        needed += event_loop.EVENTS_OF_A_TASK * started
+        needed = int(self._queue.size[0]) + event_loop.EVENTS_OF_A_TASK * started
         if len(self._queue.events) < needed:
             self._queue = grown(self._queue, 2 * needed)
         if len(self._reports) < self._tasks.count:

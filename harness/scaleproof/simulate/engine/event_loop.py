@@ -7,9 +7,10 @@ import numpy as np
 
 from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.call_rounds import arrive, next_round
-from scaleproof.simulate.engine.event_queue import FLOW_END, MESSAGE, ROUND, STARTED, TASK, pop, push
+from scaleproof.simulate.engine.event_queue import MESSAGE, ROUND, STARTED, TASK, pop, push
 from scaleproof.simulate.engine.fair_shares import update_rates
-from scaleproof.simulate.engine.flow_network import CHANGED, FREE, LIVE, NONE, RECENT, end_flow
+from scaleproof.simulate.engine.flow_network import CHANGED, FREE, NONE, RECENT, end_flow
+from scaleproof.simulate.engine.keyed_heap import take_first
 from scaleproof.simulate.engine.messages import enter_stream, flow, next_in_stream
 from scaleproof.simulate.engine.point_to_point import delivered, receive, send
 from scaleproof.simulate.engine.tables import (
@@ -38,47 +39,51 @@ def run(state: State, last: int, margin: int) -> int:
     queue, network, counts, clock = state.queue, state.network, state.counts, state.clock
     while True:
         room = len(queue.events) - queue.size[0]
-        if (
-            room < network.counts[LIVE] + EVENTS_OF_A_TASK * margin
-            or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin
-        ):
+        if room < EVENTS_OF_A_TASK * margin or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin:
             return FULL
         if counts[RELEASED] < last:
             release(state, counts[RELEASED])
             counts[RELEASED] += 1
             continue
-        if not queue.size[0] or queue.events[0].time > clock[0]:
+        event = queue.events[0].time if queue.size[0] else np.inf
+        flow_end = network.ends.keys[network.ends.items[0]] if network.ends.size[0] else np.inf
+        if min(event, flow_end) > clock[0]:
             if counts[REPORTED]:
                 return REPORT
             if network.counts[CHANGED] or network.counts[RECENT]:
-                update_rates(network, queue, clock[0])
+                update_rates(network, clock[0])
                 continue
-        if not queue.size[0]:
-            return ENDED
-        time, kind, item, version = pop(queue)
-        if kind != FLOW_END or version == network.flows[item].version:
-            clock[0] = time
+            if event == flow_end == np.inf:
+                return ENDED
+        if flow_end <= event:
+            clock[0] = flow_end
+            _flow_ended(state, take_first(network.ends))
+        else:
+            clock[0], kind, item = pop(queue)
             _handle(state, kind, item)
 
 
 @inlined
+def _flow_ended(state: State, number: int) -> None:
+    owner = state.network.flows[number].owner
+    end_flow(state.network, number)
+    if not owner & 1:
+        _end_task(state, owner >> 1)
+        return
+    next_in_stream(state, owner >> 1)
+    if state.messages[owner >> 1].kind == OF_CALL:
+        arrive(state, owner >> 1)
+        return
+    sender, receiver = delivered(state, owner >> 1)
+    if sender != NONE:
+        _end_task(state, sender)
+    if receiver != NONE:
+        _end_task(state, receiver)
+
+
+@inlined
 def _handle(state: State, kind: int, item: int) -> None:
-    if kind == FLOW_END:
-        owner = state.network.flows[item].owner
-        end_flow(state.network, item)
-        if not owner & 1:
-            _end_task(state, owner >> 1)
-            return
-        next_in_stream(state, owner >> 1)
-        if state.messages[owner >> 1].kind == OF_CALL:
-            arrive(state, owner >> 1)
-        else:
-            sender, receiver = delivered(state, owner >> 1)
-            if sender != NONE:
-                _end_task(state, sender)
-            if receiver != NONE:
-                _end_task(state, receiver)
-    elif kind == MESSAGE:
+    if kind == MESSAGE:
         enter_stream(state, item)
     elif kind == TASK:
         task = state.tasks[item]
@@ -131,13 +136,13 @@ def _start(state: State, number: int) -> None:
         state.lanes[task.lane].busy = number
     task.start = now
     if task.began_edge != NONE:
-        push(state.queue, now, STARTED, number, 0)
+        push(state.queue, now, STARTED, number)
     if task.kind == WORK:
-        push(state.queue, now + task.amount, TASK, number, 0)
+        push(state.queue, now + task.amount, TASK, number)
     elif task.kind == TRANSFER:
-        push(state.queue, now + task.delay, TASK, number, 0)
+        push(state.queue, now + task.delay, TASK, number)
     elif task.kind == CALL:
-        push(state.queue, now, ROUND, int(task.amount), 0)
+        push(state.queue, now, ROUND, int(task.amount))
     elif task.kind == SEND:
         send(state, number)
     else:

@@ -9,12 +9,11 @@ import numpy as np
 from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.growing import more_rows, new_rows, row_type
 
-FLOW_END, TASK, MESSAGE, ROUND, STARTED = range(5)
-"""Kinds of events: the end of a flow; a task's time is over; a message leaves; a rank's round of a call is over; a task
+TASK, MESSAGE, ROUND, STARTED = range(4)
+"""Kinds of events: a task's time is over; a message leaves; a rank's round of a call is over; a task
 has started that others wait for."""
-EVENT = row_type("order kind item version", "time")
-"""`time` in s; `order` counts arrivals; `kind` and `item` say what happens to what; an event whose `version` is no
-longer that of its item is void."""
+EVENT = row_type("order kind item", "time")
+"""`time` in s; `order` counts arrivals; `kind` and `item` say what happens to what."""
 
 
 class EventQueue(NamedTuple):
@@ -35,7 +34,7 @@ def grown(queue: EventQueue, capacity: int) -> EventQueue:
 
 
 @inlined
-def push(queue: EventQueue, time: float, kind: int, item: int, version: int) -> None:
+def push(queue: EventQueue, time: float, kind: int, item: int) -> None:
     """Adds an event. The caller has made sure that there is room."""
     events = queue.events
     place = queue.size[0]
@@ -46,16 +45,16 @@ def push(queue: EventQueue, time: float, kind: int, item: int, version: int) -> 
         events[place] = events[above]
         place = above
     event = events[place]
-    event.time, event.order, event.kind, event.item, event.version = time, queue.size[1], kind, item, version
+    event.time, event.order, event.kind, event.item = time, queue.size[1], kind, item
     queue.size[0] += 1
     queue.size[1] += 1
 
 
 @compiled
-def pop(queue: EventQueue) -> tuple[float, int, int, int]:
-    """Takes the first event: time, kind, item, version."""
+def pop(queue: EventQueue) -> tuple[float, int, int]:
+    """Takes the first event: time, kind, item."""
     events = queue.events
-    first = events[0].time, events[0].kind, events[0].item, events[0].version
+    first = events[0].time, events[0].kind, events[0].item
     queue.size[0] -= 1
     size = queue.size[0]
     time, order = events[size].time, events[size].order

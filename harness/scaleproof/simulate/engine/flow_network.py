@@ -7,33 +7,38 @@ from typing import NamedTuple
 import numpy as np
 
 from scaleproof.simulate.compiled import compiled, inlined
-from scaleproof.simulate.engine.event_queue import FLOW_END, EventQueue, new_queue, push
 from scaleproof.simulate.engine.growing import more_rows, new_rows, row_type
+from scaleproof.simulate.engine.keyed_heap import KeyedHeap, larger_heap, new_heap, put
 
 SAME = 1e-12
 """Relative tolerance: rates that differ by less count as equal."""
+FULL = 1e-11
+"""A link of which at most this share is unused is full; flows on it whose rates differ by less are equally fast."""
 NONE = -1
-LIVE, CHANGED, RECENT, FREE = 0, 1, 2, 3
-"""Places in `FlowNetwork.counts`: live flows, changed links, recent flows, free flows."""
-LINKS = row_type("crossings first pending state", "capacity wanted unused weights")
+CHANGED, RECENT, FREE, HOPS = 0, 1, 2, 3
+"""Places in `FlowNetwork.counts`: changed links, recent flows, free flows, H (see there)."""
+LINKS = row_type("crossings first pending state", "capacity wanted unused weights level highest")
 """`capacity` and `wanted` (what its flows could use) in bytes/s; `crossings`: number, the `first` of them (a list
-through `following` and `previous`); `unused` bytes/s, `weights` and `pending` crossings while rates are computed."""
+through `following` and `previous`). While rates are computed: `unused` bytes/s, `weights` and `pending` crossings, the
+least of the `highest` rates of their flows, and the `level` that its flows have (NONE: it is not full)."""
 LEFT, BUSY = 1, 2
 """States of a link: a flow has left it since rates were computed; it limits flows whose rates are computed; 0: neither
 of them."""
 SHARING, FIXED = 1, 2
 """States of a flow while rates are computed: its rate is to be found, is found. 0 at other times."""
-FLOWS = row_type("owner version hops state", "nbytes since rate target highest")
-"""`nbytes` left at time `since`; `rate`, `target` rate, `highest` rate in bytes/s."""
-CROSSINGS = row_type("link following previous", "weight")
+FLOWS = row_type("owner hops state bottleneck", "nbytes since rate target highest")
+"""`nbytes` left at time `since`; `rate`, `target` rate, `highest` rate in bytes/s; the link that is the `bottleneck`
+(NONE: the flow is as fast as it can be)."""
+CROSSINGS = row_type("link flow following previous", "weight")
 """A flow on a link. `weight`: capacity of the link that one byte/s uses."""
 
 
 class FlowNetwork(NamedTuple):
     """Links and the flows on them. A flow crosses at most H links; crossing number h of flow f is row f * H + h. Stacks
     of numbers: `free` flows, `recent` flows, `changed` links, which flows have left; while rates are computed,
-    `together`: flows, and `busy`: links that connect them.
-    `levels`: rates at which links are full, or flows as fast as they can be, while rates are computed."""
+    `together`: flows, and `busy`: links that limit them.
+    `ends`: when flows end. `levels`, while rates are computed: rates at which links are full and, from item
+    number len(links) on, flows are as fast as they can be."""
 
     links: np.recarray
     flows: np.recarray
@@ -44,25 +49,29 @@ class FlowNetwork(NamedTuple):
     changed: np.ndarray
     busy: np.ndarray
     counts: np.ndarray
-    levels: EventQueue
+    ends: KeyedHeap
+    levels: KeyedHeap
 
 
 def new_network(capacities: np.ndarray, most_hops: int, flows: int) -> FlowNetwork:
     """Links without flows, with room for `flows` flows of at most `most_hops` links."""
     links, counts = new_rows(len(capacities), LINKS), np.zeros(4, np.int64)
     links.capacity, links.first = capacities, NONE
-    counts[FREE] = flows
+    counts[FREE], counts[HOPS] = flows, most_hops
+    crossings = new_rows(flows * most_hops, CROSSINGS)
+    crossings.flow = np.arange(flows).repeat(most_hops)
     return FlowNetwork(
         links,
         new_rows(flows, FLOWS),
-        new_rows(flows * most_hops, CROSSINGS),
+        crossings,
         free=np.arange(flows, dtype=np.int64)[::-1].copy(),
         recent=np.zeros(flows, np.int64),
         together=np.zeros(flows, np.int64),
         changed=np.zeros(len(capacities), np.int64),
         busy=np.zeros(len(capacities), np.int64),
         counts=counts,
-        levels=new_queue(len(capacities) + flows),
+        ends=new_heap(flows),
+        levels=new_heap(len(capacities) + flows),
     )
 
 
@@ -70,7 +79,7 @@ def resized(network: FlowNetwork, most_hops: int, flows: int) -> FlowNetwork:
     """The same with room for more flows, or for longer routes."""
     before, free = len(network.flows), int(network.counts[FREE])
     old = np.arange(len(network.crossings))
-    hops = len(network.crossings) // before
+    hops = int(network.counts[HOPS])
     place = old // hops * most_hops + old % hops
 
     def moved(crossings: np.ndarray) -> np.ndarray:
@@ -78,10 +87,11 @@ def resized(network: FlowNetwork, most_hops: int, flows: int) -> FlowNetwork:
 
     crossings = new_rows(flows * most_hops, CROSSINGS)
     crossings[place] = network.crossings
+    crossings.flow = np.arange(flows).repeat(most_hops)
     crossings.following[place] = moved(network.crossings.following)
     crossings.previous[place] = moved(network.crossings.previous)
     network.links.first = moved(network.links.first)
-    network.counts[FREE] = free + flows - before
+    network.counts[FREE], network.counts[HOPS] = free + flows - before, most_hops
     return FlowNetwork(
         network.links,
         more_rows(network.flows, flows),
@@ -92,14 +102,14 @@ def resized(network: FlowNetwork, most_hops: int, flows: int) -> FlowNetwork:
         changed=network.changed,
         busy=network.busy,
         counts=network.counts,
-        levels=new_queue(len(network.links) + flows),
+        ends=larger_heap(network.ends, flows),
+        levels=new_heap(len(network.links) + flows),
     )
 
 
 @compiled
 def start_flow(
     network: FlowNetwork,
-    queue: EventQueue,
     now: float,
     nbytes: float,
     highest: float,
@@ -109,9 +119,8 @@ def start_flow(
 ) -> None:
     """Starts a flow of at most `highest` bytes/s. The caller has made sure that there is room."""
     network.counts[FREE] -= 1
-    network.counts[LIVE] += 1
     number = network.free[network.counts[FREE]]
-    first = number * (len(network.crossings) // len(network.flows))
+    first = number * network.counts[HOPS]
     for hop in range(len(route)):
         highest = min(highest, network.links[route[hop]].capacity / weights[hop])
     limited = False
@@ -119,14 +128,13 @@ def start_flow(
         limited |= _join(network, first + hop, route[hop], weights[hop], highest)
     flow = network.flows[number]
     flow.nbytes, flow.highest, flow.owner, flow.since, flow.rate = nbytes, highest, owner, now, 0.0
-    flow.hops = len(route)
-    flow.version += 1
+    flow.hops, flow.bottleneck = len(route), NONE
     if limited:
         network.recent[network.counts[RECENT]] = number
         network.counts[RECENT] += 1
     else:
         flow.rate = highest
-        push(queue, now + nbytes / highest, FLOW_END, number, flow.version)
+        put(network.ends, number, now + nbytes / highest)
 
 
 @inlined
@@ -150,9 +158,9 @@ def limits(link: np.record) -> bool:
 
 @compiled
 def end_flow(network: FlowNetwork, number: int) -> None:
-    """Takes a flow off its links."""
+    """Takes a flow, which has ended, off its links."""
     flow = network.flows[number]
-    first = number * (len(network.crossings) // len(network.flows))
+    first = number * network.counts[HOPS]
     for place in range(first, first + flow.hops):
         crossing = network.crossings[place]
         link = network.links[crossing.link]
@@ -168,7 +176,5 @@ def end_flow(network: FlowNetwork, number: int) -> None:
             network.crossings[crossing.following].previous = crossing.previous
         link.crossings -= 1
         link.wanted = link.wanted - crossing.weight * flow.highest if link.crossings else 0.0
-    flow.version += 1
-    network.counts[LIVE] -= 1
     network.free[network.counts[FREE]] = number
     network.counts[FREE] += 1

@@ -16,7 +16,7 @@ def flow(state: State, route: int, nbytes: float, highest: float, owner: int) ->
     """Starts a flow; `owner` is 2 * task, or 2 * message + 1."""
     first, last = state.routes.first[route], state.routes.first[route + 1]
     links, weights = state.routes.links[first:last], state.routes.weights[first:last]
-    start_flow(state.network, state.queue, state.clock[0], nbytes, highest, links, weights, owner)
+    start_flow(state.network, state.clock[0], nbytes, highest, links, weights, owner)
 
 
 @inlined
@@ -52,7 +52,7 @@ def queued_bytes(streams: np.recarray, stream: int, nbytes: float) -> float:
 def launch(state: State, message: int) -> None:
     """The message leaves after its delay."""
     state.messages[message].state = MOVING
-    push(state.queue, state.clock[0] + state.messages[message].delay, MESSAGE, message, 0)
+    push(state.queue, state.clock[0] + state.messages[message].delay, MESSAGE, message)
 
 
 @compiled

@@ -22,7 +22,7 @@ def send(state: State, number: int) -> None:
     if queued_bytes(state.streams, task.stream, task.amount) > task.buffer:
         message.sender = number
     else:
-        push(state.queue, state.clock[0], TASK, number, 0)
+        push(state.queue, state.clock[0], TASK, number)
     message.receiver = _earliest_receive(state, task.box, task.source)
     if message.receiver == NONE:
         append(state.messages.next_in_box, state.boxes.message, state.boxes.last_message, task.box, new)
@@ -42,7 +42,7 @@ def receive(state: State, number: int) -> None:
     message.receiver = number
     if message.state == ARRIVED:
         drop(state.messages, state.counts, found)
-        push(state.queue, state.clock[0], TASK, number, 0)
+        push(state.queue, state.clock[0], TASK, number)
     elif message.state == HELD:
         launch(state, found)
 
