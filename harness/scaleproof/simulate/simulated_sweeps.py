@@ -11,6 +11,7 @@ from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -45,8 +46,9 @@ def sweep(
 def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes: int) -> float:
     """Time in s of a message from rank 0 to rank 1 and back."""
     size, engine = np.array([float(nbytes)]), Engine(network.capacities)
-    alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
     routes = [network.route(nodes[source], nodes[destination]) for source, destination in ((0, 1), (1, 0))]
+    hops = [hop_class(len(routes[0]), costs.within_node)]
+    alpha, beta = float(costs.alpha(size, hops)[0]), float(costs.beta(size, hops)[0])
     there, back = (
         engine.transfer(
             engine.route(route), nbytes, highest=network.most(route, beta), delay=alpha + network.delay_s(route)

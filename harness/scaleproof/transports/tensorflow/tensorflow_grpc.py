@@ -186,5 +186,5 @@ PLUGIN = TransportPlugin(
     requires=("tensorflow",),
     needs_framework="tensorflow",
     axis="gRPC",
-    stated_costs="sockets",
+    stated_costs="tensorflow_grpc.costs.yaml",
 )
