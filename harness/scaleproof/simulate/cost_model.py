@@ -55,6 +55,10 @@ class ProcessorTime:
         """Of a message."""
         return self.message + self.byte * nbytes
 
+    def times(self, factor: float) -> ProcessorTime:
+        """All of it times a factor."""
+        return ProcessorTime(self.message * factor, self.byte * factor)
+
 
 @dataclass(frozen=True, slots=True)
 class HopCosts:
@@ -72,6 +76,11 @@ class HopCosts:
     def beta(self, nbytes: np.ndarray) -> np.ndarray:
         """beta in s per byte of messages of `nbytes`."""
         return self._of(nbytes, [segment.beta for segment in self.segments])
+
+    def times(self, alpha: float, beta: float, cores: float) -> HopCosts:
+        """The same with other alphas, betas and times of cores."""
+        segments = (Segment(each.upto_nbytes, each.alpha * alpha, each.beta * beta) for each in self.segments)
+        return HopCosts(tuple(segments), self.sending.times(cores), self.receiving.times(cores))
 
     def _of(self, nbytes: np.ndarray, values: list[float]) -> np.ndarray:
         if len(values) == 1:
@@ -107,6 +116,18 @@ class MessageCosts:
             side != ProcessorTime()
             for costs in (self.on("one_link"), *(costs for _, costs in self.others))
             for side in (costs.sending, costs.receiving)
+        )
+
+    def times(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0, cores: float = 1.0) -> MessageCosts:
+        """The same with costs times these factors, on all hops."""
+        base = HopCosts(self.segments, self.sending, self.receiving).times(alpha, beta, cores)
+        return replace(
+            self,
+            segments=base.segments,
+            sending=base.sending,
+            receiving=base.receiving,
+            others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
+            gamma=self.gamma * gamma,
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:

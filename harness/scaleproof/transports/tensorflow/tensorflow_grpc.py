@@ -187,4 +187,5 @@ PLUGIN = TransportPlugin(
     needs_framework="tensorflow",
     axis="gRPC",
     stated_costs="tensorflow_grpc.costs.yaml",
+    message_threads=8,  # GrpcWorkerServiceOptions of TensorFlow (grpc_worker_service.h): 8 threads serve
 )
