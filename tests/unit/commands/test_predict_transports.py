@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scaleproof.cli import main
-from scaleproof.commands.predict_transports import Against, Candidate, against_fastest
+from scaleproof.commands.predict_transports import Against, Candidate, against_each_other, against_fastest, alike
 from scaleproof.simulate import stated_model
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.predicted_scaling import Range
@@ -99,10 +99,23 @@ def test_ranges_that_overlap_do_not_tell_transports_apart_and_others_do() -> Non
         candidate(name, costs(name, *alphas))
         for name, alphas in (("slow", (5e-3, 4e-3, 6e-3)), ("near", (6e-5, 1e-5, 4e-4)), ("fast", (5e-5, 1e-5, 3e-4)))
     )
-    against = {each.transport: each for each in against_fastest([slow, near, fast])}
+    pairs = against_each_other([slow, near, fast])
+    against = {each.transport: each for each in against_fastest(pairs)}
     assert set(against) == {"slow", "near"} and {each.fastest for each in against.values()} == {"fast"}
     assert against["slow"].separate and not against["near"].separate
     assert "they differ" in against["slow"].sentence and "do not tell them apart" in against["near"].sentence
+
+
+def test_every_two_transports_are_compared_not_only_with_the_fastest() -> None:
+    pairs = against_each_other(
+        [
+            candidate(name, costs(name, *alphas))
+            for name, alphas in (("a", (5e-3, 4e-3, 6e-3)), ("b", (5.1e-3, 4e-3, 6e-3)), ("c", (5e-5, 1e-5, 3e-4)))
+        ]
+    )
+    told = {frozenset((each.fastest, each.transport)): each.separate for each in pairs}
+    assert told == {frozenset("ac"): True, frozenset("bc"): True, frozenset("ab"): False}
+    assert alike(pairs) == ["a is not told apart from b"]
 
 
 def test_equal_costs_are_called_so() -> None:
