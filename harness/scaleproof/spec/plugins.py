@@ -117,7 +117,8 @@ class TransportPlugin(Plugin):
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
     message_threads: int = 1
-    """Threads of a process that send and receive its messages at the same time."""
+    """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
+    them work at a time."""
     launcher: str = "local"
     """The launcher that it needs."""
 
