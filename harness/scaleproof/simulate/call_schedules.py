@@ -10,7 +10,6 @@ from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine, Phase
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 
 
@@ -42,7 +41,7 @@ class CallSchedules:
         size = round_.share[order] * nbytes
         pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
         links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
-        hops = [hop_class(len(route), self._costs.within_node) for route in links]
+        hops = [self._costs.hop(len(route)) for route in links]
         beta = self._costs.beta(size, hops)
         reduced = np.where(round_.reduces[order], self._costs.gamma * size, 0.0)
         return Phase(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scaleproof.simulate.alpha_beta_fit import Segment
-from scaleproof.simulate.hop_classes import Hop
+from scaleproof.simulate.hop_classes import Hop, hop_class
 
 NORMAL_95 = 1.959963984540054
 """95 % of a normal distribution lie within this many standard deviations of its median."""
@@ -103,6 +103,10 @@ class MessageCosts:
     others: tuple[tuple[Hop, HopCosts], ...] = ()
     within_node: Hop = "loopback"
     threads: int = 1
+
+    def hop(self, links: int) -> Hop:
+        """The class of a message whose route has so many links."""
+        return hop_class(links, self.within_node)
 
     def on(self, hop: Hop) -> HopCosts:
         """Costs on a class of hops."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 
 
@@ -40,7 +39,7 @@ class Threads:
         """A message from rank to rank, at these nodes. Alone, it takes what alpha and beta say: they were measured with
         the time of both cores in them. So what its cores need beyond the time of its bytes is taken off alpha."""
         links = self._network.route(*nodes)
-        costs = self._costs.on(hop_class(len(links), self._costs.within_node))
+        costs = self._costs.on(self._costs.hop(len(links)))
         size = np.array([nbytes])
         alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
         highest, delay = self._network.most(links, beta), self._network.delay_s(links)

@@ -11,7 +11,6 @@ from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -47,7 +46,7 @@ def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes
     """Time in s of a message from rank 0 to rank 1 and back."""
     size, engine = np.array([float(nbytes)]), Engine(network.capacities)
     routes = [network.route(nodes[source], nodes[destination]) for source, destination in ((0, 1), (1, 0))]
-    hops = [hop_class(len(routes[0]), costs.within_node)]
+    hops = [costs.hop(len(routes[0]))]
     alpha, beta = float(costs.alpha(size, hops)[0]), float(costs.beta(size, hops)[0])
     there, back = (
         engine.transfer(

@@ -14,7 +14,6 @@ from scaleproof.simulate.chakra.matched_collectives import Matching
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 from scaleproof.spec.errors import SpecError
 
@@ -79,8 +78,7 @@ class _Replay:
         boxes = self._engine.boxes(len(pairs))
         nbytes = np.array([float(max(send.nbytes, receive.nbytes)) for _, send, receive in pairs])
         links = [self._network.route(source, destination) for (source, destination, _), _, _ in pairs]
-        hops = [hop_class(len(route), self._costs.within_node) for route in links]
-        beta = self._costs.beta(nbytes, hops).tolist()
+        beta = self._costs.beta(nbytes).tolist()
         sources = np.array([source for (source, _, _), _, _ in pairs], np.int64)
         sends = self._engine.send(
             boxes,
@@ -89,7 +87,7 @@ class _Replay:
             nbytes,
             count=len(pairs),
             highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
-            delay=self._costs.alpha(nbytes, hops) + np.array([self._network.delay_s(route) for route in links]),
+            delay=self._costs.alpha(nbytes) + np.array([self._network.delay_s(route) for route in links]),
         )
         receives = self._engine.receive(boxes, sources, count=len(pairs))
         for (key, send, receive), sent, received in zip(pairs, sends.tolist(), receives.tolist(), strict=True):

@@ -11,7 +11,6 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.tables import RECEIVE, SEND, TRANSFER, WORK
-from scaleproof.simulate.hop_classes import hop_class
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
 from scaleproof.simulate.rank_graph.graph_check import check, deadlock
@@ -113,7 +112,7 @@ class _Columns:
             streams = self._engine.streams(len(links)) if self._buffer else np.full(len(links), NONE)
             nbytes = graph.amount[moves]
             most = np.array([network.most(each, 0.0) for each in links])[of_pair]
-            kinds = np.array([hop_class(len(each), self._costs.within_node) for each in links])[of_pair]
+            kinds = np.array([self._costs.hop(len(each)) for each in links])[of_pair]
             beta = self._costs.beta(nbytes, kinds)
             software = np.divide(1.0, beta, out=np.full(len(beta), np.inf), where=beta > 0)
             route[moves] = np.array([self._engine.route(each) for each in links])[of_pair]
