@@ -159,6 +159,13 @@ def test_fitted_messages_inside_a_node_cost_what_was_fitted_there(tmp_path: Path
     assert costs.on("loopback").segments[0].alpha == 1e-5 and costs.on("one_link").segments[0].alpha == 4e-5
 
 
+def test_a_server_with_fitted_costs_has_the_stated_time_of_a_core_and_says_so(tmp_path: Path) -> None:
+    fits = stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9)), 3e-10))
+    served = cost_model(training(strategy="parameter_server"), fits, machine_id())
+    assert served.processor == stated_model(case_of()).processor and "the time of a core" in " ".join(served.assumed)
+    assert "the time of a core" not in " ".join(cost_model(training(), fits, machine_id()).assumed)
+
+
 def test_a_transport_without_costs_of_its_own_has_general_ones_and_says_so() -> None:
     registry.replace(replace(registry.get("transport", "tcp"), stated_costs=""))
     try:
