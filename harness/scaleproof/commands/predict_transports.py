@@ -4,6 +4,7 @@ apart."""
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """How much longer a step over a transport takes than over the fastest, at one number of nodes."""
+    """How much longer a step over a transport takes than over a faster one (`fastest`: of the two, or of all), at one
+    number of nodes."""
 
     transport: str
     fastest: str
@@ -47,7 +49,7 @@ class Against:
         """In words."""
         if self.times.low == self.times.high == 1:
             return f"{self.transport} and {self.fastest} have the same costs"
-        ratio = f"{self.times.value:.3g} [{self.times.low:.3g}, {self.times.high:.3g}]"
+        ratio = f"{self.times.value:.4g} [{self.times.low:.4g}, {self.times.high:.4g}]"
         verdict = "they differ" if self.separate else "the ranges of their costs do not tell them apart"
         return f"a step over {self.transport} takes {ratio} times as long as over {self.fastest}: {verdict}"
 
@@ -58,36 +60,47 @@ def compare(options: argparse.Namespace) -> int:
 
     candidates, left_out = _candidates(options)
     found = [Candidate(name, request, points_of(request)) for name, request in candidates]
-    against = against_fastest(found)
+    pairs = against_each_other(found)
     if options.json:
-        print(json.dumps(_machine_form(found, against, left_out), indent=2))
+        print(json.dumps(_machine_form(found, pairs, left_out), indent=2))
         return 0
-    _print(found, against)
+    _print(found, pairs)
     for name, reason in left_out:
         print(f"  not predicted: {name}: {reason}")
     return 0
 
 
-def against_fastest(candidates: Sequence[Candidate]) -> list[Against]:
-    """Each other transport against the fastest at the largest number of nodes, draw by draw: what is uncertain for both
-    is drawn alike."""
+def against_each_other(candidates: Sequence[Candidate]) -> list[Against]:
+    """Every two transports at the largest number of nodes, the slower against the faster, draw by draw: what is
+    uncertain for both is drawn alike."""
     from scaleproof.simulate.predicted_scaling import around
     from scaleproof.stats.prediction_intervals import ratios
 
     nodes = candidates[0].points[-1].nodes
-    fastest = min(candidates, key=lambda each: each.points[-1].step_s.value)
-    base = fastest.request.question.times(nodes)
+    ordered = sorted(candidates, key=lambda each: each.points[-1].step_s.value)
+    times = {each.transport: each.request.question.times(nodes) for each in ordered}
     return [
         Against(
-            each.transport,
-            fastest.transport,
-            around(
-                [ratios(above, below) for above, below in zip(each.request.question.times(nodes), base, strict=True)]
-            ),
+            slower,
+            faster,
+            around([ratios(above, below) for above, below in zip(times[slower], times[faster], strict=True)]),
         )
-        for each in candidates
-        if each is not fastest
+        for faster, slower in itertools.combinations(times, 2)
     ]
+
+
+def against_fastest(pairs: Sequence[Against]) -> list[Against]:
+    """Those with the fastest of all."""
+    return [each for each in pairs if each.fastest == pairs[0].fastest]
+
+
+def alike(pairs: Sequence[Against]) -> list[str]:
+    """For each transport but the fastest, the slower ones that the ranges of costs do not tell from it."""
+    others: dict[str, list[str]] = {}
+    for each in pairs:
+        if each.fastest != pairs[0].fastest and not each.separate:
+            others.setdefault(each.fastest, []).append(each.transport)
+    return [f"{name} is not told apart from {', '.join(names)}" for name, names in others.items()]
 
 
 def _candidates(options: argparse.Namespace) -> tuple[list[tuple[str, PredictionRequest]], list[tuple[str, str]]]:
@@ -112,7 +125,7 @@ def _candidates(options: argparse.Namespace) -> tuple[list[tuple[str, Prediction
     return requests, left_out
 
 
-def _print(candidates: Sequence[Candidate], against: Sequence[Against]) -> None:
+def _print(candidates: Sequence[Candidate], pairs: Sequence[Against]) -> None:
     from scaleproof.commands.predict_output import row, scaling, size
 
     first = candidates[0].request
@@ -126,14 +139,16 @@ def _print(candidates: Sequence[Candidate], against: Sequence[Against]) -> None:
             rows.append([each.transport, cells[0], cells[2], cells[3], cells[5], cells[6], cells[7]])
     print_table(columns, rows)
     print(f"at {candidates[0].points[-1].nodes} nodes")
-    for other in against:
+    for other in against_fastest(pairs):
         print(f"  {other.sentence}")
+    for sentence in alike(pairs):
+        print(f"  {sentence}")
     for each in candidates:
         print(f"costs of {each.transport}: {each.request.question.costs.source}")
 
 
 def _machine_form(
-    candidates: Sequence[Candidate], against: Sequence[Against], left_out: Sequence[tuple[str, str]]
+    candidates: Sequence[Candidate], pairs: Sequence[Against], left_out: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -151,6 +166,7 @@ def _machine_form(
             }
             for each in candidates
         ],
-        "against_fastest": [asdict(each) | {"separate": each.separate} for each in against],
+        "against_fastest": [asdict(each) | {"separate": each.separate} for each in against_fastest(pairs)],
+        "told_apart": [{"transports": [each.fastest, each.transport], "separate": each.separate} for each in pairs],
         "not_predicted": dict(left_out),
     }

@@ -41,7 +41,8 @@ class CallSchedules:
         size = round_.share[order] * nbytes
         pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
         links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
-        beta = self._costs.beta(size)
+        hops = [self._costs.hop(len(route)) for route in links]
+        beta = self._costs.beta(size, hops)
         reduced = np.where(round_.reduces[order], self._costs.gamma * size, 0.0)
         return Phase(
             times,
@@ -51,7 +52,7 @@ class CallSchedules:
             destination=destination,
             nbytes=size,
             highest=np.array([self._network.most(*each) for each in zip(links, beta.tolist(), strict=True)]),
-            delay=self._costs.alpha(size) + np.array([self._network.delay_s(route) for route in links]),
+            delay=self._costs.alpha(size, hops) + np.array([self._network.delay_s(route) for route in links]),
             route=np.array([self._engine.route(route) for route in links]),
             stream=np.array([self._stream(channel, *pair) for pair in pairs]),
             buffer=np.full(len(size), self._buffer),

@@ -3,24 +3,21 @@ here, otherwise stated values with their ranges."""
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
-from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
+from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.program import ASSUMED
+from scaleproof.simulate.stated_model import stated_model
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.link_rates import PAYLOAD
 from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.stats.intervals import smallest_count
-
-STATED = Path(__file__).with_name("stated.yaml")
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
@@ -44,24 +41,28 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             f"{lacking}, and stated costs are of hardware at full speed with whole tensors",
             "type `snakemake micro`, or leave out dilation and shrink",
         )
-    model = _stated(case) if fitted is None else _fitted(case, fitted)
+    model = stated_model(case) if fitted is None else _fitted(case, fitted, _inside(alike, fitted))
     if fitted is not None and case.nodes > 1 and fitted.nodes == 1 and _fabric(fitted).existing_network:
         where = f"{fitted.transport} over {fitted.interface}"
         model = model.also_assumed(
             f"a message between nodes costs what one between two ranks of this machine does ({where})"
         )
+    if fitted is not None and isinstance(case, TrainCase) and case.plugin("strategy").has_servers:
+        model = model.also_assumed("the time of a core that a message takes is stated")
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
-    return model.also_assumed(*_simplified(case))
+    return model.also_assumed(*_simplified(case, model))
 
 
-def _simplified(case: AnyCase) -> list[str]:
+def _simplified(case: AnyCase, model: CostModel) -> list[str]:
     """Aspects of a case that the simulator simplifies."""
     simplifications = []
     if case.nodes < case.ranks and case.transport is not None:
-        simplifications.append("messages inside a node cost the transport's alpha and beta, no link")
+        own = any(other.hop == model.within_node for other in model.others)
+        costs = "their own alpha and beta" if own else "the transport's alpha and beta"
+        simplifications.append(f"messages inside a node cost {costs}, no link")
     if isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main":
         mover = (
             "the library's own threads move its calls"
@@ -103,6 +104,14 @@ def _fabric(fit: TransportCost) -> FabricPlugin:
     return registry.get("fabric", fit.fabric)
 
 
+def _inside(alike: list[TransportCost], chosen: TransportCost) -> TransportCost | None:
+    """The fit of messages between two ranks of a node, where the chosen one is of messages between nodes."""
+    if chosen.nodes == 1:
+        return None
+    within = [fit for fit in alike if fit.nodes == 1 and fit.transfer is not None]
+    return next((sure for fit in within if (sure := _bounded(fit)) is not None), None)
+
+
 def _bounded(fit: TransportCost) -> TransportCost | None:
     """The parts of a fit that have intervals; None when its messages have none, since their error is unknown then."""
     reduces = tuple(
@@ -126,8 +135,9 @@ def _sure(*parameters: Parameter) -> bool:
     return all(parameter.low is not None and parameter.high is not None for parameter in parameters)
 
 
-def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
-    """The cost model of a fit. The delay of a delayed link is subtracted, because the simulated link adds it."""
+def _fitted(case: AnyCase, fit: TransportCost, inside: TransportCost | None) -> CostModel:
+    """The cost model of a fit; `inside`: that of messages inside a node. The delay of a delayed link is subtracted,
+    because the simulated link adds it."""
     source = (
         f"fitted on this machine: {fit.transport} over fabric {fit.fabric}, interface {fit.interface}, {fit.evidence}"
     )
@@ -137,19 +147,44 @@ def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
     if fit.transfer is None:
         assert reduces is not None
         return _from_calls(name, source, reduces)
-    parts = fit.transfer.segments
+    stated = stated_model(case, here=True)
+    between = _line(name, fit.transfer, "one_link", fit.link_delay_ms / 1e3)
     gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
     return CostModel(
-        upto_nbytes=tuple(part.upto_nbytes for part in parts),
-        alphas=tuple(
-            _parameter(f"alpha {number} of {name}", _without(part.alpha_s, fit.link_delay_ms / 1e3))
-            for number, part in enumerate(parts)
-        ),
-        betas=tuple(_parameter(f"beta {number} of {name}", part.beta_s_per_byte) for number, part in enumerate(parts)),
-        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(case).gamma,
+        upto_nbytes=between.upto_nbytes,
+        alphas=between.alphas,
+        betas=between.betas,
+        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else stated.gamma,
         goodput=PAYLOAD,
         source=source,
         assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
+        processor=stated.processor,
+        others=_others(stated, inside),
+        within_node=stated.within_node,
+        threads=stated.threads,
+    )
+
+
+def _others(stated: CostModel, inside: TransportCost | None) -> tuple[HopModel, ...]:
+    """The classes of hops on which a fit is not used: inside a node, where that was fitted too."""
+    if inside is None or inside.transfer is None:
+        return ()
+    line = _line(f"{inside.arm}/{inside.fabric}", inside.transfer, stated.within_node)
+    own = next((other.processor for other in stated.others if other.hop == line.hop), stated.processor)
+    return (replace(line, processor=own),)
+
+
+def _line(name: str, line: LineCost, hop: Hop, delay_s: float = 0.0) -> HopModel:
+    return HopModel(
+        hop,
+        tuple(part.upto_nbytes for part in line.segments),
+        tuple(
+            _parameter(f"alpha {number} of {name}", _without(part.alpha_s, delay_s))
+            for number, part in enumerate(line.segments)
+        ),
+        tuple(
+            _parameter(f"beta {number} of {name}", part.beta_s_per_byte) for number, part in enumerate(line.segments)
+        ),
     )
 
 
@@ -196,25 +231,3 @@ def _without(parameter: Parameter, seconds: float) -> Parameter:
 
 def _parameter(name: str, parameter: Parameter) -> Uncertain:
     return Uncertain(name, parameter.value, parameter.low, parameter.high)
-
-
-@cache
-def _table() -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = yaml.safe_load(STATED.read_text())
-    return table
-
-
-def _stated(case: AnyCase) -> CostModel:
-    """Stated costs of the family that the transport's descriptor names; `libraries` for a case that exchanges
-    nothing."""
-    family = case.plugin("transport").stated_costs if case.transport is not None else "libraries"
-    kind = _table()[family]
-    values = {name: Uncertain(f"{name} of {family}", *map(float, kind[name])) for name in ("alpha", "beta", "gamma")}
-    return CostModel(
-        (None,),
-        (values["alpha"],),
-        (values["beta"],),
-        values["gamma"],
-        float(kind["goodput"]),
-        f"stated, not measured: {kind['why']}",
-    )

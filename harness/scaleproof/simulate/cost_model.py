@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.hop_classes import Hop, hop_class
 
 NORMAL_95 = 1.959963984540054
 """95 % of a normal distribution lie within this many standard deviations of its median."""
@@ -17,16 +19,20 @@ NORMAL_95 = 1.959963984540054
 @dataclass(frozen=True, slots=True)
 class Uncertain:
     """A parameter with its 95 % interval; without an interval it counts as exact. Parameters with equal names get equal
-    draws in every case."""
+    draws in every case. `scale`: a factor that it shares with others, around 1."""
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
+    scale: Uncertain | None = None
 
     def drawn(self, seed: int) -> float:
         """One draw from a normal distribution around the value, with the width of the interval on either side; never
         below 0. Positive parameters are drawn on a logarithmic scale, so that a factor up is as likely as one down."""
+        return self._drawn(seed) * (self.scale.drawn(seed) if self.scale is not None else 1.0)
+
+    def _drawn(self, seed: int) -> float:
         if self.low is None or self.high is None or self.low >= self.high:
             return self.value
         digits = hashlib.sha256(f"{seed}/{self.name}".encode()).digest()[:8]
@@ -39,13 +45,29 @@ class Uncertain:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageCosts:
-    """alpha (s per message) and beta (s per byte in software, a lower bound on the time per byte) by message size;
-    gamma (s per byte reduced); `goodput`: share of a link's rate that is payload."""
+class ProcessorTime:
+    """Time of a core that a message takes on one side, in s a message and s a byte."""
+
+    message: float = 0.0
+    byte: float = 0.0
+
+    def seconds(self, nbytes: float) -> float:
+        """Of a message."""
+        return self.message + self.byte * nbytes
+
+    def times(self, factor: float) -> ProcessorTime:
+        """All of it times a factor."""
+        return ProcessorTime(self.message * factor, self.byte * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class HopCosts:
+    """alpha (s per message) and beta (s per byte in software, a lower bound on the time per byte) by message size, and
+    what `sending` and `receiving` take of a core, on one class of hops."""
 
     segments: tuple[Segment, ...]
-    gamma: float
-    goodput: float = 1.0
+    sending: ProcessorTime = ProcessorTime()
+    receiving: ProcessorTime = ProcessorTime()
 
     def alpha(self, nbytes: np.ndarray) -> np.ndarray:
         """alpha in s of messages of `nbytes`."""
@@ -55,6 +77,11 @@ class MessageCosts:
         """beta in s per byte of messages of `nbytes`."""
         return self._of(nbytes, [segment.beta for segment in self.segments])
 
+    def times(self, alpha: float, beta: float, cores: float) -> HopCosts:
+        """The same with other alphas, betas and times of cores."""
+        segments = (Segment(each.upto_nbytes, each.alpha * alpha, each.beta * beta) for each in self.segments)
+        return HopCosts(tuple(segments), self.sending.times(cores), self.receiving.times(cores))
+
     def _of(self, nbytes: np.ndarray, values: list[float]) -> np.ndarray:
         if len(values) == 1:
             return np.full(len(nbytes), values[0])
@@ -62,14 +89,108 @@ class MessageCosts:
         return np.array(values)[np.searchsorted(cuts, nbytes, side="left")]
 
 
+@dataclass(frozen=True, slots=True)
+class MessageCosts:
+    """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced); `goodput`: share of a link's
+    rate that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
+    between two ranks of a node; `threads`: of a process, that send and receive at the same time."""
+
+    segments: tuple[Segment, ...]
+    gamma: float
+    goodput: float = 1.0
+    sending: ProcessorTime = ProcessorTime()
+    receiving: ProcessorTime = ProcessorTime()
+    others: tuple[tuple[Hop, HopCosts], ...] = ()
+    within_node: Hop = "loopback"
+    threads: int = 1
+
+    def hop(self, links: int) -> Hop:
+        """The class of a message whose route has so many links."""
+        return hop_class(links, self.within_node)
+
+    def on(self, hop: Hop) -> HopCosts:
+        """Costs on a class of hops."""
+        own = next((costs for name, costs in self.others if name == hop), None)
+        return HopCosts(self.segments, self.sending, self.receiving) if own is None else own
+
+    @property
+    def take_cores(self) -> bool:
+        """Whether messages take time of a core, on any hop."""
+        return any(
+            side != ProcessorTime()
+            for costs in (self.on("one_link"), *(costs for _, costs in self.others))
+            for side in (costs.sending, costs.receiving)
+        )
+
+    def times(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0, cores: float = 1.0) -> MessageCosts:
+        """The same with costs times these factors, on all hops."""
+        base = HopCosts(self.segments, self.sending, self.receiving).times(alpha, beta, cores)
+        return replace(
+            self,
+            segments=base.segments,
+            sending=base.sending,
+            receiving=base.receiving,
+            others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
+            gamma=self.gamma * gamma,
+        )
+
+    def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
+        """alpha in s of messages of `nbytes`; `hops`: the class of each, where costs differ."""
+        return self._each(nbytes, hops, HopCosts.alpha)
+
+    def beta(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
+        """beta in s per byte of messages of `nbytes`."""
+        return self._each(nbytes, hops, HopCosts.beta)
+
+    def _each(
+        self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray, cost: Callable[[HopCosts, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        values = cost(HopCosts(self.segments), nbytes)
+        if self.others and len(hops):
+            kinds = np.array(hops)
+            for hop, costs in self.others:
+                chosen = kinds == hop
+                values[chosen] = cost(costs, nbytes[chosen])
+        return values
+
+
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 """Messages whose only cost is the links."""
 
 
 @dataclass(frozen=True, slots=True)
+class HopModel:
+    """Costs on one class of hops with their uncertainty. `card`: s a message that a network card adds to alpha;
+    `processor`: s a message and s a byte of a core to send, then to receive; empty: none."""
+
+    hop: Hop
+    upto_nbytes: tuple[int | None, ...]
+    alphas: tuple[Uncertain, ...]
+    betas: tuple[Uncertain, ...]
+    card: Uncertain | None = None
+    processor: tuple[Uncertain, ...] = ()
+
+    def costs(self, value_of: Callable[[Uncertain], float]) -> HopCosts:
+        """With every parameter at a value."""
+        more = value_of(self.card) if self.card is not None else 0.0
+        parts = zip(self.upto_nbytes, self.alphas, self.betas, strict=True)
+        sides = [value_of(each) for each in self.processor] or [0.0] * 4
+        return HopCosts(
+            tuple(Segment(upto, value_of(alpha) + more, value_of(beta)) for upto, alpha, beta in parts),
+            ProcessorTime(*sides[:2]),
+            ProcessorTime(*sides[2:]),
+        )
+
+    @property
+    def parameters(self) -> Iterator[Uncertain]:
+        """All parameters."""
+        yield from (*self.alphas, *self.betas, *((self.card,) if self.card is not None else ()), *self.processor)
+
+
+@dataclass(frozen=True, slots=True)
 class CostModel:
-    """Message costs with their uncertainty. `source`: where they come from; `assumed`: assumptions that were not
-    measured."""
+    """Message costs with their uncertainty, of messages between nodes; `others`: of further classes of hops. `source`:
+    where they come from; `assumed`: assumptions that were not measured."""
 
     upto_nbytes: tuple[int | None, ...]
     alphas: tuple[Uncertain, ...]
@@ -78,6 +199,11 @@ class CostModel:
     goodput: float
     source: str
     assumed: tuple[str, ...] = ()
+    card: Uncertain | None = None
+    processor: tuple[Uncertain, ...] = ()
+    others: tuple[HopModel, ...] = ()
+    within_node: Hop = "loopback"
+    threads: int = 1
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -88,18 +214,31 @@ class CostModel:
         all cases."""
         return self._costs(lambda parameter: parameter.drawn(seed))
 
-    def _costs(self, value_of) -> MessageCosts:  # type: ignore[no-untyped-def]
-        parts = zip(self.upto_nbytes, self.alphas, self.betas, strict=True)
+    def _costs(self, value_of: Callable[[Uncertain], float]) -> MessageCosts:
+        base = self._base.costs(value_of)
         return MessageCosts(
-            tuple(Segment(upto, value_of(alpha), value_of(beta)) for upto, alpha, beta in parts),
+            base.segments,
             value_of(self.gamma),
             self.goodput,
+            base.sending,
+            base.receiving,
+            tuple((other.hop, other.costs(value_of)) for other in self.others),
+            self.within_node,
+            self.threads,
         )
 
     @property
+    def _base(self) -> HopModel:
+        return HopModel("one_link", self.upto_nbytes, self.alphas, self.betas, self.card, self.processor)
+
+    @property
     def parameters(self) -> tuple[Uncertain, ...]:
-        """All parameters."""
-        return (*self.alphas, *self.betas, self.gamma)
+        """All parameters, each once, and then the factors that several of them share."""
+        own = dict.fromkeys(
+            parameter for part in (self._base, *self.others) for parameter in part.parameters
+        ) | dict.fromkeys([self.gamma])
+        shared = dict.fromkeys(parameter.scale for parameter in own if parameter.scale is not None)
+        return (*own, *shared)
 
     def also_assumed(self, *more: str) -> CostModel:
         """A copy with further assumptions."""

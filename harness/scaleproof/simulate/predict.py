@@ -128,7 +128,8 @@ def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, see
 def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     case, profile = inputs.case, inputs.profile
     parameters = [
-        asdict(parameter) | {"drawn": parameter.value if seed is None else parameter.drawn(seed)}
+        {"name": parameter.name, "value": parameter.value, "low": parameter.low, "high": parameter.high}
+        | {"drawn": parameter.value if seed is None else parameter.drawn(seed)}
         for parameter in inputs.costs.parameters
     ]
     computed = (

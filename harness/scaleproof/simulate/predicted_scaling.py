@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.cost_model import FREE, CostModel, MessageCosts
 from scaleproof.simulate.predict import drawn_profile
 from scaleproof.simulate.step_engine import Options, simulate
@@ -29,8 +28,8 @@ RESOURCES = {
     "compute": "a node's computing",
     "link": "the rate of the links",
     "latency": "what a message costs however small it is",
-    "transport": "bytes that software copies and reduces",
-    "server": "the servers' links and their sums",
+    "transport": "bytes that software copies and reduces, and the cores that messages take of servers",
+    "server": "the servers' links, their sums, and the cores that messages take",
 }
 """Possible bottlenecks of a step, with a description of each."""
 
@@ -242,12 +241,13 @@ Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
 
 def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
     """For each resource, the same step with half the time of that resource. If only some nodes are servers, `server` is
-    the links of those nodes and the servers' sums, and `link` is the links of the other nodes."""
+    the links of those nodes, the servers' sums and the cores that messages take; `link` is the links of the others."""
     servers = (
         {node_name(number) for number in range(case.value("strategy.servers", 0))}
         if 0 < case.value("strategy.servers", 0) < case.ranks
         else set()
     )
+    at_servers = 1.0 if servers else 0.5
     other = replace(
         cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
     )
@@ -255,26 +255,19 @@ def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCo
     changed = {
         "compute": (case, _faster(profile), cluster, costs),
         "link": (case, profile, other, costs),
-        "latency": (case, profile, near, _cheaper(costs, alpha=0.5)),
-        "transport": (case, profile, cluster, _cheaper(costs, beta=0.5, gamma=1.0 if servers else 0.5)),
+        "latency": (case, profile, near, costs.times(alpha=0.5)),
+        "transport": (case, profile, cluster, costs.times(beta=0.5, gamma=at_servers, cores=at_servers)),
     }
     if servers:
         served = replace(
             cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links)
         )
-        changed["server"] = (case, profile, served, _cheaper(costs, gamma=0.5))
+        changed["server"] = (case, profile, served, costs.times(gamma=0.5, cores=0.5))
     return changed
 
 
 def _wider(link: Link) -> Link:
     return Link(link.ends, link.mbit and 2 * link.mbit, link.delay_ms)
-
-
-def _cheaper(costs: MessageCosts, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0) -> MessageCosts:
-    segments = tuple(
-        Segment(segment.upto_nbytes, segment.alpha * alpha, segment.beta * beta) for segment in costs.segments
-    )
-    return replace(costs, segments=segments, gamma=costs.gamma * gamma)
 
 
 def _faster(profile: Profile) -> Profile:

@@ -45,8 +45,9 @@ def sweep(
 def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes: int) -> float:
     """Time in s of a message from rank 0 to rank 1 and back."""
     size, engine = np.array([float(nbytes)]), Engine(network.capacities)
-    alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
     routes = [network.route(nodes[source], nodes[destination]) for source, destination in ((0, 1), (1, 0))]
+    hops = [costs.hop(len(routes[0]))]
+    alpha, beta = float(costs.alpha(size, hops)[0]), float(costs.beta(size, hops)[0])
     there, back = (
         engine.transfer(
             engine.route(route), nbytes, highest=network.most(route, beta), delay=alpha + network.delay_s(route)

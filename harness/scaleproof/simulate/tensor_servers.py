@@ -11,6 +11,7 @@ import numpy as np
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.server_threads import Threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class Serving:
         tensors: Sequence[Tensor],
         update_s: float,
     ) -> None:
-        self._engine, self._network, self._nodes, self._costs = engine, network, list(nodes), costs
+        self._engine, self._nodes, self._costs = engine, list(nodes), costs
+        self._threads = Threads(engine, network, costs)
         self._tensors, self.ranks = tensors, len(nodes)
         total = sum(tensor.nbytes for tensor in tensors)
         self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
@@ -85,9 +87,9 @@ class Serving:
         return Served(received, finished, self._turns(updates, finished))
 
     def _update(self, owner: int, index: int, arrived: np.ndarray, before: int) -> tuple[int, int]:
-        """Sums the gradients of a parameter, then updates it: a task each."""
+        """Sums the gradients of a parameter, the owner's too, then updates it: a task each."""
         nbytes = self._tensors[index].nbytes
-        summed = self._engine.work(self._costs.gamma * nbytes * (self.ranks - 1))
+        summed = self._engine.work(self._threads.inside(nbytes) + self._costs.gamma * nbytes * (self.ranks - 1))
         earlier = np.append(arrived, before)
         self._engine.after(np.repeat(summed, len(earlier)), earlier)
         updated = self._engine.work(self._update_s[index])
@@ -96,19 +98,21 @@ class Serving:
 
     def _exchange(self, sources: np.ndarray, destinations: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray]:
         """A message of a parameter for each pair of ranks: sends and receives."""
-        count, size = len(sources), np.full(len(sources), float(self._tensors[index].nbytes))
+        count, nbytes = len(sources), float(self._tensors[index].nbytes)
         pairs = list(zip(sources.tolist(), destinations.tolist(), strict=True))
-        links = [self._network.route(self._nodes[source], self._nodes[destination]) for source, destination in pairs]
-        beta = self._costs.beta(size).tolist()
+        moved = [
+            self._threads.move(source, destination, (self._nodes[source], self._nodes[destination]), nbytes)
+            for source, destination in pairs
+        ]
         boxes = self._engine.boxes(count)
         sends = self._engine.send(
             boxes,
             sources,
-            np.array([self._engine.route(each) for each in links]),
-            size,
+            np.array([each.route for each in moved]),
+            nbytes,
             count=count,
-            highest=np.array([self._network.most(*each) for each in zip(links, beta, strict=True)]),
-            delay=self._costs.alpha(size) + np.array([self._network.delay_s(each) for each in links]),
+            highest=np.array([each.highest for each in moved]),
+            delay=np.array([each.delay for each in moved]),
             stream=np.array([self._connection(pair)[0] for pair in pairs]),
             lane=np.array([self._connection(pair)[1] for pair in pairs]),
         )

@@ -14,6 +14,7 @@ from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.server_threads import Threads
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.simulate.training_run import TrainingRun
@@ -44,7 +45,7 @@ def simulate_each_rank(
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
     plan = exchange_plan(case, layers or network_of(case))
     items, patterns = step_program(case, plan, profile), Patterns(case, plan.groups)
-    engine = Engine(network.capacities)
+    engine = Engine(Threads.capacities(network, costs, case.ranks))
     calls = CallSchedules(engine, network, nodes, costs, buffer)
     run = TrainingRun(
         engine,

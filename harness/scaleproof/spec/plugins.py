@@ -114,8 +114,11 @@ class TransportPlugin(Plugin):
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
     mailbox: str | None = None
     """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
-    stated_costs: Literal["sockets", "libraries", "verbs", "memory"] = "sockets"
-    """Which costs of simulate/stated.yaml stand for it where nothing was measured."""
+    stated_costs: str = ""
+    """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
+    message_threads: int = 1
+    """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
+    them work at a time."""
     launcher: str = "local"
     """The launcher that it needs."""
 

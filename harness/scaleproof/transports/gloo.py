@@ -114,7 +114,7 @@ PLUGIN = TransportPlugin(
     needs_framework="torch",
     options=GlooOptions,
     axis="GLOO",
-    stated_costs="sockets",
+    stated_costs="gloo.costs.yaml",
     colour="purple",
     marker="D",
 )

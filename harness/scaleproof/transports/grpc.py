@@ -199,7 +199,7 @@ PLUGIN = TransportPlugin(
     axis="gRPC",
     point_to_point=True,
     eager_to_socket=True,
-    stated_costs="sockets",
+    stated_costs="grpc.costs.yaml",
     colour="green",
     marker="^",
 )

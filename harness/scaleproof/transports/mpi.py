@@ -219,7 +219,7 @@ PLUGIN = TransportPlugin(
     progress="caller",
     moves_in_wait=True,
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="mpi.costs.yaml",
     colour="gold",
     marker="v",
 )

@@ -109,5 +109,5 @@ PLUGIN = TransportPlugin(
     progress="caller",
     moves_in_wait=True,
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="mpich.costs.yaml",
 )

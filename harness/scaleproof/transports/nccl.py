@@ -67,5 +67,6 @@ PLUGIN = TransportPlugin(
     advice="on a machine with a GPU for every rank install a torch with CUDA (https://pytorch.org/get-started); its "
     "wheels hold NCCL",
     axis="NCCL",
-    stated_costs="libraries",
+    within_node="memory",
+    stated_costs="nccl.costs.yaml",
 )

@@ -53,5 +53,5 @@ PLUGIN = TransportPlugin(
     axis="MPI",
     launcher="mpirun",
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="torch_mpi.costs.yaml",
 )

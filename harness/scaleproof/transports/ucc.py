@@ -38,5 +38,5 @@ PLUGIN = TransportPlugin(
     probe=why_not,
     advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
     axis="UCC",
-    stated_costs="libraries",
+    stated_costs="ucc.costs.yaml",
 )

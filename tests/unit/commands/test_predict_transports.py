@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from scaleproof.cli import main
-from scaleproof.commands.predict_transports import Against, Candidate, against_fastest
+from scaleproof.commands.predict_transports import Against, Candidate, against_each_other, against_fastest, alike
+from scaleproof.simulate import stated_model
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.predicted_scaling import Range
+from scaleproof.spec import registry
 from tests.unit.simulate.test_scaling_predicted import question
 
 BASE = ["predict", "--workload", "vgg_a", "--fabric", "10g", "--peak", "2", "--efficiency", "0.5", "--nodes", "1,8"]
@@ -43,6 +45,36 @@ def test_transports_whose_costs_differ_have_different_numbers(
     assert [each["transport"] for each in found["against_fastest"]] == [max(steps, key=lambda name: steps[name])]
 
 
+SOCKETS = ("tcp", "grpc", "gloo", "horovod")
+
+
+def steps_over(found: dict[str, Any]) -> dict[str, float]:
+    return {each["transport"]: each["points"][-1]["step_s"]["value"] for each in found["transports"]}
+
+
+def test_transports_over_the_same_sockets_are_told_apart_by_their_own_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = predicted(tmp_path, capsys, "--transports", ",".join(SOCKETS))
+    assert len(set(steps_over(found).values())) == len(SOCKETS)
+    apart = {each["transport"] for each in found["against_fastest"] if each["separate"]}
+    assert {"grpc"} <= apart < set(SOCKETS), "some ranges separate, and some do not"
+
+
+def test_transports_with_equal_costs_have_equal_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sheet = stated_model._beside(registry.get("transport", "tcp"))
+    monkeypatch.setattr(stated_model, "_beside", lambda plugin: sheet)
+    assert len(set(steps_over(predicted(tmp_path, capsys, "--transports", ",".join(SOCKETS))).values())) == 1
+
+
+def test_an_unknown_transport_is_named_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BASE, "--results", str(tmp_path), "--transports", "tcp,gprc"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1 and "'gprc'" in said and "did you mean 'grpc'" in said
+
+
 def test_all_names_the_transports_that_cannot_be_predicted_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,10 +99,23 @@ def test_ranges_that_overlap_do_not_tell_transports_apart_and_others_do() -> Non
         candidate(name, costs(name, *alphas))
         for name, alphas in (("slow", (5e-3, 4e-3, 6e-3)), ("near", (6e-5, 1e-5, 4e-4)), ("fast", (5e-5, 1e-5, 3e-4)))
     )
-    against = {each.transport: each for each in against_fastest([slow, near, fast])}
+    pairs = against_each_other([slow, near, fast])
+    against = {each.transport: each for each in against_fastest(pairs)}
     assert set(against) == {"slow", "near"} and {each.fastest for each in against.values()} == {"fast"}
     assert against["slow"].separate and not against["near"].separate
     assert "they differ" in against["slow"].sentence and "do not tell them apart" in against["near"].sentence
+
+
+def test_every_two_transports_are_compared_not_only_with_the_fastest() -> None:
+    pairs = against_each_other(
+        [
+            candidate(name, costs(name, *alphas))
+            for name, alphas in (("a", (5e-3, 4e-3, 6e-3)), ("b", (5.1e-3, 4e-3, 6e-3)), ("c", (5e-5, 1e-5, 3e-4)))
+        ]
+    )
+    told = {frozenset((each.fastest, each.transport)): each.separate for each in pairs}
+    assert told == {frozenset("ac"): True, frozenset("bc"): True, frozenset("ab"): False}
+    assert alike(pairs) == ["a is not told apart from b"]
 
 
 def test_equal_costs_are_called_so() -> None:

@@ -112,11 +112,14 @@ class _Columns:
             streams = self._engine.streams(len(links)) if self._buffer else np.full(len(links), NONE)
             nbytes = graph.amount[moves]
             most = np.array([network.most(each, 0.0) for each in links])[of_pair]
-            beta = self._costs.beta(nbytes)
+            kinds = np.array([self._costs.hop(len(each)) for each in links])[of_pair]
+            beta = self._costs.beta(nbytes, kinds)
             software = np.divide(1.0, beta, out=np.full(len(beta), np.inf), where=beta > 0)
             route[moves] = np.array([self._engine.route(each) for each in links])[of_pair]
             stream[moves] = streams[of_pair]
-            delay[moves] = self._costs.alpha(nbytes) + np.array([network.delay_s(each) for each in links])[of_pair]
+            delay[moves] = (
+                self._costs.alpha(nbytes, kinds) + np.array([network.delay_s(each) for each in links])[of_pair]
+            )
             highest[moves] = np.minimum(most, software)
         buffer = np.full(len(graph), self._buffer)
         return {"route": route, "stream": stream, "delay": delay, "highest": highest, "buffer": buffer}

@@ -21,5 +21,5 @@ PLUGIN = TransportPlugin(
     axis="gRPC+MPI",
     launcher="mpirun",
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="grpc_mpi.costs.yaml",
 )

@@ -36,5 +36,5 @@ PLUGIN = TransportPlugin(
     axis="gRPC+Verbs",
     own_memory=True,
     pinned_bytes=pinned_bytes,
-    stated_costs="verbs",
+    stated_costs="grpc_rdma.costs.yaml",
 )

@@ -43,5 +43,5 @@ PLUGIN = TransportPlugin(
     own_memory=True,
     one_node=True,
     within_node="memory",
-    stated_costs="memory",
+    stated_costs="grpc_shm.costs.yaml",
 )

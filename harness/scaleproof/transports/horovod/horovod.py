@@ -98,7 +98,7 @@ PLUGIN = TransportPlugin(
     check=check_fusion,
     axis="No-gRPC:Horovod-GLOO",
     sends=False,
-    stated_costs="sockets",
+    stated_costs="horovod.costs.yaml",
     colour="sky",
     marker="P",
 )

@@ -60,5 +60,5 @@ PLUGIN = TransportPlugin(
     sends=False,
     launcher="mpirun",
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="horovod_mpi.costs.yaml",
 )

@@ -186,5 +186,6 @@ PLUGIN = TransportPlugin(
     requires=("tensorflow",),
     needs_framework="tensorflow",
     axis="gRPC",
-    stated_costs="sockets",
+    stated_costs="tensorflow_grpc.costs.yaml",
+    message_threads=8,  # GrpcWorkerServiceOptions of TensorFlow (grpc_worker_service.h): 8 threads serve
 )

@@ -232,5 +232,5 @@ PLUGIN = TransportPlugin(
     options=FusionOptions,
     axis="gRPC",
     sends=False,
-    stated_costs="sockets",
+    stated_costs="tensorflow_mirrored.costs.yaml",
 )

@@ -255,5 +255,5 @@ PLUGIN = TransportPlugin(
     progress="caller",
     moves_in_wait=True,
     within_node="memory",
-    stated_costs="libraries",
+    stated_costs="ucx.costs.yaml",
 )

@@ -292,5 +292,5 @@ PLUGIN = TransportPlugin(
     own_memory=True,
     pinned_bytes=pinned_bytes,
     progress="caller",
-    stated_costs="verbs",
+    stated_costs="rdma.costs.yaml",
 )

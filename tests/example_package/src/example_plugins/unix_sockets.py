@@ -203,7 +203,6 @@ PLUGIN = TransportPlugin(
     axis="sockets",
     point_to_point=True,
     one_node=True,
-    stated_costs="sockets",
     colour="violet",
     marker="p",
 )

@@ -1,0 +1,64 @@
+"""The threads with which a process sends and receives, as links of the event engine: a byte that moves takes time of
+a core on both sides, and messages that a process handles at one time share its threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.link_network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How a message moves: the engine's route, at most so many bytes/s, after a delay in s."""
+
+    route: int
+    highest: float
+    delay: float
+
+
+class Threads:
+    """The way of messages of some costs over a network whose links come first in the engine; a link a rank follows,
+    where messages take cores."""
+
+    def __init__(self, engine: Engine, network: Network, costs: MessageCosts) -> None:
+        self._engine, self._network, self._costs = engine, network, costs
+        self._first = len(network.capacities)
+
+    @staticmethod
+    def capacities(network: Network, costs: MessageCosts, ranks: int) -> np.ndarray:
+        """Of all links: bytes/s of the network's, then, of every rank, seconds of cores a second."""
+        own = np.full(ranks if costs.take_cores else 0, float(costs.threads))
+        return np.concatenate([network.capacities, own])
+
+    def move(self, source: int, destination: int, nodes: tuple[int, int], nbytes: float) -> Moved:
+        """A message from rank to rank, at these nodes. Alone, it takes what alpha and beta say: they were measured with
+        the time of both cores in them. So what its cores need beyond the time of its bytes is taken off alpha."""
+        links = self._network.route(*nodes)
+        costs = self._costs.on(self._costs.hop(len(links)))
+        size = np.array([nbytes])
+        alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+        highest, delay = self._network.most(links, beta), self._network.delay_s(links)
+        if not self._costs.take_cores or not nbytes:
+            return Moved(self._engine.route(links), highest, alpha + delay)
+        sending, receiving = costs.sending.seconds(nbytes), costs.receiving.seconds(nbytes)
+        busiest = max(sending, receiving)
+        sides = ((self._first + source, sending), (self._first + destination, receiving))
+        cores = [(link, seconds / nbytes) for link, seconds in sides if seconds]
+        route = self._engine.route(
+            (*links, *(link for link, _ in cores)), (*(1.0 for _ in links), *(weight for _, weight in cores))
+        )
+        rest = max(alpha - max(busiest - nbytes / highest, 0.0), 0.0)
+        return Moved(route, min(highest, nbytes / busiest) if busiest else highest, rest + delay)
+
+    def inside(self, nbytes: float) -> float:
+        """Time in s of a message from a rank to itself; none where its costs are not known."""
+        costs = dict(self._costs.others).get("same_process")
+        if costs is None:
+            return 0.0
+        size = np.array([nbytes])
+        return float(costs.alpha(size)[0] + costs.beta(size)[0] * nbytes)
