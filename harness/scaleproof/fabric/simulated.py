@@ -37,6 +37,14 @@ class SimulatedOptions(ClusterOptions):
         description="alpha, beta and gamma as fitted on this machine by `scaleproof fit`, or as stated in ranges for "
         "other hardware; null: stated for the compute of a node type or if nothing was fitted, else fitted.",
     )
+    alpha_times: float = Field(
+        1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
+    )
+    beta_times: float = Field(
+        1.0, gt=0, description="Factor on beta and on the time that a link needs per byte, as alpha_times."
+    )
+    gamma_times: float = Field(1.0, ge=0, description="Factor on gamma, as alpha_times.")
+    processor_times: float = Field(1.0, ge=0, description="Factor on the time of cores of servers, as alpha_times.")
 
 
 def check(case: CommonCase) -> None:

@@ -122,8 +122,10 @@ class MessageCosts:
             for side in (costs.sending, costs.receiving)
         )
 
-    def times(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0, cores: float = 1.0) -> MessageCosts:
-        """The same with costs times these factors, on all hops."""
+    def times(
+        self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0, cores: float = 1.0, links: float = 1.0
+    ) -> MessageCosts:
+        """The same with costs times these factors, on all hops; `links`: on the time that a link needs per byte."""
         base = HopCosts(self.segments, self.sending, self.receiving).times(alpha, beta, cores)
         return replace(
             self,
@@ -132,6 +134,7 @@ class MessageCosts:
             receiving=base.receiving,
             others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
             gamma=self.gamma * gamma,
+            goodput=self.goodput / links,
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
@@ -188,6 +191,17 @@ class HopModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Factors:
+    """Factors on costs, for a control that shows what a prediction owes to one; that on `beta` is one on the links'
+    time per byte, too."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    processor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class CostModel:
     """Message costs with their uncertainty, of messages between nodes; `others`: of further classes of hops. `source`:
     where they come from; `assumed`: assumptions that were not measured."""
@@ -204,6 +218,7 @@ class CostModel:
     others: tuple[HopModel, ...] = ()
     within_node: Hop = "loopback"
     threads: int = 1
+    factors: Factors = Factors()
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -215,8 +230,8 @@ class CostModel:
         return self._costs(lambda parameter: parameter.drawn(seed))
 
     def _costs(self, value_of: Callable[[Uncertain], float]) -> MessageCosts:
-        base = self._base.costs(value_of)
-        return MessageCosts(
+        base, factors = self._base.costs(value_of), self.factors
+        costs = MessageCosts(
             base.segments,
             value_of(self.gamma),
             self.goodput,
@@ -226,6 +241,7 @@ class CostModel:
             self.within_node,
             self.threads,
         )
+        return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta)
 
     @property
     def _base(self) -> HopModel:

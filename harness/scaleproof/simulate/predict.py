@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
-from scaleproof.simulate.cost_model import CostModel, MessageCosts, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
 from scaleproof.simulate.jitter_model import Jitter, read_jitter
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.simulated_program import program_of, simulate_program
@@ -62,12 +62,16 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     )
     if isinstance(case, TrainCase):  # report early that a case cannot be simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
-    costs = cost_model(case, results, machine_id())
+    costs = replace(cost_model(case, results, machine_id()), factors=_factors(case))
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
         costs = costs.also_assumed(
             f"compute is as in {count} process{'es' if count > 1 else ''}; {smallest_count()} would show how it spreads"
         )
     return Inputs(case, cluster_of(case), costs, profile, _jitter(case, results))
+
+
+def _factors(case: AnyCase) -> Factors:
+    return Factors(*(case.value(f"fabric.{field.name}_times", 1.0) for field in fields(Factors)))
 
 
 def _jitter(case: AnyCase, results: Path) -> Jitter | None:
@@ -144,6 +148,7 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "assumed": list(inputs.costs.assumed),
         "parameters": parameters,
         "goodput": inputs.costs.goodput,
+        "factors": asdict(inputs.costs.factors),
         "profile": computed,
         "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,

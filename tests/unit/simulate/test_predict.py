@@ -369,3 +369,23 @@ def test_a_case_that_exchanges_nothing_has_stated_costs(tmp_path: Path) -> None:
     fields = {"strategy": "local_only", "workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 2}
     alone = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "fabric": "simulated"}
     assert cost_model(case_from({**alone, **fields}), tmp_path, "machine").source.startswith("stated")
+
+
+@pytest.mark.parametrize("cost", ["alpha", "gamma"])
+def test_a_control_is_predicted_without_one_cost(tmp_path: Path, cost: str) -> None:
+    fabric = {"name": "simulated", "link_mbit": 1000.0, "costs": "stated"}
+    ends = [
+        float(predict(inputs_of(case_of(fabric=fabric | {f"{cost}_times": times}), tmp_path)).end.max())
+        for times in (1.0, 0.0)
+    ]
+    assert ends[1] < ends[0]
+
+
+def test_more_time_a_byte_is_that_of_links_and_of_software(tmp_path: Path) -> None:
+    fabric = {"name": "simulated", "link_mbit": 1000.0, "costs": "stated"}
+    plain, slower = (
+        inputs_of(case_of(fabric=fabric | {"beta_times": times}), tmp_path).costs.central() for times in (1.0, 1.25)
+    )
+    assert slower.goodput == pytest.approx(plain.goodput / 1.25)
+    assert slower.segments[0].beta == pytest.approx(1.25 * plain.segments[0].beta)
+    assert slower.segments[0].alpha == plain.segments[0].alpha
