@@ -5,6 +5,7 @@ second."""
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -44,11 +45,20 @@ class _Cache(FunctionCache):
         self._cache_file._source_stamp = _sources(Path(function.__code__.co_filename).parent)
 
     def load_overload(self, sig: object, target_context: object) -> object:
+        loaded = None
         try:
-            return super().load_overload(sig, target_context)
+            loaded = super().load_overload(sig, target_context)
         except (AttributeError, ImportError):
             self.flush()
-            return None
+        if loaded is None:
+            _say_what_takes_long()
+        return loaded
+
+
+@lru_cache
+def _say_what_takes_long() -> None:
+    if sys.stderr.isatty():
+        print("compiling the event engine, once after an installation: about 15 s", file=sys.stderr)
 
 
 @lru_cache

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
-from scaleproof.simulate.compiled import compiled
+from scaleproof.simulate.compiled import _say_what_takes_long, compiled
 
 
 def doubled(values: np.ndarray) -> float:
@@ -42,3 +42,14 @@ def test_machine_code_is_made_anew_when_a_function_that_it_calls_has_changed(tmp
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
     assert [printed("x + 1"), printed("x * 10")] == ["3", "20"]
+
+
+def test_a_terminal_is_told_once_that_compiling_takes_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    _say_what_takes_long.cache_clear()
+    compiled(doubled)(np.ones(1))
+    compiled(doubled)(np.ones(1, np.float32))
+    assert capsys.readouterr().err.count("compiling the event engine") == 1
