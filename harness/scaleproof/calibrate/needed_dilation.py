@@ -16,6 +16,7 @@ from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.estimate import estimate
+from scaleproof.spec.launch_kind import sleeps
 from scaleproof.strategies.step_program import Pushed, Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
@@ -75,7 +76,7 @@ def concerns(case: AnyCase) -> TypeGuard[TrainCase]:
     """Whether a case emulates links that the machine must carry."""
     fabric = case.plugin("fabric")
     emulated = fabric.makes_nodes and fabric.slows_links
-    return isinstance(case, TrainCase) and case.compute == "replay" and emulated and case.transport is not None
+    return isinstance(case, TrainCase) and sleeps(case) and emulated and case.transport is not None
 
 
 def offer_of(case: TrainCase, machine: Path) -> Offer:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from scaleproof.core.record_schema import Code, Evidence, InputCheck, RankNetwork, RankStatus, Record
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.launch_kind import sleeps
+from scaleproof.spec.launch_kind import replays
 
 SECOND = 1_000_000_000
 """Nanoseconds."""
@@ -198,4 +198,4 @@ def trained(case: AnyCase, samples_per_s: float, further: Iterable[Event] = ()) 
 def planned_evidence(case: AnyCase) -> Evidence:
     """The level of evidence that a launch of the case will have."""
     fabric = case.plugin("fabric")
-    return "emulated" if not fabric.predicted and sleeps(case) else fabric.evidence
+    return "emulated" if not fabric.predicted and replays(case) else fabric.evidence

@@ -46,7 +46,7 @@ from scaleproof.record.store import Store
 from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
-from scaleproof.spec.launch_kind import sleeps
+from scaleproof.spec.launch_kind import replays
 from scaleproof.workloads.profile import Profile
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class SingleLaunch:
             checks,
             profile,
             placement,
-            evidence="emulated" if sleeps(planned.case) else (placement or fabric).evidence,
+            evidence="emulated" if replays(planned.case) else (placement or fabric).evidence,
         )
         folder = self.store.staging / prepared.launch_spec.launch
         try:

@@ -93,7 +93,8 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
     """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
-        return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink)
+        burns = case.compute_options.burns
+        return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
         strategy.network,

@@ -101,3 +101,5 @@ def check_training(case: Case) -> None:
     unreal += ["compute.profile"] if case.compute_options.profile is not None else []
     if unreal and not case.replayed:
         raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
+    if case.compute_options.burns and case.dilation != 1:
+        raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")

@@ -25,6 +25,18 @@ class ComputeOptions(Options):
     )
     efficiency: float | None = Field(None, gt=0, le=1, description="Share of the peak rate that compute reaches.")
 
+    burns: bool = Field(
+        False,
+        description="replay: take the core for as long as compute would, in place of sleeping, so that threads that "
+        "share it with compute slow it down. For ranks that have a core each, and no dilation.",
+    )
+
+    @model_validator(mode="after")
+    def _only_replay_burns(self) -> ComputeOptions:
+        if self.burns and self.name != "replay":
+            raise FieldError("burns", f"only compute that is replayed burns a core, not {self.name!r}")
+        return self
+
     @model_validator(mode="after")
     def _profile_with_efficiency(self) -> ComputeOptions:
         if (self.profile is None) != (self.efficiency is None):

@@ -93,14 +93,19 @@ def _calls_from_a_thread(case: AnyCase) -> bool:
 
 
 def computes(case: AnyCase) -> bool:
-    """Whether ranks really compute between exchanges."""
-    return _compute(case) == "real"
+    """Whether ranks need their cores between exchanges: they compute, or burn a core for as long."""
+    return _compute(case) == "real" or bool(case.value("compute.burns"))
+
+
+def replays(case: AnyCase) -> bool:
+    """Whether the time of compute is made up, so that a launch is emulated: compute is replayed, or the option `slept`
+    of a suite's own program says so."""
+    return case.value("compute") == "replay" or bool(case.value("slept", False))
 
 
 def sleeps(case: AnyCase) -> bool:
-    """Whether ranks sleep in place of computing: compute is replayed, or the option `slept` of a suite's own program
-    says so."""
-    return case.value("compute") == "replay" or bool(case.value("slept", False))
+    """Whether ranks sleep in place of computing, and leave their cores to others."""
+    return replays(case) and not case.value("compute.burns")
 
 
 def _program(case: AnyCase) -> str:
@@ -109,7 +114,7 @@ def _program(case: AnyCase) -> str:
 
 
 def _compute(case: AnyCase) -> ComputeKind:
-    if sleeps(case):
+    if replays(case):
         return "replayed"
     if case.program == "train":
         return "none" if case.value("compute") == "none" else "real"

@@ -1,17 +1,14 @@
-"""Replayed compute: a rank sleeps for the time that each layer takes in a profile, and its gradients become ready at
-the times of the profile.
+"""Replayed compute: a rank sleeps for the time that each layer takes in a profile, or burns its core for so long, and
+its gradients become ready at the times of the profile.
 
 Sleeps follow a schedule that starts with the pass, so that a late wake-up does not delay the next one. Passes do not
 make up for lateness of earlier passes; `late` records how late each pass ended."""
 
 from __future__ import annotations
 
-import ctypes
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic_ns as now
 
 import numpy as np
 
@@ -19,14 +16,10 @@ from scaleproof.spec.emulated import shrunk
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import Network
+from scaleproof.workloads.pace import SECOND, Burn, Sleep
 from scaleproof.workloads.profile import Profile
 from scaleproof.workloads.replay_schedule import PassEvent, backward_events, forward_events, replayed_exchanges
 from scaleproof.workloads.strips import Strip
-
-SECOND = 1e9
-_PR_SET_TIMERSLACK = 29
-SLACK_NS = 1
-"""By how much the kernel may delay a timer of this thread to combine it with others; Linux's default is 50,000."""
 
 
 @dataclass(slots=True)
@@ -43,8 +36,10 @@ class ReplayModel:
     """A Model that computes nothing: its parameters are zeros, and it has `shrink` times fewer of them than the
     network."""
 
-    def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
-        sharper_timers()
+    def __init__(
+        self, network: Network, profile: Profile, dilation: float, shrink: float, *, burns: bool = False
+    ) -> None:
+        self._pace = Burn() if burns else Sleep()
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # The kernel gives zeros no memory until they are written.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
@@ -73,7 +68,7 @@ class ReplayModel:
 
     def forward(self, batch: Batch) -> float:
         """See Model; there is no loss."""
-        self._end = self._perform(self._forward, now())
+        self._end = self._perform(self._forward, self._pace.now())
         return math.nan
 
     def backward(self) -> None:
@@ -81,9 +76,9 @@ class ReplayModel:
         self._perform(self._backward, self._end)
 
     def _perform(self, events: Sequence[PassEvent], start: int) -> int:
-        """Sleeps through a pass and returns when it should end. The schedule starts anew after every exchange."""
+        """Lets the time of a pass go by; returns when it should end. The schedule starts anew after every exchange."""
         for event in events:
-            self._sleep_until(start + event.due_ns)
+            self._pace.wait_until(start + event.due_ns)
             for index in event.parameters:
                 self._ready(index)
             if event.last:
@@ -91,13 +86,13 @@ class ReplayModel:
                 start += event.due_ns
             if event.exchange is not None:
                 event.exchange()
-                start = now()
+                start = self._pace.now()
         return start
 
     def update(self, only: Sequence[int] | None = None) -> None:
         """See Model; takes time in proportion to the share of the network's elements that is updated."""
         stepped = self._stepped if only is None else [self._stepped[index] for index in only]
-        self._sleep_until(now() + round(self._update_ns * sum(stepped) / self._elements))
+        self._pace.wait_until(self._pace.now() + round(self._update_ns * sum(stepped) / self._elements))
 
     def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""
@@ -126,14 +121,8 @@ class ReplayModel:
         """See Model; not a number, since nothing was learned."""
         return math.nan
 
-    @staticmethod
-    def _sleep_until(moment_ns: int) -> None:
-        remaining_ns = moment_ns - now()
-        if remaining_ns > 0:
-            time.sleep(remaining_ns / SECOND)
-
     def _record_lateness(self, due_ns: int, planned_ns: int) -> None:
-        behind = max(0, now() - due_ns)
+        behind = max(0, self._pace.now() - due_ns)
         self.late.passes += 1
         self.late.planned_ns += planned_ns
         self.late.late_ns += behind
@@ -148,13 +137,6 @@ class NoData:
     def batch(self, step: int) -> Batch:
         """No samples."""
         return self.test
-
-
-def sharper_timers() -> None:
-    """Makes this thread's sleeps end on time instead of up to 50 us late."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(SLACK_NS), 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
 
 
 def _nobody(index: int) -> None:

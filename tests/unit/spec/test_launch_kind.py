@@ -66,6 +66,7 @@ def test_predictions_have_no_kind() -> None:
         ({**OVERLAP, **NATIVE, "transport": "gloo"}, 4, False),  # its thread waits for the transport's
         ({"strategy": {"name": "sync_overlap", "communication": "main"}}, 2, False),
         ({**OVERLAP, "compute": "replay"}, 2, False),
+        ({**OVERLAP, "compute": {"name": "replay", "burns": True}}, 2, True),
         ({"strategy": "distributed_update"}, 2, True),
         ({"strategy": "hybrid"}, 2, True),
     ],
@@ -84,3 +85,4 @@ def test_launches_that_share_cores_are_of_another_kind_than_those_that_do_not() 
 def test_launches_with_more_threads_than_cores_have_no_kind_unless_they_sleep() -> None:
     assert kind_on(case_from(TRAIN), 1) is None and kind_on(case_from(TRAIN), 2) is not None
     assert kind_on(case_from({**TRAIN, "compute": "replay"}), 1) is not None
+    assert kind_on(case_from({**TRAIN, "compute": {"name": "replay", "burns": True}}), 1) is None

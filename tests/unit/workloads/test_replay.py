@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.strategies.local_only import LocalOnly
-from scaleproof.workloads import replay
+from scaleproof.workloads import pace as paces
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 from scaleproof.workloads.replay import NoData, ReplayModel
@@ -99,15 +100,15 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     replaced = Clock(late_ns=200_000)
-    monkeypatch.setattr(replay, "now", lambda: replaced.ns)
-    monkeypatch.setattr(replay.time, "sleep", replaced.sleep)
+    monkeypatch.setattr(paces, "now", lambda: replaced.ns)
+    monkeypatch.setattr(paces.time, "sleep", replaced.sleep)
     return replaced
 
 
 def asleep(dilation: float = 1.0, shrink: float = 1.0) -> tuple[ReplayModel, list[tuple[int, int]]]:
     """A model, and the list of announced parameters with their times."""
     model, announced = ReplayModel(network(), profile(), dilation, shrink), list[tuple[int, int]]()
-    model.bind([], 1.0, lambda index: announced.append((index, replay.now())))
+    model.bind([], 1.0, lambda index: announced.append((index, paces.now())))
     return model, announced
 
 
@@ -191,6 +192,8 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
         ({"dilation": 2}, "dilation", "fabric 'host' does not slow its links"),
         ({"shrink": 2}, "shrink", "fabric 'host' does not slow its links"),
         ({"fabric": "netns", "shrink": 2, "compute": "real"}, "shrink", "is for replayed compute"),
+        ({"compute": {"name": "real", "burns": True}}, "burns", "only compute that is replayed burns a core"),
+        ({"fabric": "netns", "dilation": 2, "compute.burns": True}, "dilation", "no slower than the real one"),
     ],
 )
 def test_emulated_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
@@ -378,3 +381,19 @@ def test_buckets_hold_the_same_tensors_however_small_these_are() -> None:
         )
         members.append(predicted.members)
     assert members[0] == members[1] and len(members[0]) > 2
+
+
+def test_a_burnt_pass_takes_the_core_for_as_long_as_compute_would() -> None:
+    model = ReplayModel(network(), profile(), 1.0, 1.0, burns=True)
+    model.bind([], 1.0, lambda index: None)
+    began = time.thread_time()
+    model.forward(NoData.test)
+    model.backward()
+    assert time.thread_time() - began >= profile().forward_s + profile().backward_s
+
+
+def test_a_slept_pass_leaves_the_core_to_others() -> None:
+    model = asleep()[0]
+    began = time.thread_time()
+    model.forward(NoData.test)
+    assert time.thread_time() - began < profile().forward_s / 2
