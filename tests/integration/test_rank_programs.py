@@ -18,6 +18,7 @@ from tests.short_form import case_from
 PROGRAMS = PROJECT / "suites" / "validation" / "programs"
 SERVER = {"entry": "async_server", "ranks": 3, "sizes": [256 << 10], "options": {"compute_ms": 4}}
 PIPELINE = {"entry": "pipeline", "ranks": 2, "sizes": [16 << 10], "options": {"compute_ms": 4, "micro_batches": 4}}
+ONE_SIDED = {"entry": "put_server", "ranks": 3, "sizes": [256 << 10], "options": {"compute_ms": 2}}
 SIMULATED = {"name": "simulated", "link_mbit": 10000, "costs": "stated"}
 
 
@@ -49,13 +50,13 @@ def launched(tmp_path: Path, program: dict[str, Any], **fields: Any) -> tuple[An
 
 def counted(samples: pd.DataFrame) -> dict[tuple[int, str], int]:
     """How often each rank recorded each event that the program yields, and the bytes that it sent."""
-    chosen = samples[samples["event"].isin(["step", "compute", "forward", "backward", "send", "wait"])]
+    chosen = samples[samples["event"].isin(["step", "compute", "forward", "backward", "send", "wait", "put", "get"])]
     counts: dict[tuple[int, str], int] = chosen.groupby(["rank", "event"], observed=True).size().to_dict()
-    sent = samples[samples["event"] == "send"].groupby("rank")["nbytes"].sum()
-    return counts | {(int(rank), "sent"): int(nbytes) for rank, nbytes in sent.items()}
+    moved = chosen.groupby(["rank", "event"], observed=True)["nbytes"].sum()
+    return counts | {(int(rank), f"{event}, bytes"): int(nbytes) for (rank, event), nbytes in moved.items()}
 
 
-@pytest.mark.parametrize("program", [SERVER, PIPELINE], ids=["async_server", "pipeline"])
+@pytest.mark.parametrize("program", [SERVER, PIPELINE, ONE_SIDED], ids=lambda program: program["entry"])
 def test_a_program_does_the_same_in_processes_slept_and_simulated(tmp_path: Path, program: dict[str, Any]) -> None:
     real, in_processes = launched(tmp_path, program)
     slept, replayed = launched(tmp_path, program, options={"slept": 1})

@@ -12,10 +12,16 @@ from scaleproof.rank_programs.collectives import all_reduce, barrier
 from scaleproof.rank_programs.effects import (
     ANY,
     Await,
+    AwaitAny,
+    AwaitFlag,
     Call,
     Charge,
     Compute,
     Effect,
+    Ended,
+    Flag,
+    Get,
+    Put,
     Receive,
     Send,
     Sleep,
@@ -37,9 +43,13 @@ Main = Callable[[RankProgram], Generator[Effect, Any, None]]
 
 
 def virtual(
-    *mains: Main, costs: MessageCosts = FREE, buffer: float = 0.0, serve: Callable[..., np.ndarray] | None = None
+    *mains: Main,
+    costs: MessageCosts = FREE,
+    buffer: float = 0.0,
+    serve: Callable[..., np.ndarray] | None = None,
+    regions: dict[str, np.ndarray] | None = None,
 ) -> VirtualRun:
-    """Rank r runs `mains[r]`, on a star with a node for each rank."""
+    """Rank r runs `mains[r]`, on a star with a node for each rank. `regions`: of rank 1."""
 
     class Program(RankProgram):
         def main(self) -> Generator[Effect, Any, None]:
@@ -47,6 +57,9 @@ def virtual(
 
         def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
             return super().serve(source, name, value) if serve is None else serve(self, source, name, value)
+
+        def regions(self) -> dict[str, np.ndarray]:
+            return (regions or {}) if self.rank == 1 else super().regions()
 
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": len(mains)}
     case = case_from({**fields, "iterations": 2, "warmup": 1})
@@ -185,8 +198,82 @@ def test_ranks_that_wait_for_each_other_are_named_with_what_they_wait_for() -> N
         virtual(main, main)
     message = str(error.value)
     assert "\n" not in message
-    for part in ("rank 0", "tag=4", "source=1", "2 of 2 ranks"):
-        assert part in message
+    assert message == (
+        "programs/t.py: ranks wait for each other for ever: rank 0 (receives from rank 1, tag 4); "
+        "then rank 1 (receives from rank 0, tag 4)"
+    )
+
+
+def test_a_receive_without_a_message_names_the_rank_that_has_ended() -> None:
+    def receives(program: RankProgram) -> Generator[Effect, Any, None]:
+        for _ in program.steps():
+            yield Receive(1, 3)
+
+    with pytest.raises(SpecError) as error:
+        virtual(receives, nothing)
+    assert str(error.value) == (
+        "programs/t.py: rank 0, step 0 (receives from rank 1, tag 3) waits for ever: rank 1 has ended"
+    )
+
+
+def test_a_circle_of_ranks_on_lanes_and_flags_is_shown_and_others_are_counted() -> None:
+    def first(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Await((yield Start(Receive(1, 4))))
+
+    def second(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Receive(2, 5)
+
+    def third(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield AwaitFlag("ready", 2)
+
+    with pytest.raises(SpecError) as error:
+        virtual(first, second, third)
+    assert "rank 2 (waits for flag 'ready' of 2)" in str(error.value) and "then rank" in str(error.value)
+
+
+def test_what_was_put_is_there_when_its_flag_is_and_a_get_takes_two_ways() -> None:
+    region = np.zeros(500, np.uint8)
+
+    def puts(program: RankProgram) -> Generator[Effect, Any, None]:
+        value = np.full(250, 7, np.uint8)
+        yield Put(1, value, "x", 250)
+        value[:] = 0
+        yield Flag(1, "full", 3)
+
+    def waits(program: RankProgram) -> Generator[Effect, Any, None]:
+        assert (yield AwaitFlag("full", 3)) == 3
+        assert region.tolist() == [0] * 250 + [7] * 250
+        yield Sleep(1.0)
+
+    def gets(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Sleep(2.0)
+        assert (yield Get(1, "x", 200, 100)).tolist() == [0] * 50 + [7] * 50
+
+    costs = MessageCosts((Segment(None, 0.25, 0.0),), gamma=0.0)
+    run = virtual(puts, waits, gets, buffer=1e6, costs=costs, regions={"x": region})
+    start = ends(run, 0, "start")[0]
+    assert [round(end - start, 9) for end in ends(run, 1, "wait")] == [0.5], (
+        "0.25 s, 250 bytes, and the flag right after them"
+    )
+    assert [round(end - start, 9) for end in ends(run, 2, "get")] == [2.6], "0.25 s each way and 100 bytes"
+
+
+def test_a_put_beside_a_region_names_both_ranks() -> None:
+    def puts(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Put(1, array(8), "x")
+
+    with pytest.raises(SpecError, match="^programs/t.py: rank 0 puts region 'x' of rank 1, which has no such region"):
+        virtual(puts, nothing)
+
+
+def test_the_first_of_several_started_effects_is_awaited() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        slow = yield Start(Compute(5.0, lambda: 1), 0)
+        fast = yield Start(Compute(2.0, lambda: 2), 1)
+        assert (yield AwaitAny((slow, fast))) == Ended(fast, 2)
+        assert (yield AwaitAny((slow,))) == Ended(slow, 1)
+
+    assert ends(virtual(main), 0, "end") == [5.0]
 
 
 def test_a_call_that_nobody_serves_names_the_caller() -> None:
