@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from scaleproof.cli import main
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.paths import PROJECT
 from scaleproof.record.store import Store
 from scaleproof.simulate.predict import Predictor
+from scaleproof.simulate.rank_graph import graph_file
 from scaleproof.spec.plan import PlannedLaunch
 from tests.short_form import case_from
 
@@ -22,7 +25,9 @@ ONE_SIDED = {"entry": "put_server", "ranks": 3, "sizes": [256 << 10], "options":
 SIMULATED = {"name": "simulated", "link_mbit": 10000, "costs": "stated"}
 
 
-def launched(tmp_path: Path, program: dict[str, Any], **fields: Any) -> tuple[Any, pd.DataFrame]:
+def launched(
+    tmp_path: Path, program: dict[str, Any], programs: Path = PROGRAMS, **fields: Any
+) -> tuple[Any, pd.DataFrame]:
     base = {
         "program": "own",
         "suite": "t",
@@ -36,7 +41,7 @@ def launched(tmp_path: Path, program: dict[str, Any], **fields: Any) -> tuple[An
     case = case_from(base | program | fields | {"options": options})
     results = tmp_path / "results"
     outcome = run_plan(
-        [PlannedLaunch(case, 0, 1, 0, str(PROGRAMS))],
+        [PlannedLaunch(case, 0, 1, 0, str(programs))],
         results,
         size="smoke",
         deadline_s=60,
@@ -65,3 +70,69 @@ def test_a_program_does_the_same_in_processes_slept_and_simulated(tmp_path: Path
     assert all(check.passed for record in (real, slept, simulated) for check in record.checks)
     assert {check.name for check in real.checks} == {check.name for check in simulated.checks} != set()
     assert counted(in_processes) == counted(replayed) == counted(predicted)
+
+
+GRAPH = """num_ranks 2
+rank 0 {
+l1: calc 20000000
+l2: send 100000b to 1 tag 3
+l2 requires l1
+l3: recv 8b from -1 tag 4
+l3 requires l2
+}
+rank 1 {
+l1: recv 100000b from 0 tag 3
+l2: calc 30000000
+l2 requires l1
+l3: send 8b to 0 tag 4
+l3 requires l2
+}
+"""
+
+
+@pytest.mark.parametrize(("how", "evidence"), [("--slept", "emulated"), ("", "measured")])
+def test_a_goal_file_runs_in_processes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, evidence: str
+) -> None:
+    path = tmp_path / "there_and_back.goal"
+    path.write_text(GRAPH)
+    assert main(["goal", "run", str(path), "--steps", "2", "--json", *how.split()]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["evidence"], values["steps"], values["nodes"], values["ranks"]) == (evidence, 2, 6, 2)
+    assert values["fastest_s"] >= 0.05, "20 ms of computing, a message, 30 ms of computing"
+
+
+def test_a_goal_file_is_the_same_program_on_three_clocks(tmp_path: Path) -> None:
+    path = tmp_path / "there_and_back.goal"
+    path.write_text(GRAPH)
+    program = {"entry": "graph", "ranks": 2, "options": {"graph": str(path)}}
+    folder = Path(graph_file.__file__).with_name("programs")
+    real, in_processes = launched(tmp_path, program, folder)
+    slept, replayed = launched(tmp_path, program, folder, options={"slept": 1})
+    simulated, predicted = launched(tmp_path, program, folder, fabric=SIMULATED)
+    assert all(check.passed for record in (real, slept, simulated) for check in record.checks)
+    assert counted(in_processes) == counted(replayed) == counted(predicted)
+    steps = predicted[predicted["event"] == "step"]
+    assert ((steps["end_ns"] - steps["start_ns"]) / 1e9).between(0.05, 0.052).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("num_ranks 2\nrank 0 {\nrecv 8b from 1 tag 2\n}\n", "rank 0, node 0 (receives from rank 1, tag 2): rank 1"),
+        ("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n", "in a circle: rank 0, node"),
+        (
+            "num_ranks 2\nrank 0 {\na: recv 8b from 1\nb: send 8b to 1\nb requires a\n}\n"
+            "rank 1 {\na: recv 8b from 0\nb: send 8b to 0\nb requires a\n}\n",
+            "ranks wait for each other for ever: rank 0, node",
+        ),
+    ],
+)
+def test_a_graph_that_cannot_run_starts_no_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    path = tmp_path / "wrong.goal"
+    path.write_text(text)
+    assert main(["goal", "run", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "wrong.goal: " in error and message in error and error.count("\n") == 1

@@ -192,8 +192,9 @@ class VirtualRun:
 
         def ended(value: Any) -> None:
             lane.effects.popleft()
+            more = bool(lane.effects)  # what the program starts on this lane now begins by itself
             result.put(value)
-            if lane.effects:
+            if more:
                 self._next(rank, lane)
 
         self._carry_out(rank, effect).tell(ended)

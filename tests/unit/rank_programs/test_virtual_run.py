@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,16 @@ def test_effects_of_a_lane_go_one_after_the_other_beside_the_main_program() -> N
 
     run = virtual(main)
     assert (ends(run, 0, "lane"), ends(run, 0, "end")) == ([2.0, 5.0], [5.0])
+
+
+def test_what_starts_on_a_lane_as_it_becomes_free_happens_once() -> None:
+    done: list[int] = []
+
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        for number in range(3):
+            yield Await((yield Start(Compute(1.0, partial(done.append, number), "lane"))))
+
+    assert ends(virtual(main), 0, "lane") == [1.0, 2.0, 3.0] and done == [0, 1, 2]
 
 
 def test_a_barrier_waits_for_all_and_takes_no_message_of_the_program() -> None:

@@ -118,12 +118,12 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
             {},
             "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once",
         ),
-        (((send(0, 1),), ()), {}, "rank 0 sends 1 messages with tag 0 to rank 1, which receives 0"),
-        (((send(0, 7),), ()), {}, "names rank 7 as its peer; the trace has 2 ranks"),
+        (((send(0, 1),), ()), {}, "trace: rank 1 is sent 1 messages with tag 0 that no receive of its source takes"),
+        (((send(0, 7),), ()), {}, "rank 0, node 0 (sends 1e+06 B to rank 7, tag 0): there are 2 ranks, from 0"),
         (
             ((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))),
             {},
-            "wait for each other's messages in a circle",
+            "trace: ranks wait for each other for ever: rank 0, node 0 (receives from rank 1, tag 0); then",
         ),
         (
             ((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))),

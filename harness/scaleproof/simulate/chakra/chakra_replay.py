@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scaleproof.simulate.chakra.chakra_files import NodeType
+from scaleproof.simulate.chakra.chakra_graph import graph_of
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
 from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
-from scaleproof.simulate.chakra.message_replay import replay_messages
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.rank_graph.graph_run import run_graph
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
 
@@ -52,9 +53,19 @@ def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str, 
     count = sum(len(nodes) for nodes in trace.ranks)
     network, nodes = Network(cluster, costs.goodput), list(range(cluster.nodes))
     if any(node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV) for rank in trace.ranks for node in rank):
-        return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm), buffer), computed, count)
+        return Replayed(_with_messages(trace, network, costs, algorithm, buffer), computed, count)
     exchange = Exchange(network, nodes, costs, buffer=buffer)
     return Replayed(_InCalls(trace, exchange, Matching(trace, algorithm)).run(), computed, count)
+
+
+def _with_messages(trace: Trace, network: Network, costs: MessageCosts, algorithm: str, buffer: float) -> np.ndarray:
+    """Replays a trace with sends and receives as a graph of rank programs. Its messages start when both ends are ready;
+    those of collectives are buffered."""
+    graph = graph_of(trace, algorithm)
+    ran = run_graph(graph, network, range(graph.ranks), costs, collective_buffer=buffer, name="trace")
+    last = np.zeros(graph.ranks)
+    np.maximum.at(last, graph.rank, ran.end)
+    return last
 
 
 @dataclass(slots=True)
