@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from scaleproof.cli import main
+from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.paths import PROJECT
 from scaleproof.record.store import Store
@@ -25,9 +26,7 @@ ONE_SIDED = {"entry": "put_server", "ranks": 3, "sizes": [256 << 10], "options":
 SIMULATED = {"name": "simulated", "link_mbit": 10000, "costs": "stated"}
 
 
-def launched(
-    tmp_path: Path, program: dict[str, Any], programs: Path = PROGRAMS, **fields: Any
-) -> tuple[Any, pd.DataFrame]:
+def planned(tmp_path: Path, program: dict[str, Any], programs: Path, **fields: Any) -> tuple[PlanOutcome, Store]:
     base = {
         "program": "own",
         "suite": "t",
@@ -47,7 +46,13 @@ def launched(
         deadline_s=60,
         simulator=Predictor(results),
     )
-    store = Store(results)
+    return outcome, Store(results)
+
+
+def launched(
+    tmp_path: Path, program: dict[str, Any], programs: Path = PROGRAMS, **fields: Any
+) -> tuple[Any, pd.DataFrame]:
+    outcome, store = planned(tmp_path, program, programs, **fields)
     record, _ = store.load(outcome.launches[0])
     assert record.status == "ok", record.failure
     return record, store.samples(record).to_pandas()
@@ -72,6 +77,38 @@ def test_a_program_does_the_same_in_processes_slept_and_simulated(tmp_path: Path
     assert counted(in_processes) == counted(replayed) == counted(predicted)
 
 
+@pytest.mark.parametrize("fabric", ["host", SIMULATED], ids=["tcp", "simulated"])
+def test_a_forgotten_option_is_one_line_of_the_launch(tmp_path: Path, fabric: Any) -> None:
+    outcome, store = planned(tmp_path, PIPELINE | {"options": {"compute_ms": 4}}, PROGRAMS, fabric=fabric)
+    record, _ = store.load(outcome.launches[0])
+    assert record.status == "failed" and record.failure is not None
+    assert record.failure.message.endswith(
+        "programs/pipeline.py needs option 'micro_batches' (options.micro_batches); the case has compute_ms"
+    )
+
+
+def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_the_circle(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "circle.py").write_text(CIRCLE)
+    outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs, fabric=SIMULATED)
+    record, _ = store.load(outcome.launches[0])
+    assert record.status == "failed" and record.failure is not None
+    assert record.failure.message == (
+        "programs/circle.py: ranks wait for each other for ever: rank 0, step 0 (receives from rank 1, tag 4); "
+        "then rank 1, step 0 (receives from rank 0, tag 4)"
+    )
+
+
+CIRCLE = """from scaleproof.rank_programs.effects import Receive
+from scaleproof.rank_programs.rank_program import RankProgram
+
+
+class PROGRAM(RankProgram):
+    def main(self):
+        for _ in self.steps():
+            yield Receive(1 - self.rank, 4)
+"""
 GRAPH = """num_ranks 2
 rank 0 {
 l1: calc 20000000

@@ -10,6 +10,7 @@ import numpy as np
 
 from scaleproof.collectives.message_engine import rounds
 from scaleproof.collectives.message_schedule import Action
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import Charge, Effect, Receive, Send
 
 
@@ -35,6 +36,12 @@ def all_reduce(
             if message.destination != rank:
                 continue
             own, arrived = value[message.start : message.stop], (yield Receive(message.source, tag)).value
+            if (arrived.size, arrived.dtype) != (own.size, own.dtype):
+                raise TransportError(
+                    f"all_reduce of {value.size} {value.dtype} with tag {tag} on rank {rank}: rank {message.source} "
+                    f"sent {arrived.size} {arrived.dtype} where {own.size} {own.dtype} were expected; its array or its "
+                    "collective is another one"
+                )
             if message.action is Action.COPY:
                 np.copyto(own, arrived)
             else:

@@ -39,8 +39,7 @@ def _peers(rank: Rank, effect: Effect, ranks: Sequence[Rank]) -> Iterator[Rank]:
 
 
 def _named(rank: Rank, effect: Effect) -> str:
-    where = f", step {rank.step}" if rank.step >= 0 else ""
-    return f"rank {rank.number}{where} ({described(effect)})"
+    return f"{rank.where} ({described(effect)})"
 
 
 def _others(waiting: Sequence[Rank], named: Sequence[Rank]) -> str:

@@ -93,6 +93,11 @@ class Rank:
         self.done = True
         yield from barrier(self.number, self.program.world_size)
 
+    @property
+    def where(self) -> str:
+        """The rank and its step, in a message to the user."""
+        return f"rank {self.number}" + (f", step {self.step}" if self.step >= 0 else "")
+
     def waits(self) -> Iterator[Effect]:
         """Effects that are being carried out."""
         if self.waits_in is not None and not isinstance(self.waits_in, Await | AwaitAny):

@@ -65,7 +65,7 @@ class VirtualRun:
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs = case, costs
+        self._case, self._costs, self._name = case, costs, f"programs/{case.entry}.py"
         self._moves = Moves(network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
@@ -94,21 +94,27 @@ class VirtualRun:
 
     def run(self) -> list[RankProgram]:
         """Runs all ranks to their ends and returns their programs. Raises SpecError, one line with rank and operation,
-        where ranks wait for ever or write beside a region."""
-        name = f"programs/{self._case.entry}.py"
+        where a program raises an error, ranks wait for ever, or one writes beside a region."""
         try:
             for rank in self._ranks:
                 self._resume(rank, None)
             self._moves.run()
-        except TransportError as error:
-            raise SpecError(f"{name}: {error}") from error
+        except TransportError as error:  # of a region: it names both ranks
+            raise SpecError(f"{self._name}: {error}") from error
         if not all(rank.ended for rank in self._ranks):
-            raise SpecError(f"{name}: {why(self._ranks)}")
+            raise SpecError(f"{self._name}: {why(self._ranks)}")
         return [rank.program for rank in self._ranks]
 
     def happened(self, rank: Rank, event: str, start: float, nbytes: int = 0) -> None:
         """An event that ends now."""
         self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes))
+
+    def _failed(self, where: str, error: Exception) -> SpecError:
+        """An error of a program in one line, with what it was."""
+        if isinstance(error, SpecError) and str(error).startswith(self._name):
+            return error
+        what = str(error) if isinstance(error, SpecError | TransportError) else f"{type(error).__name__}: {error}"
+        return SpecError(f"{self._name}: {where}: {' '.join(what.split())}")
 
     def _resume(self, rank: Rank, value: Any) -> None:
         """The main program goes on, up to the next effect that takes time."""
@@ -118,6 +124,8 @@ class VirtualRun:
             except StopIteration:
                 rank.ended = True
                 return
+            except Exception as error:
+                raise self._failed(rank.where, error) from error
             rank.waits_in = effect
             result = self._carry_out(rank, effect)
             if not result.there:
@@ -138,7 +146,10 @@ class VirtualRun:
         return result
 
     def _compute(self, rank: Rank, effect: Compute, then: Then) -> None:
-        value = effect.work() if effect.work else None
+        try:
+            value = effect.work() if effect.work else None
+        except Exception as error:
+            raise self._failed(f"{rank.where}, {effect.event}", error) from error
         self._moves.after(effect.seconds * self._case.dilation, partial(then, value))
 
     def _send(self, rank: Rank, effect: Send, then: Then) -> None:
@@ -172,7 +183,10 @@ class VirtualRun:
         value, peer = effect.value.copy(), effect.peer
 
         def answer() -> None:
-            served = self._ranks[peer].program.serve(rank.number, effect.name, value)
+            try:
+                served = self._ranks[peer].program.serve(rank.number, effect.name, value)
+            except Exception as error:
+                raise self._failed(f"rank {peer} serves rank {rank.number}", error) from error
             self._moves.move(peer, rank.number, served.nbytes, nothing, partial(then, served))
 
         self._moves.move(rank.number, peer, value.nbytes, nothing, answer)

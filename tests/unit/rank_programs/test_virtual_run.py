@@ -291,5 +291,25 @@ def test_a_call_that_nobody_serves_names_the_caller() -> None:
     def calls(program: RankProgram) -> Generator[Effect, Any, None]:
         yield Call(1, array(1), "weather")
 
-    with pytest.raises(ValueError, match="rank 0 calls 'weather', which Program does not serve"):
+    with pytest.raises(SpecError, match="^programs/t.py: rank 1 serves rank 0: .*'weather', which Program does not"):
         virtual(calls, nothing)
+
+
+def test_unequal_collectives_name_rank_tag_and_sizes() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield from all_reduce(program.rank, 2, np.zeros(4 + 2 * program.rank), 3)
+
+    with pytest.raises(SpecError) as error:
+        virtual(main, main, buffer=1e6)
+    message = str(error.value)
+    assert message.startswith("programs/t.py: rank ") and "\n" not in message
+    assert "all_reduce of 6 float64 with tag 3 on rank 1: rank 0 sent 2 float64 where 3 float64 were" in message
+
+
+def test_an_error_of_a_program_is_one_line_with_its_rank_and_step() -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        for _ in program.steps():
+            yield Compute(0.0, lambda: dict[str, int]()["absent"], "forward")
+
+    with pytest.raises(SpecError, match="^programs/t.py: rank 0, step 0, forward: KeyError: 'absent'$"):
+        virtual(main)

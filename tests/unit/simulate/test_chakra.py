@@ -128,7 +128,7 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
         (
             ((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))),
             {"1": (0, 1)},
-            "wait for each other's collectives in a circle",
+            "trace: ranks wait for each other for ever: rank 0, node 0 (reduce 0); then rank 1, node 0 (reduce 0)",
         ),
         (
             ((reduce(0, 8, group="1"),), (reduce(0, 8, group="1"),)),
@@ -149,7 +149,7 @@ def test_inconsistent_traces_of_ranks_are_refused(ranks: Any, groups: Any, messa
 
 
 def test_a_trace_of_another_number_of_ranks_is_refused():
-    with pytest.raises(SpecError, match="the trace has 1 ranks"):
+    with pytest.raises(SpecError, match="^trace: the trace has 1 ranks"):
         replay(Trace(((comp(0, 1.0),),)), star("test", 2, None, 0.0), COSTS, "ring")
 
 

@@ -20,7 +20,11 @@ OF_OPERATION = {operation: collective for collective, operation in reversed(OPER
 def graph_of(trace: Trace, algorithm: str, name: str = "trace") -> RankGraph:
     """The nodes of a trace. Each rank's computing is in the order of the file as far as its waits allow. Raises
     SpecError, one line that begins with `name`, for ranks that do not fit each other."""
-    matching, builder = Matching(trace, algorithm), Builder(len(trace.ranks))
+    builder = Builder(len(trace.ranks))
+    try:
+        matching = Matching(trace, algorithm)
+    except SpecError as error:
+        raise SpecError(f"{name}: {error}") from None
     collectives: dict[int, int] = {}
     for rank, nodes in enumerate(trace.ranks):
         numbers, computed = dict[int, int](), list[int]()
