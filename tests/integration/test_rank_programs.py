@@ -1,4 +1,5 @@
-"""The rank programs of suite validation on three clocks: over tcp in processes, with slept compute, and simulated."""
+"""The rank programs of suite validation on three clocks: over tcp in processes, with slept compute on this machine and
+on an emulated cluster, and simulated."""
 
 from __future__ import annotations
 
@@ -17,11 +18,17 @@ from scaleproof.record.store import Store
 from scaleproof.simulate.predict import Predictor
 from scaleproof.simulate.rank_graph import graph_file
 from scaleproof.spec.plan import PlannedLaunch
+from tests.integration.netns import need_netns
 from tests.short_form import case_from
 
 PROGRAMS = PROJECT / "suites" / "validation" / "programs"
 SERVER = {"entry": "async_server", "ranks": 3, "sizes": [256 << 10], "options": {"compute_ms": 4}}
-PIPELINE = {"entry": "pipeline", "ranks": 2, "sizes": [16 << 10], "options": {"compute_ms": 4, "micro_batches": 4}}
+PIPELINE = {
+    "entry": "pipeline",
+    "ranks": 2,
+    "sizes": [16 << 10],
+    "options": {"compute_ms": 4, "micro_batches": 4, "rows": 8},
+}
 ONE_SIDED = {"entry": "put_server", "ranks": 3, "sizes": [256 << 10], "options": {"compute_ms": 2}}
 SIMULATED = {"name": "simulated", "link_mbit": 10000, "costs": "stated"}
 
@@ -77,13 +84,24 @@ def test_a_program_does_the_same_in_processes_slept_and_simulated(tmp_path: Path
     assert counted(in_processes) == counted(replayed) == counted(predicted)
 
 
+@pytest.mark.parametrize("program", [SERVER, PIPELINE, ONE_SIDED], ids=lambda program: program["entry"])
+def test_a_program_does_the_same_on_an_emulated_cluster(tmp_path: Path, program: dict[str, Any]) -> None:
+    need_netns()
+    fabric = {"name": "netns", "link_mbit": 1000}
+    emulated, replayed = launched(tmp_path, program, options={"slept": 1}, fabric=fabric)
+    simulated, predicted = launched(tmp_path, program, fabric=SIMULATED)
+    assert emulated.evidence == "emulated" and all(check.passed for check in emulated.checks)
+    assert {check.name for check in emulated.checks} == {check.name for check in simulated.checks}
+    assert counted(replayed) == counted(predicted)
+
+
 @pytest.mark.parametrize("fabric", ["host", SIMULATED], ids=["tcp", "simulated"])
 def test_a_forgotten_option_is_one_line_of_the_launch(tmp_path: Path, fabric: Any) -> None:
-    outcome, store = planned(tmp_path, PIPELINE | {"options": {"compute_ms": 4}}, PROGRAMS, fabric=fabric)
+    outcome, store = planned(tmp_path, PIPELINE | {"options": {"compute_ms": 4, "rows": 8}}, PROGRAMS, fabric=fabric)
     record, _ = store.load(outcome.launches[0])
     assert record.status == "failed" and record.failure is not None
     assert record.failure.message.endswith(
-        "programs/pipeline.py needs option 'micro_batches' (options.micro_batches); the case has compute_ms"
+        "programs/pipeline.py needs option 'micro_batches' (options.micro_batches); the case has compute_ms, rows"
     )
 
 

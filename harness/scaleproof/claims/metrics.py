@@ -14,6 +14,7 @@ import pandas as pd
 from scaleproof.claims import (
     metrics_networks,
     metrics_pairs,
+    metrics_programs,
     metrics_quality,
     metrics_ratios,
     metrics_sizes,
@@ -169,6 +170,7 @@ _ALL = (
         made_up=metrics_train.made_up_forward_throughput,
     ),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s, made_up=lasting("step")),
+    Metric("program_s", "s", "lower", launch=metrics_programs.program_s, made_up=lasting("step")),
     *(
         Metric(
             f"{part}_s",
@@ -264,6 +266,7 @@ _ALL = (
         ratio_of="throughput",
         doc=metrics_ratios.PAGES["speedup"],
     ),
+    Metric("program_ratio", "x", None, ratio_of="program_s", doc=metrics_ratios.PAGES["program_ratio"]),
     Metric(
         "parallel_efficiency",
         "fraction",
