@@ -14,6 +14,7 @@ from scaleproof.cli import main
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.paths import PROJECT
+from scaleproof.rank_programs.graph.rank_graph import Builder
 from scaleproof.record.store import Store
 from scaleproof.simulate.predict import Predictor
 from scaleproof.simulate.rank_graph import graph_file
@@ -155,6 +156,17 @@ def test_a_goal_file_runs_in_processes(
     values = json.loads(capsys.readouterr().out)
     assert (values["evidence"], values["steps"], values["nodes"], values["ranks"]) == (evidence, 2, 6, 2)
     assert values["fastest_s"] >= 0.05, "20 ms of computing, a message, 30 ms of computing"
+
+
+def test_a_chakra_trace_runs_in_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = Builder(3)
+    call = builder.collective("all_reduce", 30_000, range(3))
+    for rank in range(3):
+        builder.join(rank, call, [builder.compute(rank, 0.01)])
+    graph_file.write_graph(tmp_path / "trace", builder.graph(), "test")
+    assert main(["goal", "run", str(tmp_path / "trace"), "--slept", "--steps", "2", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["ranks"] == 3 and values["fastest_s"] >= 0.01
 
 
 def test_a_goal_file_is_the_same_program_on_three_clocks(tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ class TcpMailbox:
     def abandon(self) -> None:
         """See Mailbox.abandon."""
         self._to_answer.put(None)
+        with self._changed:  # threads of this rank that still wait
+            self._error = self._error or TransportError("the rank has left")
+            self._changed.notify_all()
         for connected in self._sockets.values():
             connected.close()
         self._sockets = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.rank_programs.collectives import all_reduce, barrier
+from scaleproof.rank_programs.collectives import all_reduce, barrier, collective
 from scaleproof.rank_programs.effects import (
     ANY,
     Await,
@@ -33,7 +33,7 @@ from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.cost_model import FREE, MessageCosts
 from scaleproof.simulate.link_network import MBIT, Network
 from scaleproof.simulate.virtual_run import VirtualRun
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import Operation, OwnCase
 from scaleproof.spec.cluster import star
 from scaleproof.spec.errors import SpecError
 from tests.short_form import case_from
@@ -189,6 +189,22 @@ def test_an_all_reduce_gives_every_rank_the_sum(ranks: int) -> None:
         assert np.array_equal(value, np.arange(7.0) * ranks * (ranks + 1) / 2)
 
     virtual(*[main] * ranks, buffer=1e6)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling"])
+@pytest.mark.parametrize("operation", ["reduce_scatter", "all_gather", "broadcast"])
+def test_other_collectives_give_every_rank_its_part(operation: Operation, algorithm: str) -> None:
+    def main(program: RankProgram) -> Generator[Effect, Any, None]:
+        value, part = np.arange(12.0) * (program.rank + 1), slice(3 * program.rank, 3 * program.rank + 3)
+        yield from collective(operation, program.rank, 4, value, 3, algorithm, root=2)
+        if operation == "reduce_scatter":
+            assert np.array_equal(value[part], np.arange(12.0)[part] * 10)
+        elif operation == "all_gather":
+            assert np.array_equal(value, np.arange(12.0) * np.repeat([1, 2, 3, 4], 3))
+        else:
+            assert np.array_equal(value, np.arange(12.0) * 3)
+
+    virtual(*[main] * 4, buffer=1e6)
 
 
 def test_ranks_have_their_own_numbers_of_steps() -> None:

@@ -146,6 +146,15 @@ def test_a_rank_that_is_gone_is_named_where_it_is_waited_for(tmp_path: Path) -> 
             first.receive(ANY, 0)
 
 
+def test_a_thread_that_waits_as_its_rank_leaves_ends(tmp_path: Path) -> None:
+    with mailboxes(tmp_path, 2) as (first, _):
+        waiting = threading.Thread(target=lambda: pytest.raises(TransportError, first.receive, 1, 0), daemon=True)
+        waiting.start()
+        first.abandon()
+        waiting.join(WITHIN_S)
+        assert not waiting.is_alive()
+
+
 def test_a_message_that_nobody_can_send_any_more_is_not_waited_for(tmp_path: Path) -> None:
     with mailboxes(tmp_path, 2) as (first, second):
         closing = threading.Thread(target=second.close, daemon=True)
