@@ -106,6 +106,16 @@ def test_a_forgotten_option_is_one_line_of_the_launch(tmp_path: Path, fabric: An
     )
 
 
+def test_a_rank_that_fails_while_a_lane_waits_ends_the_launch_within_seconds(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "fails.py").write_text(FAILS)
+    outcome, store = planned(tmp_path, {"entry": "fails", "ranks": 2, "options": {}}, programs)
+    record, _ = store.load(outcome.launches[0])
+    assert record.failure is not None and record.failure.code == "rank_raised" and record.wall_s < 20
+    assert record.failure.message.endswith("ArithmeticError: no sum")
+
+
 def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_the_circle(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -119,6 +129,18 @@ def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_t
     )
 
 
+FAILS = """from scaleproof.rank_programs.effects import Receive, Start
+from scaleproof.rank_programs.rank_program import RankProgram
+
+
+class PROGRAM(RankProgram):
+    def main(self):
+        for _ in self.steps():
+            yield Start(Receive(1 - self.rank, 4))
+            if self.rank == 0:
+                raise ArithmeticError("no sum")
+            yield Receive(0, 5)
+"""
 CIRCLE = """from scaleproof.rank_programs.effects import Receive
 from scaleproof.rank_programs.rank_program import RankProgram
 

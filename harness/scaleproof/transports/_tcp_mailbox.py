@@ -171,7 +171,7 @@ class TcpMailbox:
                 while selector.get_map():
                     for key, _ in selector.select():
                         self._pull(selector, key.data)
-            except (TransportError, OSError) as error:
+            except Exception as error:  # else whoever waits here would wait for ever
                 with self._changed:
                     self._error = error if isinstance(error, TransportError) else TransportError(str(error))
                     self._changed.notify_all()

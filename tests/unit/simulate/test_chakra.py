@@ -103,6 +103,11 @@ def test_a_stream_of_computing_keeps_the_order_of_the_file():
     )
 
 
+def test_a_stream_of_computing_keeps_the_order_of_the_file_beside_messages_too():
+    first = (receive(0, 1), comp(1, 1e-3, 0), comp(2, 1e-3))
+    assert replayed(first, (send(0, 0),)) == pytest.approx([3.01, 1.01])
+
+
 def test_times_are_rounded_without_adding_up(tmp_path: Path):
     nodes = tuple(comp(number, 0.6e-6, *([number - 1] if number else [])) for number in range(1000))
     write_trace(tmp_path, "x", Trace((nodes,)))
