@@ -22,6 +22,8 @@ from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.netns import need_netns
 from tests.short_form import case_from
 
+STALL_S = 5.0
+"""How long nothing may move, in s: short, so that a circle of ranks is seen soon."""
 PROGRAMS = PROJECT / "suites" / "validation" / "programs"
 SERVER = {"entry": "async_server", "ranks": 3, "sizes": [256 << 10], "options": {"compute_ms": 4}}
 PIPELINE = {
@@ -52,6 +54,7 @@ def planned(tmp_path: Path, program: dict[str, Any], programs: Path, **fields: A
         results,
         size="smoke",
         deadline_s=60,
+        stall_s=STALL_S,
         simulator=Predictor(results),
     )
     return outcome, Store(results)
@@ -126,6 +129,19 @@ def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_t
     assert record.failure.message == (
         "programs/circle.py: ranks wait for each other for ever: rank 0, step 0 (receives from rank 1, tag 4); "
         "then rank 1, step 0 (receives from rank 0, tag 4)"
+    )
+
+
+def test_ranks_in_processes_that_wait_for_each_other_are_shown_with_what_each_does(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "circle.py").write_text(CIRCLE)
+    outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs)
+    record, _ = store.load(outcome.launches[0])
+    assert record.failure is not None and record.failure.code == "stalled"
+    assert record.failure.message.endswith(
+        "deadlock: rank 0 (receives from rank 1, tag 4) waits for rank 1, rank 1 (receives from rank 0, tag 4) waits "
+        "for rank 0"
     )
 
 

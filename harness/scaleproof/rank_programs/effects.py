@@ -178,7 +178,7 @@ def described(effect: Effect) -> str:
         return f"waits for flag {effect.name!r} of {effect.least}"
     if isinstance(effect, Send):
         return f"sends {effect.value.nbytes} B to rank {effect.peer}, tag {effect.tag}"
-    if isinstance(effect, Start):
-        return f"starts: {described(effect.effect)}"
+    if isinstance(effect, Compute):
+        return effect.event
     name = type(effect).__name__.lower()
     return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name

@@ -32,6 +32,7 @@ from scaleproof.rank_programs.effects import (
     Sleep,
     Start,
     Started,
+    described,
     event_of,
     moved_nbytes,
 )
@@ -127,6 +128,8 @@ class ProcessDriver:
                 effect = program.send(result)
             except StopIteration:
                 return
+            if event_of(effect):
+                self._context.at(self._step, described(effect))
             result = self._carry_out(effect)
 
     def _barrier(self) -> None:

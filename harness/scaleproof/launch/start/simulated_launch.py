@@ -111,7 +111,7 @@ def predicted_record(
         warnings=[],
         code=code_of(launch.case, launch.programs),
         environment=surroundings.fixed,
-        transport={"prediction": prediction.facts},
+        transport={"prediction": prediction.facts} if prediction.facts else {},
         wall_s=round(time.monotonic() - started, 4),
     )
     return record, prediction.samples
