@@ -46,8 +46,8 @@ class Moves:
             sent()
             return
         route, stream, box, links = self._pair(source, destination)
-        size = np.array([float(nbytes)])
-        alpha, beta = float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0])
+        size, costs = np.array([float(nbytes)]), self._costs.on(self._costs.hop(len(links)))
+        alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
         send = self._engine.send(
             box,
             source,

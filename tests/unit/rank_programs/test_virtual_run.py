@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from scaleproof.rank_programs.effects import (
 )
 from scaleproof.rank_programs.rank_program import RankProgram
 from scaleproof.simulate.alpha_beta_fit import Segment
-from scaleproof.simulate.cost_model import FREE, MessageCosts
+from scaleproof.simulate.cost_model import FREE, HopCosts, MessageCosts
 from scaleproof.simulate.link_network import MBIT, Network
 from scaleproof.simulate.virtual_run import VirtualRun
 from scaleproof.spec.case import Operation, OwnCase
@@ -49,8 +49,9 @@ def virtual(
     buffer: float = 0.0,
     serve: Callable[..., np.ndarray] | None = None,
     regions: dict[str, np.ndarray] | None = None,
+    nodes: Sequence[int] = (),
 ) -> VirtualRun:
-    """Rank r runs `mains[r]`, on a star with a node for each rank. `regions`: of rank 1."""
+    """Rank r runs `mains[r]`, on a star with a node for each rank or on `nodes`. `regions`: of rank 1."""
 
     class Program(RankProgram):
         def main(self) -> Generator[Effect, Any, None]:
@@ -66,7 +67,7 @@ def virtual(
     case = case_from({**fields, "iterations": 2, "warmup": 1})
     assert isinstance(case, OwnCase)
     network = Network(star("star", len(mains), RATE / MBIT, 0.0))
-    run = VirtualRun(Program, case, network, range(len(mains)), costs, buffer)
+    run = VirtualRun(Program, case, network, nodes or range(len(mains)), costs, buffer)
     run.run()
     return run
 
@@ -105,6 +106,22 @@ def test_a_message_takes_its_cost_and_its_sender_waits_without_a_buffer() -> Non
     start = ends(run, 0, "start")[0]
     assert ends(run, 0, "send") == ends(run, 1, "wait") == [round(start + 0.75, 9)]
     assert ends(virtual(sends, receives, buffer=500), 0, "send") == [0.0]
+
+
+def test_a_message_costs_what_its_class_of_hops_costs() -> None:
+    def sends(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Sleep(10.0)  # all have left the barrier
+        for peer in (1, 2):
+            yield Send(peer, array(0))
+
+    def receives(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Receive(0)
+
+    within = HopCosts((Segment(None, 0.5, 0.0),))
+    costs = MessageCosts((Segment(None, 2.0, 0.0),), gamma=0.0, others=(("loopback", within),))
+    run = virtual(sends, receives, receives, costs=costs, buffer=1e6, nodes=(0, 0, 1))
+    took = [ends(run, rank, "wait")[0] - ends(run, 0, "start")[0] - 10 for rank in (1, 2)]
+    assert took == [0.5, 2.0]
 
 
 def test_a_receive_takes_the_earliest_message_of_its_tag_from_one_rank_or_any() -> None:
