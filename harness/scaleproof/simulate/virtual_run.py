@@ -85,7 +85,7 @@ class VirtualRun:
             Await: lambda rank, effect, then: rank.started[effect.started.number].tell(then),
             AwaitAny: self._await_any,
         }
-        self._ranks = [Rank(form, case, number, lambda: self.now, self.happened) for number in range(case.ranks)]
+        self._ranks = [self._rank(form, number) for number in range(case.ranks)]
 
     @property
     def now(self) -> float:
@@ -108,6 +108,22 @@ class VirtualRun:
     def happened(self, rank: Rank, event: str, start: float, nbytes: int = 0) -> None:
         """An event that ends now."""
         self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes))
+
+    def checks(self) -> list[tuple[int, str, bool, str]]:
+        """Rank, name, whether it passed, and detail of each check, after the run."""
+        found = []
+        for rank in self._ranks:
+            try:
+                found += [(rank.number, *check) for check in rank.program.checks()]
+            except Exception as error:
+                raise self._failed(f"rank {rank.number}, checks", error) from error
+        return found
+
+    def _rank(self, form: type[RankProgram], number: int) -> Rank:
+        try:
+            return Rank(form, self._case, number, lambda: self.now, self.happened)
+        except Exception as error:
+            raise self._failed(f"rank {number}", error) from error
 
     def _failed(self, where: str, error: Exception) -> SpecError:
         """An error of a program in one line, with what it was."""

@@ -100,7 +100,7 @@ def test_a_wait_that_no_message_shows_is_refused_with_its_node() -> None:
     builder = Builder(2)
     builder.compute(1, 1.0, [builder.compute(0, 1.0)])
     graph = builder.graph()
-    with pytest.raises(SpecError, match="^a.goal: a node of rank 1 waits for rank 0, node 0 .computes for 1 s.: in"):
+    with pytest.raises(SpecError, match="^programs/t.py: rank 1: a.goal: a node of rank 1 waits for rank 0, node 0 "):
         virtual(graph, star("star", 2, RATE / MBIT, 0.0))
 
 

@@ -346,3 +346,30 @@ def test_an_error_of_a_program_is_one_line_with_its_rank_and_step() -> None:
 
     with pytest.raises(SpecError, match="^programs/t.py: rank 0, step 0, forward: KeyError: 'absent'$"):
         virtual(main)
+
+
+def test_an_error_before_the_start_or_in_a_check_is_one_line_too() -> None:
+    class Program(RankProgram):
+        def regions(self) -> dict[str, np.ndarray]:
+            return {"x": np.zeros(int(self.case.options["count"]))}
+
+        def main(self) -> Generator[Effect, Any, None]:
+            yield from ()
+
+        def checks(self) -> list[tuple[str, bool, str]]:
+            raise ArithmeticError("no sum")
+
+    def of(options: dict[str, Any]) -> VirtualRun:
+        fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": 1}
+        case = case_from({**fields, "options": options})
+        assert isinstance(case, OwnCase)
+        return VirtualRun(Program, case, Network(star("star", 1, RATE / MBIT, 0.0)), [0], FREE, 0.0)
+
+    with pytest.raises(
+        SpecError, match=r"^programs/t.py needs option 'count' .options.count.; the case has counts; did"
+    ):
+        of({"counts": 2})
+    run = of({"count": 2})
+    run.run()
+    with pytest.raises(SpecError, match="^programs/t.py: rank 0, checks: ArithmeticError: no sum$"):
+        run.checks()
