@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
@@ -25,7 +26,6 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.rank_graph.collective_graph import collective_graph
-from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
 from scaleproof.simulate.rank_graph.graph_run import run_graph
 from scaleproof.simulate.rank_graph.random_graph import random_graph
 from scaleproof.simulate.simgrid import foreign_run

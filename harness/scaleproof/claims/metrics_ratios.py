@@ -14,6 +14,13 @@ PAGES = {
         the number of ranks (super-linear), look for effects of caches, or for a base that was not the best single
         process.
         """,
+    "program_ratio": """
+        program_ratio = median program_s of the cases / median program_s of the base cases
+
+        It compares the time that a suite's own program takes in two ways of running it, such as predicted and emulated:
+        1 means equal, below 1 that the cases are faster. See [program_s](program_s.md). Interval: as of
+        [speedup](speedup.md).
+        """,
     "parallel_efficiency": """
         parallel_efficiency = speedup / (ranks of the cases / ranks of the base)
 

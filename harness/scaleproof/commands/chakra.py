@@ -156,7 +156,7 @@ def _replay(options: argparse.Namespace) -> int:
     trace = read_trace(options.folder)
     case, algorithm = _replayed_case(options, trace)
     costs = cost_model(case, options.results, machine_id())
-    step = replay(trace, cluster_of(case), costs.central(), algorithm, buffered_nbytes(case))
+    step = replay(trace, cluster_of(case), costs.central(), algorithm, buffered_nbytes(case), str(options.folder))
     values = {
         "step_s": step.step_s,
         "computed_s": float(step.computed[step.end.argmax()]),

@@ -1,5 +1,5 @@
-"""Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, or writes the messages
-of a collective as one.
+"""Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, runs one in processes,
+writes the messages of a collective as one, or turns a Chakra trace into one and back.
 
 A graph does not hold the links and the costs of messages: they come from the options. Every rank has a node to
 itself. Over a transport that writes to sockets, a message of up to 4 MiB leaves before its receive has started."""
@@ -11,23 +11,26 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scaleproof.commands import goal_run
 from scaleproof.commands.common import PluginNames, print_costs, results_argument
 
 if TYPE_CHECKING:
     from scaleproof.spec.case import AnyCase
 
-HELP = "simulate a graph of computing and messages (GOAL) on a cluster, write a collective as one"
+HELP = "simulate or run a graph of computing and messages (GOAL), write a collective or a Chakra trace as one"
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 EXAMPLE = """scaleproof goal export --collective ring --ranks 16 --nbytes '64 MiB' --out ring.goal
   scaleproof goal replay ring.goal --fabric 10g
-  scaleproof goal replay ring.goal --fabric 100g --transport mpi"""
+  scaleproof goal replay ring.goal --fabric 100g --transport mpi
+  scaleproof goal run ring.goal
+  scaleproof goal convert traces step.goal"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     replay = actions.add_parser("replay", help="simulate the graph of a file", allow_abbrev=False)
-    replay.add_argument("file", type=Path, metavar="FILE", help="with num_ranks, calc, send, recv, requires, irequires")
+    replay.add_argument("file", type=Path, metavar="FILE", help="a GOAL file, or a folder with a Chakra trace")
     replay.add_argument(
         "--fabric",
         "--cluster",
@@ -40,6 +43,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     replay.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(replay)
+    goal_run.arguments(actions.add_parser("run", help="run the graph in processes of this machine", allow_abbrev=False))
+    convert = actions.add_parser("convert", help="write a trace as GOAL, or GOAL as a trace", allow_abbrev=False)
+    convert.add_argument("file", type=Path, metavar="FROM", help="a GOAL file, or a folder with a Chakra trace")
+    convert.add_argument("out", type=Path, metavar="TO", help="a file that ends in .goal, or a new folder for a trace")
+    convert.add_argument(
+        "--collective", metavar="NAME", default="ring", help=PluginNames("collective", "(default: ring)")
+    )
     export = actions.add_parser("export", help="write the messages of a collective call", allow_abbrev=False)
     export.add_argument(
         "--collective", metavar="NAME", default="ring", help=PluginNames("collective", "(default: ring)")
@@ -53,21 +63,34 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Replay or export."""
-    return _replay(options) if options.action == "replay" else _export(options)
+    """Replay, run, convert or export."""
+    actions = {"replay": _replay, "run": goal_run.main, "convert": _convert, "export": _export}
+    return actions[options.action](options)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from scaleproof.rank_programs.graph.graph_check import check
+    from scaleproof.simulate.rank_graph.graph_file import read_graph, write_graph
+    from scaleproof.spec import registry
+
+    graph = read_graph(options.file, registry.get("collective", options.collective).name)
+    check(graph, str(options.file))
+    write_graph(options.out, graph, str(options.file))
+    print(f"{options.out}: {graph.ranks} ranks, {len(graph)} nodes read")
+    return 0
 
 
 def _replay(options: argparse.Namespace) -> int:
+    from scaleproof.rank_programs.graph.rank_graph import Kind
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
     from scaleproof.simulate.link_network import Network
-    from scaleproof.simulate.rank_graph.goal import read_goal
-    from scaleproof.simulate.rank_graph.graph import Kind
+    from scaleproof.simulate.rank_graph.graph_file import read_graph
     from scaleproof.simulate.rank_graph.graph_run import run_graph
     from scaleproof.spec.cluster import cluster_of
     from scaleproof.strategies.parameter_server_step import SOCKET
 
-    graph = read_goal(options.file)
+    graph = read_graph(options.file)
     case = _case(options, graph.ranks)
     costs, cluster = cost_model(case, options.results, machine_id()), cluster_of(case)
     buffer = float(SOCKET) if case.plugin("transport").eager_to_socket else 0.0
@@ -122,9 +145,9 @@ def _case(options: argparse.Namespace, ranks: int) -> AnyCase:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from scaleproof.rank_programs.graph.goal import MOST_RANKS, write_goal
     from scaleproof.simulate.collective_schedules import pattern_of
     from scaleproof.simulate.rank_graph.collective_graph import collective_graph
-    from scaleproof.simulate.rank_graph.goal import MOST_RANKS, write_goal
     from scaleproof.spec import registry
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.units import parse_bytes

@@ -64,6 +64,45 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """Writes a flat array into a region of a peer, whose program takes no part, from element `start` on. It ends when
+    the array may be changed again. What a rank puts and flags at one peer happens there in its order."""
+
+    peer: int
+    value: np.ndarray
+    region: str
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The result is a copy of `count` elements (-1: all that follow) of a region of a peer, whose program takes no
+    part."""
+
+    peer: int
+    region: str
+    start: int = 0
+    count: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Adds to a flag of a peer, a counter that starts at 0."""
+
+    peer: int
+    name: str
+    add: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitFlag:
+    """Waits until a flag of this rank is at least so high; the result is its value."""
+
+    name: str
+    least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Begins an effect on another lane of the rank, which carries out one effect after the other. The result is a
     `Started`. An array that is sent so may be changed after `Await`."""
@@ -86,9 +125,32 @@ class Await:
     started: Started
 
 
-Effect = Compute | Charge | Sleep | Send | Receive | Call | Start | Await
+@dataclass(frozen=True, slots=True)
+class AwaitAny:
+    """Waits until one of several started effects has ended; the result is an `Ended`."""
 
-_EVENTS: dict[type, str] = {Send: "send", Receive: "wait", Call: "call", Await: "wait"}
+    started: tuple[Started, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A started effect that has ended, and its result."""
+
+    started: Started
+    value: Any
+
+
+Effect = Compute | Charge | Sleep | Send | Receive | Call | Put | Get | Flag | AwaitFlag | Start | Await | AwaitAny
+
+_EVENTS: dict[type, str] = {
+    Send: "send",
+    Receive: "wait",
+    Call: "call",
+    Put: "put",
+    Get: "get",
+    AwaitFlag: "wait",
+    Await: "wait",
+}
 
 
 def event_of(effect: Effect) -> str:
@@ -100,6 +162,23 @@ def event_of(effect: Effect) -> str:
 
 def moved_nbytes(effect: Effect, result: Any) -> int:
     """Bytes that an effect moved."""
-    if isinstance(effect, Send | Call):
+    if isinstance(effect, Send | Call | Put):
         return effect.value.nbytes
+    if isinstance(effect, Get):
+        return int(result.nbytes)
     return result.value.nbytes if isinstance(effect, Receive) else 0
+
+
+def described(effect: Effect) -> str:
+    """What a rank does, in a message to the user."""
+    if isinstance(effect, Receive):
+        source = "any rank" if effect.source == ANY else f"rank {effect.source}"
+        return f"receives from {source}, tag {effect.tag}" if effect.tag >= 0 else f"is at a barrier with {source}"
+    if isinstance(effect, AwaitFlag):
+        return f"waits for flag {effect.name!r} of {effect.least}"
+    if isinstance(effect, Send):
+        return f"sends {effect.value.nbytes} B to rank {effect.peer}, tag {effect.tag}"
+    if isinstance(effect, Compute):
+        return effect.event
+    name = type(effect).__name__.lower()
+    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,15 +17,22 @@ from scaleproof.programs.common import leave, mark, sleep_for_compute
 from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import (
     Await,
+    AwaitAny,
+    AwaitFlag,
     Call,
     Charge,
     Compute,
     Effect,
+    Ended,
+    Flag,
+    Get,
+    Put,
     Receive,
     Send,
     Sleep,
     Start,
     Started,
+    described,
     event_of,
     moved_nbytes,
 )
@@ -40,6 +47,7 @@ class Driven(Protocol):
 
     def main(self) -> Generator[Effect, Any, None]: ...
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray: ...
+    def regions(self) -> dict[str, np.ndarray]: ...
     def checks(self) -> list[tuple[str, bool, str]]: ...
 
 
@@ -53,7 +61,7 @@ def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDrive
         raise TransportError(f"a rank program needs a transport with a mailbox ({have}), not {case.transport!r}")
     driver = ProcessDriver(context, case)
     program = form(case, context.rank, driver)
-    driver.run(program, loaded(mailbox)(context, program.serve))
+    driver.run(program, loaded(mailbox)(context, program.serve, program.regions()))
 
 
 class ProcessDriver:
@@ -73,8 +81,13 @@ class ProcessDriver:
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
             Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
+            Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
+            Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
+            Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
+            AwaitFlag: lambda effect: self._mailbox.await_flag(effect.name, effect.least),
             Start: self._start,
             Await: lambda effect: self._started[effect.started.number].result(),
+            AwaitAny: self._await_any,
         }
 
     def run(self, program: Driven, mailbox: Mailbox) -> None:
@@ -115,6 +128,8 @@ class ProcessDriver:
                 effect = program.send(result)
             except StopIteration:
                 return
+            if event_of(effect):
+                self._context.at(self._step, described(effect))
             result = self._carry_out(effect)
 
     def _barrier(self) -> None:
@@ -141,6 +156,11 @@ class ProcessDriver:
             self._lanes[effect.lane] = ThreadPoolExecutor(1, f"lane {effect.lane}")
         self._started.append(self._lanes[effect.lane].submit(self._carry_out, effect.effect))
         return Started(len(self._started) - 1)
+
+    def _await_any(self, effect: AwaitAny) -> Ended:
+        wait([self._started[each.number] for each in effect.started], return_when=FIRST_COMPLETED)
+        ended = next(each for each in effect.started if self._started[each.number].done())
+        return Ended(ended, self._started[ended.number].result())
 
     def _record(self, event: str, began: int, nbytes: int = 0) -> None:
         with self._recording:  # lanes record, too

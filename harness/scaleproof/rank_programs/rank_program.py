@@ -49,6 +49,10 @@ class RankProgram(ABC):
         """Answers a call of a peer. It must not wait for anything."""
         raise ValueError(f"rank {source} calls {name!r}, which {type(self).__name__} does not serve")
 
+    def regions(self) -> dict[str, np.ndarray]:
+        """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""
+        return {}
+
     def checks(self) -> list[tuple[str, bool, str]]:
         """Name, whether it passed, and detail of each check of this rank's results."""
         return []

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from scaleproof.spec import registry
 from scaleproof.spec.case_checks import check_training, check_transfer
@@ -13,6 +22,7 @@ from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, 
 from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options
+from scaleproof.spec.program_options import ProgramOptions
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 
@@ -126,6 +136,11 @@ class OwnCase(_SweepCase):
     sizes: tuple[NonNegativeInt, ...] = Field(
         (), description="Sizes of a message, of an array or of a program's own data, in bytes."
     )
+
+    @field_validator("options")
+    @classmethod
+    def _named_where_missing(cls, values: dict[str, str | int | float], info: ValidationInfo) -> ProgramOptions:
+        return ProgramOptions(info.data.get("entry", ""), values)
 
     @property
     def slept(self) -> bool:

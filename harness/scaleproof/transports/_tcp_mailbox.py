@@ -1,7 +1,8 @@
 """A mailbox over TCP: one socket per pair of ranks, a thread that receives and a thread that answers calls.
 
 The receiving thread takes everything that arrives and never sends, so that no two ranks can wait for each other's
-buffers: a send ends when the socket has accepted all of it.
+buffers: a send ends when the socket has accepted all of it. It also writes what peers put and flag; the answering
+thread reads what they get.
 """
 
 from __future__ import annotations
@@ -9,74 +10,38 @@ from __future__ import annotations
 import queue
 import select
 import selectors
-import socket
-import struct
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from scaleproof.core.handshake import connect_all
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports._mailbox_frames import (
+    ANSWER,
+    CALL,
+    CHUNK,
+    DTYPES,
+    END,
+    FLAG,
+    GET,
+    HEADER,
+    MESSAGE,
+    PUT,
+    Incoming,
+)
 from scaleproof.transports.contract import REAL_DTYPES, Capabilities, Traffic
-from scaleproof.transports.mailbox import ANY, Arrivals, Message, Serve
+from scaleproof.transports.mailbox import ANY, Arrivals, Message, Regions, Serve
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-HEADER = struct.Struct("<BBHIqQ")
-"""Kind, number of the element type, bytes of the name, number of the call, tag, bytes of the payload."""
-MESSAGE, CALL, ANSWER, END = range(4)
-DTYPES = sorted(REAL_DTYPES)
-CHUNK = 1 << 20
-"""Bytes per system call, so that one peer does not keep others waiting."""
+Result = TypeVar("Result")
 SILENT_S = 0.001
 """How long a thread waits before it reports on the board that it waits."""
-
-
-@dataclass(slots=True)
-class _Incoming:
-    """What arrives on one connection: a header, then a name, then a payload."""
-
-    peer: int
-    connected: socket.socket
-    header: bytearray = field(default_factory=lambda: bytearray(HEADER.size))
-    name: bytearray = field(default_factory=bytearray)
-    value: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
-    received: int = 0
-
-    def pull(self) -> bool:
-        """Receives what has arrived, at most a chunk; True when a frame is whole. Raises PeerLost, BlockingIOError."""
-        part, offset = self._part()
-        count = self.connected.recv_into(part[offset : offset + CHUNK])
-        if not count:
-            raise PeerLost(self.peer, f"rank {self.peer} closed the connection")
-        self.received += count
-        if self.received == HEADER.size:
-            self._read_header()
-        return self.received >= HEADER.size and self.received == self._whole
-
-    def _part(self) -> tuple[memoryview, int]:
-        """What the next bytes belong to, and how many of it have arrived."""
-        offset = self.received
-        for part in (self.header, self.name):
-            if offset < len(part):
-                return memoryview(part), offset
-            offset -= len(part)
-        return as_bytes(self.value).data, offset
-
-    def _read_header(self) -> None:
-        _, dtype, length, _, _, nbytes = HEADER.unpack(self.header)
-        if dtype >= len(DTYPES) or nbytes % np.dtype(DTYPES[dtype]).itemsize:
-            raise TransportError(f"rank {self.peer} sent a frame of {nbytes} bytes with element type {dtype}")
-        self.name = bytearray(length)
-        self.value = np.empty(nbytes // np.dtype(DTYPES[dtype]).itemsize, DTYPES[dtype])
-
-    @property
-    def _whole(self) -> int:
-        return HEADER.size + len(self.name) + self.value.nbytes
 
 
 class TcpMailbox:
@@ -92,18 +57,18 @@ class TcpMailbox:
         library="scaleproof tcp mailbox",
     )
 
-    def __init__(self, context: RankContext, serve: Serve) -> None:
+    def __init__(self, context: RankContext, serve: Serve, regions: Mapping[str, np.ndarray]) -> None:
         self.rank, self.world_size, self.traffic = context.rank, context.world_size, Traffic()
         self._serve, self._post = serve, context.post
         self._sockets = connect_all(context, "mailbox")
         self._sending = {peer: threading.Lock() for peer in self._sockets}
         self._changed = threading.Condition()
-        self._messages = Arrivals()
+        self._messages, self._regions = Arrivals(), Regions(context.rank, regions)
         self._answers: dict[int, np.ndarray] = {}
         self._calls = 0
         self._ended: set[int] = set()
         self._error: TransportError | None = None
-        self._to_answer: queue.SimpleQueue[tuple[int, int, str, np.ndarray] | None] = queue.SimpleQueue()
+        self._to_answer: queue.SimpleQueue[tuple[int, int, Callable[[], np.ndarray]] | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._receive_all, self._answer_all)]
         for thread in self._threads:
             thread.start()
@@ -117,23 +82,47 @@ class TcpMailbox:
 
     def receive(self, source: int, tag: int) -> Message:
         """See Mailbox.receive."""
-        with self._changed:
-            while (message := self._messages.take(source, tag)) is None:
-                self._raise_if_gone(source, f"a message with tag {tag}")
-                self._wait(source)
-            return message
+        return self._until(lambda: self._messages.take(source, tag), source, f"a message with tag {tag}")
 
     def call(self, value: np.ndarray, peer: int, name: str) -> np.ndarray:
         """See Mailbox.call."""
+        return self._answer_of(peer, CALL, value, name)
+
+    def put(self, value: np.ndarray, peer: int, region: str, start: int) -> None:
+        """See Mailbox.put."""
+        if peer == self.rank:
+            self._regions.put(peer, region, start, value)
+        else:
+            self._push(peer, PUT, value, name=region, tag=start)
+
+    def get(self, peer: int, region: str, start: int, count: int) -> np.ndarray:
+        """See Mailbox.get."""
+        if peer == self.rank:
+            return self._regions.get(peer, region, start, count)
+        return self._answer_of(peer, GET, np.array([count]), region, start)
+
+    def flag(self, peer: int, name: str, add: int) -> None:
+        """See Mailbox.flag."""
+        if peer == self.rank:
+            self._add(name, add)
+        else:
+            self._push(peer, FLAG, np.empty(0, np.uint8), name=name, tag=add)
+
+    def await_flag(self, name: str, least: int) -> int:
+        """See Mailbox.await_flag."""
+        flags = self._regions.flags
+        return self._until(
+            lambda: value if (value := flags.get(name, 0)) >= least else None,
+            ANY,
+            f"flag {name!r} of {least}",
+        )
+
+    def _answer_of(self, peer: int, kind: int, value: np.ndarray, name: str, tag: int = 0) -> np.ndarray:
         with self._changed:
             number = self._calls
             self._calls += 1
-        self._push(peer, CALL, value, name=name, number=number)
-        with self._changed:
-            while number not in self._answers:
-                self._raise_if_failed()
-                self._wait(peer)
-            return self._answers.pop(number)
+        self._push(peer, kind, value, name=name, number=number, tag=tag)
+        return self._until(lambda: self._answers.pop(number, None), peer)
 
     def close(self) -> None:
         """See Mailbox.close."""
@@ -141,15 +130,16 @@ class TcpMailbox:
             return
         for peer in self._sockets:
             self._push(peer, END, np.empty(0, np.uint8))
-        with self._changed:
-            while len(self._ended) < len(self._sockets):
-                self._raise_if_failed()
-                self._wait(min(set(self._sockets) - self._ended))
+        for peer in self._sockets:
+            self._until(lambda peer=peer: peer in self._ended or None, peer)  # type: ignore[misc]
         self.abandon()
 
     def abandon(self) -> None:
         """See Mailbox.abandon."""
         self._to_answer.put(None)
+        with self._changed:  # threads of this rank that still wait
+            self._error = self._error or TransportError("the rank has left")
+            self._changed.notify_all()
         for connected in self._sockets.values():
             connected.close()
         self._sockets = {}
@@ -176,17 +166,17 @@ class TcpMailbox:
         """The receiving thread: until all ranks have ended and closed, or one is gone."""
         with selectors.DefaultSelector() as selector:
             for peer, connected in self._sockets.items():
-                selector.register(connected, selectors.EVENT_READ, _Incoming(peer, connected))
+                selector.register(connected, selectors.EVENT_READ, Incoming(peer, connected))
             try:
                 while selector.get_map():
                     for key, _ in selector.select():
                         self._pull(selector, key.data)
-            except (TransportError, OSError) as error:
+            except Exception as error:  # else whoever waits here would wait for ever
                 with self._changed:
                     self._error = error if isinstance(error, TransportError) else TransportError(str(error))
                     self._changed.notify_all()
 
-    def _pull(self, selector: selectors.BaseSelector, incoming: _Incoming) -> None:
+    def _pull(self, selector: selectors.BaseSelector, incoming: Incoming) -> None:
         try:
             whole = incoming.pull()
         except BlockingIOError:
@@ -203,7 +193,13 @@ class TcpMailbox:
         peer, name, value = incoming.peer, incoming.name.decode(errors="replace"), incoming.value
         incoming.received, incoming.name, incoming.value = 0, bytearray(), np.empty(0, np.uint8)
         if kind == CALL:
-            self._to_answer.put((peer, number, name, value))
+            self._to_answer.put((peer, number, partial(self._serve, peer, name, value)))
+        elif kind == GET:
+            self._to_answer.put((peer, number, partial(self._regions.get, peer, name, tag, int(value[0]))))
+        elif kind == PUT:
+            self._regions.put(peer, name, tag, value)
+        elif kind == FLAG:
+            self._add(name, tag)
         elif kind == END:  # it still answers calls
             with self._changed:
                 self._ended.add(peer)
@@ -220,9 +216,9 @@ class TcpMailbox:
     def _answer_all(self) -> None:
         """The answering thread: until the mailbox is closed."""
         while (asked := self._to_answer.get()) is not None:
-            peer, number, name, value = asked
+            peer, number, answer = asked
             try:
-                self._push(peer, ANSWER, self._serve(peer, name, value), number=number)
+                self._push(peer, ANSWER, answer(), number=number)
             except Exception as error:
                 with self._changed:
                     self._error = error if isinstance(error, TransportError) else TransportError(str(error))
@@ -234,12 +230,25 @@ class TcpMailbox:
             self._messages.add(message)
             self._changed.notify_all()
 
-    def _wait(self, peer: int) -> None:
-        """Waits until something has changed."""
-        if not self._changed.wait(SILENT_S):
-            self._post.wait(peer)
-            self._changed.wait()
+    def _add(self, flag: str, add: int) -> None:
+        with self._changed:
+            self._regions.flag(flag, add)
+            self._changed.notify_all()
+
+    def _until(self, ready: Callable[[], Result | None], peer: int, expected: str = "") -> Result:
+        """Waits until there is a result. `expected`: of a peer, or of ANY, that has not ended."""
+        silent = False
+        with self._changed:
+            while (result := ready()) is None:
+                self._raise_if_failed()
+                if expected:
+                    self._raise_if_gone(peer, expected)
+                if not self._changed.wait(None if silent else SILENT_S):
+                    silent = True  # and looks again: it may have come between the wait and the lock
+                    self._post.wait(peer)
+        if silent:
             self._post.stop_waiting()
+        return result
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
@@ -247,7 +256,6 @@ class TcpMailbox:
 
     def _raise_if_gone(self, source: int, what: str) -> None:
         """Raises where no rank is left that could send."""
-        self._raise_if_failed()
         peers = set(self._sockets) if source == ANY else {source} & set(self._sockets)
         if peers and peers <= self._ended:
             who = "all other ranks have" if source == ANY else f"rank {source} has"

@@ -41,6 +41,20 @@ def test_throughput_needs_the_end_of_every_rank() -> None:
     assert PER_LAUNCH["throughput"](record(TRAIN), rows[~((rows["rank"] == 1) & (rows["event"] == "end"))]) is None
 
 
+def test_a_program_takes_from_its_first_step_to_its_last_whatever_rank_they_are_of() -> None:
+    own = record({"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": 2})
+    rows = samples(
+        (0, "step", 0, -500, -100, 0, float("nan"), True),
+        (0, "step", 1, 100, 250),
+        (1, "step", 0, 130, 200),
+        (1, "step", 1, 200, 290),
+        (1, "end", 1, 400, 400),
+    )
+    assert PER_LAUNCH["program_s"](own, rows) == pytest.approx(0.19)
+    assert PER_LAUNCH["program_s"](record(TRAIN), rows) is None
+    assert PER_LAUNCH["program_s"](own, rows[rows["event"] == "end"]) is None
+
+
 def test_the_parts_of_a_step_add_up_to_it() -> None:
     split = step_split(record(TRAIN), two_ranks((50, 85)))
     assert split is not None

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from scaleproof.cli import main
+from scaleproof.rank_programs.graph.rank_graph import Kind
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.rank_graph.collective_graph import collective_graph
-from scaleproof.simulate.rank_graph.graph import Kind
 
 MIB = 1 << 20
 
@@ -93,6 +93,17 @@ def test_a_transport_without_sends_is_refused_and_a_single_rank_is_simulated(
     assert main(["goal", "replay", str(path), *options]) == 2
     error = capsys.readouterr().err
     assert "--transport horovod: has collectives alone" in error and len(error.strip().splitlines()) == 1
+
+
+def test_a_graph_becomes_a_trace_and_a_trace_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, folder, again = exported(tmp_path, 4), tmp_path / "trace", tmp_path / "again.goal"
+    assert main(["goal", "convert", str(path), str(folder)]) == 0
+    assert sorted(each.name for each in folder.iterdir()) == [f"graph.{rank}.et" for rank in range(4)]
+    assert main(["goal", "convert", str(folder), str(again)]) == 0
+    seconds = [replayed(each, capsys, "--fabric", "1g")["seconds"] for each in (path, folder, again)]
+    assert seconds[1] == pytest.approx(seconds[0]) and seconds[2] == pytest.approx(seconds[0])
+    assert main(["goal", "convert", str(path), str(folder)]) == 2
+    assert "trace: is there already; give a new folder" in capsys.readouterr().err
 
 
 def test_what_a_collective_reduces_is_computed_by_its_receiver() -> None:

@@ -103,6 +103,11 @@ def test_a_stream_of_computing_keeps_the_order_of_the_file():
     )
 
 
+def test_a_stream_of_computing_keeps_the_order_of_the_file_beside_messages_too():
+    first = (receive(0, 1), comp(1, 1e-3, 0), comp(2, 1e-3))
+    assert replayed(first, (send(0, 0),)) == pytest.approx([3.01, 1.01])
+
+
 def test_times_are_rounded_without_adding_up(tmp_path: Path):
     nodes = tuple(comp(number, 0.6e-6, *([number - 1] if number else [])) for number in range(1000))
     write_trace(tmp_path, "x", Trace((nodes,)))
@@ -118,17 +123,17 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
             {},
             "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once",
         ),
-        (((send(0, 1),), ()), {}, "rank 0 sends 1 messages with tag 0 to rank 1, which receives 0"),
-        (((send(0, 7),), ()), {}, "names rank 7 as its peer; the trace has 2 ranks"),
+        (((send(0, 1),), ()), {}, "trace: rank 1 is sent 1 messages with tag 0 that no receive of its source takes"),
+        (((send(0, 7),), ()), {}, "rank 0, node 0 (sends 1e+06 B to rank 7, tag 0): there are 2 ranks, from 0"),
         (
             ((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))),
             {},
-            "wait for each other's messages in a circle",
+            "trace: ranks wait for each other for ever: rank 0, node 0 (receives from rank 1, tag 0); then",
         ),
         (
             ((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))),
             {"1": (0, 1)},
-            "wait for each other's collectives in a circle",
+            "trace: ranks wait for each other for ever: rank 0, node 0 (reduce 0); then rank 1, node 0 (reduce 0)",
         ),
         (
             ((reduce(0, 8, group="1"),), (reduce(0, 8, group="1"),)),
@@ -149,7 +154,7 @@ def test_inconsistent_traces_of_ranks_are_refused(ranks: Any, groups: Any, messa
 
 
 def test_a_trace_of_another_number_of_ranks_is_refused():
-    with pytest.raises(SpecError, match="the trace has 1 ranks"):
+    with pytest.raises(SpecError, match="^trace: the trace has 1 ranks"):
         replay(Trace(((comp(0, 1.0),),)), star("test", 2, None, 0.0), COSTS, "ring")
 
 

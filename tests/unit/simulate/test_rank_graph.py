@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scaleproof.rank_programs.graph.rank_graph import Builder, RankGraph
 from scaleproof.simulate.cost_model import FREE
 from scaleproof.simulate.engine.tables import ANY
 from scaleproof.simulate.link_network import MBIT, Network
-from scaleproof.simulate.rank_graph.graph import Builder, RankGraph
 from scaleproof.simulate.rank_graph.graph_run import Ran, run_graph
 from scaleproof.spec.cluster import star
 from scaleproof.spec.errors import SpecError

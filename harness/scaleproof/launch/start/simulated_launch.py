@@ -15,7 +15,8 @@ from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.record.used_code import code_of, is_current
-from scaleproof.spec.case import AnyCase
+from scaleproof.record.write import samples_table
+from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
 
@@ -73,25 +74,44 @@ def _wrong(check: dict[str, Any]) -> Failure:
     )
 
 
+def _raised(error: SpecError) -> Failure:
+    """The failure of a program in virtual time."""
+    return Failure(
+        code="rank_raised",
+        rank=-1,
+        message=str(error),
+        step=-1,
+        operation="",
+        advice="in virtual time a program does what it does in processes; see docs/programs.md",
+    )
+
+
 def predicted_record(
     launch: PlannedLaunch, launch_spec: LaunchSpec, simulator: Simulator, surroundings: Surroundings
 ) -> tuple[Record, pa.Table]:
-    """The record of a prediction, and its samples."""
-    started = time.monotonic()
-    prediction = simulator.predict(launch)
+    """The record of a prediction, and its samples. Where a suite's own program fails in virtual time, the record says
+    so, as that of a launch in processes does."""
+    started, failure = time.monotonic(), None
+    try:
+        prediction = simulator.predict(launch)
+    except SpecError as error:
+        if not isinstance(launch.case, OwnCase):
+            raise
+        prediction, failure = Predicted(samples_table({}), {}), _raised(error)
     wrong = next((check for check in prediction.checks if not check["passed"]), None)
+    failure = failure or (None if wrong is None else _wrong(wrong))
     record = Record(
         **launch_fields(launch.case, launch_spec, surroundings),
         evidence="simulated",
         oversubscribed=False,
-        status="ok" if wrong is None else "failed",
-        failure=None if wrong is None else _wrong(wrong),
+        status="ok" if failure is None else "failed",
+        failure=failure,
         ranks=[],
         checks=prediction.checks,
         warnings=[],
         code=code_of(launch.case, launch.programs),
         environment=surroundings.fixed,
-        transport={"prediction": prediction.facts},
+        transport={"prediction": prediction.facts} if prediction.facts else {},
         wall_s=round(time.monotonic() - started, 4),
     )
     return record, prediction.samples

@@ -6,18 +6,23 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+import networkx
 import numpy as np
 
 from scaleproof.simulate.chakra.chakra_files import NodeType
+from scaleproof.simulate.chakra.chakra_graph import graph_of
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
 from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
-from scaleproof.simulate.chakra.message_replay import replay_messages
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.rank_graph.graph_run import run_graph
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
+
+SHOWN = 6
+"""Most ranks of a circle that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +45,38 @@ class Replayed:
         return float(self.end[last] - self.computed[last])
 
 
-def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str, buffer: float = 0.0) -> Replayed:
+def replay(
+    trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str, buffer: float = 0.0, name: str = "trace"
+) -> Replayed:
     """Replays a trace with one rank per node. Collectives of a group run in the order of the file, one at a time on
     every rank. `buffer`: bytes that a connection takes before its receiver reads. Raises SpecError if the ranks do not
     match."""
     if len(trace.ranks) != cluster.nodes:
         raise SpecError(
-            f"the trace has {len(trace.ranks)} ranks, but cluster {cluster.name!r} has {cluster.nodes} nodes"
+            f"{name}: the trace has {len(trace.ranks)} ranks, but cluster {cluster.name!r} has {cluster.nodes} nodes"
         )
     computed = np.array([sum(node.seconds for node in nodes if node.computes) for nodes in trace.ranks])
     count = sum(len(nodes) for nodes in trace.ranks)
     network, nodes = Network(cluster, costs.goodput), list(range(cluster.nodes))
     if any(node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV) for rank in trace.ranks for node in rank):
-        return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm), buffer), computed, count)
+        return Replayed(_with_messages(trace, network, costs, algorithm, buffer, name), computed, count)
     exchange = Exchange(network, nodes, costs, buffer=buffer)
-    return Replayed(_InCalls(trace, exchange, Matching(trace, algorithm)).run(), computed, count)
+    try:
+        return Replayed(_InCalls(trace, exchange, Matching(trace, algorithm)).run(), computed, count)
+    except SpecError as error:
+        raise SpecError(f"{name}: {error}") from None
+
+
+def _with_messages(
+    trace: Trace, network: Network, costs: MessageCosts, algorithm: str, buffer: float, name: str
+) -> np.ndarray:
+    """Replays a trace with sends and receives as a graph of rank programs. Its messages start when both ends are ready;
+    those of collectives are buffered."""
+    graph = graph_of(trace, algorithm, name)
+    ran = run_graph(graph, network, range(graph.ranks), costs, collective_buffer=buffer, name=name)
+    last = np.zeros(graph.ranks)
+    np.maximum.at(last, graph.rank, ran.end)
+    return last
 
 
 @dataclass(slots=True)
@@ -97,13 +119,22 @@ class _InCalls:
                     stream = self._ranks[rank]
                     stream.finished[stream.calls.popleft().id] = float(call.end[rank])
                     self._compute(stream)
-        for rank, stream in enumerate(self._ranks):
-            if stuck := [*stream.queue, *stream.calls]:
-                raise SpecError(
-                    f"node {stuck[0].id} of rank {rank} ({stuck[0].name}) never starts: ranks wait for each other's "
-                    "collectives in a circle"
-                )
+        if any(stream.calls for stream in self._ranks):
+            raise SpecError(f"ranks wait for each other for ever: {self._circle()}")
         return np.array([max([stream.at, *stream.finished.values()]) for stream in self._ranks])
+
+    def _circle(self) -> str:
+        """Ranks that wait at a collective for others that wait at another one."""
+        at = {rank: stream.calls[0] for rank, stream in enumerate(self._ranks) if stream.calls}
+        edges = [
+            (rank, member)
+            for rank, node in at.items()
+            for member, other in self._matching.of[rank, node.id].nodes.items()
+            if at.get(member) is not other
+        ]
+        circle = networkx.find_cycle(networkx.DiGraph(edges))
+        named = [f"rank {rank}, node {at[rank].id} ({at[rank].name})" for rank, _ in circle]
+        return "; then ".join(named[:SHOWN]) + (f", and {len(named) - SHOWN} more" if len(named) > SHOWN else "")
 
     def _compute(self, stream: _Stream) -> None:
         while stream.queue and (since := stream.since(stream.queue[0])) is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
 from scaleproof.simulate.chakra.chakra_trace import OPERATIONS, Node, Trace, in_order
 from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
+from scaleproof.spec.case import Operation
 from scaleproof.spec.errors import SpecError
 
 BARRIER_BYTES = 4
@@ -16,9 +17,10 @@ BARRIER_BYTES = 4
 
 @dataclass(slots=True)
 class Shared:
-    """One collective of several ranks: the node of each rank, the schedule, and the bytes."""
+    """One collective of several ranks: the node of each rank in the order of the group, the schedule, and the bytes."""
 
     nodes: dict[int, Node]
+    operation: Operation
     pattern: Pattern
     nbytes: float
 
@@ -71,7 +73,7 @@ class Matching:
                 raise SpecError(f"a collective of {group} is {' and '.join(calls)} at once")
         assert first.operation is not None
         if first.operation is Collective.BARRIER:
-            return Shared(nodes, self._pattern("all_reduce", members), BARRIER_BYTES)
+            return Shared(nodes, "all_reduce", self._pattern("all_reduce", members), BARRIER_BYTES)
         if first.operation not in OPERATIONS:
             supported = ", ".join(operation.name for operation in OPERATIONS)
             raise SpecError(
@@ -79,11 +81,12 @@ class Matching:
                 f"{supported} and BARRIER are"
             )
         parts = len(members) if first.operation is Collective.ALL_GATHER else 1
-        return Shared(nodes, self._pattern(OPERATIONS[first.operation], members), float(first.nbytes * parts))
+        operation = OPERATIONS[first.operation]
+        return Shared(nodes, operation, self._pattern(operation, members), float(first.nbytes * parts))
 
-    def _pattern(self, operation: str, members: tuple[int, ...]) -> Pattern:
+    def _pattern(self, operation: Operation, members: tuple[int, ...]) -> Pattern:
         if (operation, members) not in self._patterns:
-            pattern = pattern_of(self._algorithm, operation, len(members))  # type: ignore[arg-type]
+            pattern = pattern_of(self._algorithm, operation, len(members))
             self._patterns[operation, members] = (
                 pattern if len(members) == self._ranks else grouped(pattern, (members,), self._ranks)
             )

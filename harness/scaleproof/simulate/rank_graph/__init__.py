@@ -1,1 +1,1 @@
-"""Rank programs as graphs: what every rank computes, sends and receives, and what waits for what."""
+"""Graphs of rank programs in the event engine."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from scaleproof.rank_programs.graph.rank_graph import Builder, RankGraph
 from scaleproof.simulate.collective_schedules import Pattern
-from scaleproof.simulate.rank_graph.graph import Builder, RankGraph
 
 
 def collective_graph(pattern: Pattern, nbytes: float, gamma: float = 0.0) -> RankGraph:

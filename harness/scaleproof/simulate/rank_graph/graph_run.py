@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from scaleproof.rank_programs.graph.graph_check import check, deadlock
+from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
+from scaleproof.simulate.call_schedules import CallSchedules
+from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.engine.tables import RECEIVE, SEND, TRANSFER, WORK
+from scaleproof.simulate.engine.tables import CALL, RECEIVE, SEND, TRANSFER, WORK
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
-from scaleproof.simulate.rank_graph.graph_check import check, deadlock
 
-TASK_OF = {Kind.COMPUTE: WORK, Kind.SEND: SEND, Kind.RECEIVE: RECEIVE, Kind.PUT: TRANSFER}
+TASK_OF = {Kind.COMPUTE: WORK, Kind.SEND: SEND, Kind.RECEIVE: RECEIVE, Kind.PUT: TRANSFER, Kind.COLLECTIVE: CALL}
 
 
 @dataclass(frozen=True)
@@ -38,23 +41,26 @@ def run_graph(
     costs: MessageCosts,
     *,
     buffer: float = 0.0,
+    collective_buffer: float | None = None,
     name: str = "graph",
 ) -> Ran:
     """Runs a graph with one connection between each pair of ranks. `nodes`: the node of each rank; `buffer`: bytes that
-    a connection takes before its receiver reads. Raises SpecError, one line that starts with `name`, for a graph that
-    cannot run to its end."""
+    a connection takes before its receiver reads; `collective_buffer`: the same for collectives. Raises SpecError, one
+    line that starts with `name`, for a graph that cannot run to its end."""
     check(graph, name)
     engine = Engine(network.capacities)
     columns = _Columns(engine, graph, network, np.asarray(nodes), costs, buffer)
-    tasks = engine.add(
-        len(graph),
-        kind=np.array([TASK_OF[Kind(kind)] for kind in range(len(Kind))])[graph.kind],
-        amount=graph.amount,
-        lane=columns.lanes(),
-        box=columns.boxes(),
-        source=np.where(graph.kind == Kind.RECEIVE, graph.peer, graph.rank),
+    alone, tasks = np.flatnonzero(graph.kind != Kind.COLLECTIVE), np.empty(len(graph), np.int64)
+    values = {
+        "kind": np.array([TASK_OF[Kind(kind)] for kind in range(len(Kind))])[graph.kind],
+        "amount": graph.amount,
+        "lane": columns.lanes(),
+        "box": columns.boxes(),
+        "source": np.where(graph.kind == Kind.RECEIVE, graph.peer, graph.rank),
         **columns.of_messages(),
-    )
+    }
+    tasks[alone] = engine.add(len(alone), **{name: column[alone] for name, column in values.items()})
+    columns.add_collectives(tasks, buffer if collective_buffer is None else collective_buffer)
     engine.after(tasks[graph.after], tasks[graph.before])
     engine.after_start(tasks[graph.behind], tasks[graph.ahead])
     engine.run()
@@ -123,6 +129,27 @@ class _Columns:
             highest[moves] = np.minimum(most, software)
         buffer = np.full(len(graph), self._buffer)
         return {"route": route, "stream": stream, "delay": delay, "highest": highest, "buffer": buffer}
+
+    def add_collectives(self, tasks: np.ndarray, buffer: float) -> None:
+        """Fills in the tasks of the nodes of collectives."""
+        graph = self._graph
+        schedules = CallSchedules(self._engine, self._network, self._nodes.tolist(), self._costs, buffer)
+        nodes = graph.of_kind(Kind.COLLECTIVE)
+        nodes = nodes[np.argsort(graph.peer[nodes], kind="stable")]
+        bounds = np.searchsorted(graph.peer[nodes], np.arange(len(graph.collectives) + 1))
+        for number, call in enumerate(graph.collectives):
+            members, pattern = call.members, pattern_of(call.algorithm, call.operation, len(call.members))
+            if members != tuple(range(graph.ranks)):
+                pattern = grouped_once(pattern, members, graph.ranks)
+            of_ranks = self._engine.call(schedules.of(pattern, call.nbytes), np.full(graph.ranks, NONE))
+            joined = nodes[bounds[number] : bounds[number + 1]]
+            tasks[joined] = of_ranks[graph.rank[joined]]
+
+
+@lru_cache(maxsize=256)
+def grouped_once(pattern: Pattern, members: tuple[int, ...], ranks: int) -> Pattern:
+    """The collective of some of the ranks: one object for each, as schedules are known by them."""
+    return grouped(pattern, (members,), ranks)
 
 
 def _numbered(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from scaleproof.simulate.rank_graph.graph import Builder, RankGraph
+from scaleproof.rank_programs.graph.rank_graph import Builder, RankGraph
 from scaleproof.spec.cluster import Cluster, Link, node_name
 
 MBITS = (100.0, 1000.0, 10_000.0)

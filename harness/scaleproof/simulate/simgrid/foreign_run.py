@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
 from scaleproof.spec.errors import SpecError
 
 HEADER = Path("/usr/include/simgrid/s4u.hpp")
@@ -90,6 +90,8 @@ def _platform(network: Network, nodes: Sequence[int], delay_s: float) -> Iterato
 def _activities(graph: RankGraph) -> np.ndarray:
     """The number of the computation or message that each node belongs to. The n-th send of a tag between two ranks
     meets the n-th receive."""
+    if len(graph.collectives):
+        raise SpecError("SimGrid gets the messages of collectives: expand the graph")
     numbers, waiting = np.full(len(graph), -1), dict[tuple[int, ...], list[int]]()
     count = 0
     for node in range(len(graph)):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scaleproof.rank_programs.graph.goal import read_goal, write_goal
+from scaleproof.rank_programs.graph.rank_graph import Builder, Kind
 from scaleproof.simulate.engine.tables import ANY
-from scaleproof.simulate.rank_graph.goal import read_goal, write_goal
-from scaleproof.simulate.rank_graph.graph import Builder, Kind
 from scaleproof.spec.errors import SpecError
 
 TEXT = """num_ranks 2

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from scaleproof.simulate.engine.tables import ANY
-from scaleproof.simulate.rank_graph.graph import Kind, RankGraph
+from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.spec.errors import SpecError
+from scaleproof.transports.mailbox import ANY
 
 SHOWN = 6
 """Most nodes of a circle that a message names."""
@@ -22,6 +22,7 @@ def check(graph: RankGraph, name: str) -> None:
     it."""
     _check_nodes(graph, name)
     _check_messages(graph, name)
+    _check_collectives(graph, name)
     _check_order(graph, name)
 
 
@@ -30,7 +31,8 @@ def _check_nodes(graph: RankGraph, name: str) -> None:
     if len(wrong):
         raise SpecError(f"{name}: a node of rank {graph.rank[wrong[0]]}; there are {graph.ranks} ranks, from 0")
     takes_any = (graph.kind == Kind.RECEIVE) & (graph.peer == ANY)
-    wrong = np.flatnonzero(((graph.peer < 0) | (graph.peer >= graph.ranks)) & ~takes_any)
+    joins = graph.kind == Kind.COLLECTIVE
+    wrong = np.flatnonzero(((graph.peer < 0) | (graph.peer >= graph.ranks)) & ~takes_any & ~joins)
     if len(wrong):
         raise SpecError(f"{name}: {graph.name(wrong[0])}: there are {graph.ranks} ranks, from 0")
     wrong = np.flatnonzero(~np.isfinite(graph.amount) | (graph.amount < 0))
@@ -74,6 +76,20 @@ def _check_messages(graph: RankGraph, name: str) -> None:
             )
 
 
+def _check_collectives(graph: RankGraph, name: str) -> None:
+    """Every member of a collective takes part once, and nobody else does."""
+    joined: dict[int, Counter[int]] = {number: Counter() for number in range(len(graph.collectives))}
+    for node in graph.of_kind(Kind.COLLECTIVE).tolist():
+        joined[int(graph.peer[node])][int(graph.rank[node])] += 1
+    for number, call in enumerate(graph.collectives):
+        what = f"{call.operation} of {call.nbytes:g} B, collective {number}"
+        wrong = next((rank for rank in sorted({*call.members, *joined[number]}) if joined[number][rank] != 1), None)
+        if wrong is not None:
+            raise SpecError(f"{name}: rank {wrong} takes part {joined[number][wrong]} times in {what}; others once")
+        if outside := joined[number].keys() - set(call.members):
+            raise SpecError(f"{name}: rank {min(outside)} takes part in {what}, to which it does not belong")
+
+
 def _check_order(graph: RankGraph, name: str) -> None:
     """No node waits for itself."""
     early, late = np.concatenate([graph.before, graph.ahead]), np.concatenate([graph.after, graph.behind])
@@ -110,6 +126,7 @@ def _waits(graph: RankGraph, ended: np.ndarray, started: np.ndarray) -> tuple[np
                 pairs += [(send, receive)] if started[receive] else []
                 pairs += [(receive, send)] if started[send] else []
     pairs += _behind_on_lanes(graph, ended, started)
+    pairs += _behind_members(graph, ended, started)
     array = np.array(pairs, np.int64).reshape(-1, 2)
     return array[:, 0], array[:, 1]
 
@@ -124,6 +141,13 @@ def _behind_on_lanes(graph: RankGraph, ended: np.ndarray, started: np.ndarray) -
     return [
         (keeper[key], node) for node in waiting if (key := (int(graph.rank[node]), int(graph.lane[node]))) in keeper
     ]
+
+
+def _behind_members(graph: RankGraph, ended: np.ndarray, started: np.ndarray) -> list[tuple[int, int]]:
+    """A rank that is in a collective waits for members that are not."""
+    nodes = graph.of_kind(Kind.COLLECTIVE)
+    inside, outside = nodes[started[nodes] & ~ended[nodes]].tolist(), nodes[~started[nodes]].tolist()
+    return [(late, node) for node in inside for late in outside if graph.peer[late] == graph.peer[node]]
 
 
 def _circle(nodes: int, early: np.ndarray, late: np.ndarray) -> list[int]:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.engine.tables import ANY
-from scaleproof.simulate.rank_graph.graph import Builder, Kind, RankGraph
+from scaleproof.rank_programs.graph.expanded import expanded
+from scaleproof.rank_programs.graph.rank_graph import NONE, Builder, Kind, RankGraph
 from scaleproof.spec.errors import SpecError
+from scaleproof.transports.mailbox import ANY
 
 NANO = 1e-9
 MOST_RANKS = 65_536
@@ -36,7 +36,9 @@ def read_goal(path: Path) -> RankGraph:
 
 
 def write_goal(path: Path, graph: RankGraph) -> None:
-    """Writes a graph. GOAL has whole nanoseconds and bytes, and no one-sided writes: SpecError for a graph with one."""
+    """Writes a graph; a collective as its messages. GOAL has whole nanoseconds and bytes, and no one-sided writes:
+    SpecError for a graph with one."""
+    graph = expanded(graph)
     puts = graph.of_kind(Kind.PUT)
     if len(puts):
         raise SpecError(f"{path}: {graph.name(puts[0])}: GOAL has no one-sided writes")

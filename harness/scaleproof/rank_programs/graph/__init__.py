@@ -1,0 +1,1 @@
+"""Rank programs as graphs: what every rank computes, sends and receives, and what waits for what."""

@@ -1,0 +1,118 @@
+"""A rank in virtual time: its program, what it has been sent, and what it waits for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from scaleproof.rank_programs.collectives import barrier
+from scaleproof.rank_programs.effects import Await, AwaitAny, Effect
+from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.spec.case import OwnCase
+from scaleproof.transports.mailbox import Arrivals, Regions
+
+Then = Callable[[Any], None]
+"""What goes on with the result of an effect."""
+Report = Callable[["Rank", str, float], None]
+"""Records an event of a rank that began at a time and ends now."""
+
+
+@dataclass(slots=True)
+class Result:
+    """Of an effect: there already, or those that wait are told."""
+
+    value: Any = None
+    there: bool = False
+    waiting: list[Then] = field(default_factory=list)
+
+    def put(self, value: Any) -> None:
+        """The effect has ended."""
+        self.value, self.there = value, True
+        waiting, self.waiting = self.waiting, []
+        for then in waiting:
+            then(value)
+
+    def tell(self, then: Then) -> None:
+        """Calls `then` with the result, now or later."""
+        if self.there:
+            then(self.value)
+        else:
+            self.waiting.append(then)
+
+
+@dataclass(slots=True)
+class Lane:
+    """Effects of one lane that have not ended; the first is being carried out."""
+
+    effects: deque[tuple[Effect, Result]] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A receive that waits."""
+
+    source: int
+    tag: int
+    then: Then
+
+
+@dataclass(slots=True)
+class WantedFlag:
+    """A flag that is waited for."""
+
+    name: str
+    least: int
+    then: Then
+
+
+class Rank:
+    """One rank; it is its program's clock."""
+
+    def __init__(
+        self, form: type[RankProgram], case: OwnCase, number: int, now: Callable[[], float], report: Report
+    ) -> None:
+        self.number, self._now, self._report = number, now, report
+        self.arrivals, self.wanted, self.wanted_flags = Arrivals(), list[Wanted](), list[WantedFlag]()
+        self.lanes: dict[int, Lane] = {}
+        self.started: list[Result] = []
+        self.step, self.warmup, self._began = -1, False, -1.0
+        self.waits_in: Effect | None = None
+        self.program = form(case, number, self)
+        self.regions = Regions(number, self.program.regions())
+        self.done, self.ended = False, False
+        """Whether its program has ended; whether it has met all others after that."""
+        self.main = self._whole()
+
+    def _whole(self) -> Generator[Effect, Any, None]:
+        yield from barrier(self.number, self.program.world_size)
+        self._report(self, "start", self._now())
+        yield from self.program.main()
+        self._report(self, "end", self._now())
+        self.done = True
+        yield from barrier(self.number, self.program.world_size)
+
+    @property
+    def where(self) -> str:
+        """The rank and its step, in a message to the user."""
+        return f"rank {self.number}" + (f", step {self.step}" if self.step >= 0 else "")
+
+    def waits(self) -> Iterator[Effect]:
+        """Effects that are being carried out."""
+        if self.waits_in is not None and not isinstance(self.waits_in, Await | AwaitAny):
+            yield self.waits_in
+        for lane in self.lanes.values():
+            if lane.effects:
+                yield lane.effects[0][0]
+
+    def step_begins(self, step: int, warmup: bool) -> None:
+        """See Clock."""
+        self.steps_end()
+        self.step, self.warmup, self._began = step, warmup, self._now()
+
+    def steps_end(self) -> None:
+        """See Clock."""
+        if self._began >= 0:
+            self._report(self, "step", self._began)
+            self._began = -1.0
