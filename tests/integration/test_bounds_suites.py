@@ -1,5 +1,5 @@
-"""The programs of suites zou2017 and taxonomy, and the predictions of das2016 and validation, through the supervisor at
-size ci."""
+"""The programs of suites zou2017, taxonomy and collectives, and the predictions of das2016 and validation, through the
+supervisor at size ci."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scaleproof.cli import main
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
+from scaleproof.spec import registry
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from tests.integration.launches import assert_nothing_left
@@ -67,3 +68,22 @@ def test_predictions_need_no_processes(suite: str, experiment: str, tmp_path: Pa
         and {record.evidence for record in records} == {"simulated"}
         and not any(record.ranks for record in records)
     )
+
+
+def test_all_reduces_follow_a_ping_pong_whose_bytes_are_not_in_their_region(tmp_path: Path) -> None:
+    need_netns()
+    (record,) = finished(tmp_path, "collectives", "calls")
+    assert record.evidence == "emulated" and not record.oversubscribed
+    metrics, samples = suite_metrics(ROOT / "suites" / "collectives"), Store(tmp_path).samples(record).to_pandas()
+    asked, call_s = metrics["asked_ratio"].launch, metrics["call_s"].size
+    assert asked is not None and call_s is not None
+    assert asked(record, samples) == pytest.approx(1, abs=1e-3)
+    assert {nbytes: call_s(record, samples, nbytes) is not None for nbytes in (4, 16384)} == {4: True, 16384: True}
+
+
+def test_every_algorithm_sums_integers_exactly_and_two_ranks_have_one_order(tmp_path: Path) -> None:
+    (record,) = finished(tmp_path, "collectives", "order")
+    metrics, samples = suite_metrics(ROOT / "suites" / "collectives"), Store(tmp_path).samples(record).to_pandas()
+    values = [metrics[name].launch for name in ("integers_wrong", "order_dependence")]
+    assert [value(record, samples) for value in values if value is not None] == [0, 0]
+    assert set(record.ranks[0].facts["order"]) == set(registry.names("collective")) - {"hierarchical", "native"}

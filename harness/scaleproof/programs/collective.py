@@ -57,14 +57,19 @@ def run(context: RankContext) -> None:
     assert isinstance(case, CollectiveCase)
     group = open_group(context)
     with timed_region(context, group):
-        if case.dtype not in group.capabilities.dtypes:
-            raise TransportError(
-                f"transport {case.transport!r} does not reduce {case.dtype}; it reduces "
-                f"{', '.join(sorted(group.capabilities.dtypes))}"
-            )
-        memory = Memory.of(group, case)
-        for nbytes in case.sizes:
-            _size(context, case, group, memory, nbytes)
+        sweep(context, case, group)
+
+
+def sweep(context: RankContext, case: CollectiveCase, group: Collectives) -> None:
+    """All sizes of a case over an open group. Raises TransportError for a type of element that it does not reduce."""
+    if case.dtype not in group.capabilities.dtypes:
+        raise TransportError(
+            f"transport {case.transport!r} does not reduce {case.dtype}; it reduces "
+            f"{', '.join(sorted(group.capabilities.dtypes))}"
+        )
+    memory = Memory.of(group, case)
+    for nbytes in case.sizes:
+        _size(context, case, group, memory, nbytes)
 
 
 def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory: Memory, nbytes: int) -> None:

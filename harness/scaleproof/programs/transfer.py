@@ -25,12 +25,17 @@ def run(context: RankContext) -> None:
     assert isinstance(case, TransferCase)
     transport: PointToPoint = case.plugin("transport").load().connect(context)
     with timed_region(context, transport):
-        sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
-        memory = memory_of(case.buffers, transport)
-        out, back = memory(max(sizes)), memory(max(sizes))
-        if context.rank < PEERS:
-            for nbytes in sizes:
-                _size(context, case, transport, out[:nbytes], back[:nbytes])
+        sweep(context, case, transport)
+
+
+def sweep(context: RankContext, case: TransferCase, transport: PointToPoint) -> None:
+    """All sizes of a case over an open transport."""
+    sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
+    memory = memory_of(case.buffers, transport)
+    out, back = memory(max(sizes)), memory(max(sizes))
+    if context.rank < PEERS:
+        for nbytes in sizes:
+            _size(context, case, transport, out[:nbytes], back[:nbytes])
 
 
 def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out: Array, back: Array) -> None:

@@ -13,7 +13,8 @@ import yaml
 from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.report.build import build
 from scaleproof.report.data import load
-from scaleproof.report.figures.kinds import kinds
+from scaleproof.report.figures.kinds import Mark, Plot, Series, kinds
+from scaleproof.report.figures.style import Look
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.report.headlines.page import headlines
 from scaleproof.spec.case import TrainCase
@@ -165,6 +166,27 @@ def test_a_rate_of_a_figure_says_what_share_of_its_bound_it_is(tmp_path: Path, k
     assert re.search(r"tcp[^<]*: [\d.]+[^<]*, [\d.]+\s% of attainable", panel.picture)
 
 
+def test_a_cell_shows_the_smallest_value_and_how_far_the_next_one_is(tmp_path: Path) -> None:
+    results, suite = example(tmp_path)
+    write_files(suite.folder)
+    figure = yaml.safe_load(FIGURES)[0]
+    series = [{"name": name, "select": {"arm": name}} for name in ("tcp", "alone")]
+    figure |= {"kind": "fastest", "metric": "throughput", "rows": "ranks", "series": series}
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump([figure]))
+    section = headlines(load(results, "smoke", [suite])[0])[0].section
+    rows = [line.split(",") for line in section.csv.splitlines()]
+    assert rows[0][-1] == "row" and all(row[-1] == row[4] for row in rows[1:]), "x and rows are the ranks here"
+    look = Look("", 0, "o", 0)
+    values = {"one": 2.0, "two": 1.0, "three": 5.0}
+    plot = Plot("", tuple(Series(name, look, (cell(value),)) for name, value in values.items()), "", "")
+    picture = kinds()["fastest"].draw(plot)
+    assert "<title>1\u202fKiB, 8: two 1.00, one 2.00, three 5.00</title>" in picture and ">2x<" in picture
+
+
+def cell(value: float) -> Mark:
+    return Mark(1024, value, None, None, "simulated", True, "", "", row=8)
+
+
 def test_figures_without_launches_are_one_line(made: tuple[Path, Suite, str]) -> None:
     nothing = made[2].split('<section id="headline-nothing"')[1].split("</section>")[0]
     assert "No launch gives this figure a value yet." in nothing and "<svg viewBox" not in nothing
@@ -207,6 +229,18 @@ def drop_against(figure: dict) -> None:
     del figure["series"][0]["against"]
 
 
+def set_fastest(figure: dict) -> None:
+    figure["kind"] = "fastest"
+
+
+def set_rows(figure: dict) -> None:
+    figure["rows"] = "ranks"
+
+
+def set_wrong_rows(figure: dict) -> None:
+    figure |= {"kind": "fastest", "rows": "rnaks"}
+
+
 def set_both(figure: dict) -> None:
     figure["series"][0]["claim"] = "example.claim0"
 
@@ -223,6 +257,9 @@ def set_both(figure: dict) -> None:
         (set_key, "[0].x.labell: unknown key; did you mean 'label'?"),
         (drop_x, "[0].kind: kind 'levels' needs 'x': ranks"),
         (drop_against, "[0].metric: metric 'speedup' compares: every series gives 'against'"),
+        (set_fastest, "[0].kind: kind 'fastest' needs 'rows': the field that its rows show"),
+        (set_rows, "[0].rows: kind 'levels' has no rows of a field; leave it out"),
+        (set_wrong_rows, "[0].rows: unknown field of a case 'rnaks'; did you mean 'ranks'?"),
         (set_both, "series 'tcp' needs 'claim' or 'select', one of them"),
     ],
 )

@@ -48,6 +48,8 @@ class Mark:
     """The reduced networks behind the value; empty where they ran as published."""
     note: str = ""
     """What the tooltip says of a rate's bound; empty for what is no rate."""
+    row: float | None = None
+    """The value of the figure's rows; None for a kind without rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,14 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class FigureKind:
-    """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series."""
+    """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
+    has a row for each value of a field of the case."""
 
     name: str
     summary: str
     x: str | None
     draw: Callable[[Plot], Markup]
+    rows: bool = False
 
 
 @cache

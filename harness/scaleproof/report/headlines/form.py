@@ -60,6 +60,9 @@ class FigureForm(_Form):
     metric: str | None = Field(None, description="Metric of the launches that `select` chooses.")
     x: XAxis | None = Field(None, description="The x axis, for kinds that have one.")
     y: YAxis = Field(description="The y axis.")
+    rows: str | None = Field(
+        None, description="Field of the case that each row shows one value of, for kinds with rows."
+    )
     over: tuple[str, ...] = Field((), description="Conditions given as a range: the interval covers the whole range.")
     series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)] = Field(description="What is drawn.")
     claims: Annotated[tuple[str, ...], Field(min_length=1)] = Field(

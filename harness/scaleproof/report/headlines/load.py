@@ -81,6 +81,7 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
         _expect(document, (index, "metric"), "metric", figure.metric, headlines.metrics)
         _check_metric(document, index, figure, headlines.metrics[figure.metric])
     _check_x(document, index, figure)
+    _check_rows(document, index, figure)
     for position, name in enumerate(figure.over):
         _expect(document, (index, "over", position), "field of a case", name, _case_fields())
     for position, name in enumerate(figure.claims):
@@ -122,6 +123,15 @@ def _check_x(document: Document, index: int, figure: FigureForm) -> None:
         _expect(document, (index, "x", "field"), "field of a case", figure.x.field, [*_case_fields(), SIZE])
     if figure.x is not None and any(series.claim for series in figure.series):
         raise document.error((index, "series"), "a claim has no place on an x axis; choose a kind without one")
+
+
+def _check_rows(document: Document, index: int, figure: FigureForm) -> None:
+    if kinds()[figure.kind].rows and figure.rows is None:
+        raise document.error((index, "kind"), f"kind {figure.kind!r} needs 'rows': the field that its rows show")
+    if figure.rows is not None and not kinds()[figure.kind].rows:
+        raise document.error((index, "rows"), f"kind {figure.kind!r} has no rows of a field; leave it out")
+    if figure.rows is not None:
+        _expect(document, (index, "rows"), "field of a case", figure.rows, _case_fields())
 
 
 def _check_units(document: Document, key: Key, figure: FigureForm, series: SeriesForm, headlines: Headlines) -> None:

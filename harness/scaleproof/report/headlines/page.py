@@ -23,7 +23,7 @@ HOW = (
     "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their "
     "inputs."
 )
-COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor")
+COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
         key = [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks), *key]
     rows = [_row(drawn.name, mark) for drawn in series for mark in drawn.marks]
     rows += [
-        (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, None, None, None)
+        (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, *[None] * 4)
         for drawn in series
         for point in drawn.published
     ]
@@ -149,7 +149,7 @@ def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> 
 def _row(name: str, mark: Mark) -> tuple[object, ...]:
     """A row of the CSV; a value with a factor is of a reduced network, not comparable with the paper's."""
     factor, target = work_factor_text(mark.reduced) or None, mark.href.removeprefix("#")
-    return name, "ours", target, mark.evidence, mark.x, mark.value, mark.low, mark.high, factor
+    return name, "ours", target, mark.evidence, mark.x, mark.value, mark.low, mark.high, factor, mark.row
 
 
 def _missing(series: Sequence[Series]) -> str:

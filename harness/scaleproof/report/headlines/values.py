@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from scaleproof.claims.claim_form import PublishedRow
@@ -87,14 +87,23 @@ def marks_of_launches(figure: FigureForm, series: SeriesForm, metric: Metric, da
     base = [] if series.against is None else runs_of(figure, series.against, data)
     marks: list[Mark] = []
     used: list[Run] = []
-    for x in _x_values(figure.x, selected):
-        runs_at_x = [run for run in selected if _is_at(figure.x, run, x)]
-        for same_level in grouped(runs_at_x, lambda run: _record(run).evidence).values():
+    for (row, x), runs in _places(figure, selected).items():
+        for same_level in grouped(runs, lambda run: _record(run).evidence).values():
             mark = _mark(figure, series, metric, same_level, base, x)
             if mark is not None:
-                marks.append(mark)
+                marks.append(replace(mark, row=row))
                 used += same_level
     return SeriesMarks(tuple(marks), list({run.launch: run for run in used}.values()))
+
+
+def _places(figure: FigureForm, runs: Sequence[Run]) -> dict[tuple[float | None, float | None], list[Run]]:
+    """The launches at each place of the figure: by row (None where it has no rows) and x."""
+    rows = grouped(runs, lambda run: _field(run, figure.rows) if figure.rows else None)
+    return {
+        (row, x): [run for run in of_row if _is_at(figure.x, run, x)]
+        for row, of_row in rows.items()
+        for x in _x_values(figure.x, of_row)
+    }
 
 
 def _x_values(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
