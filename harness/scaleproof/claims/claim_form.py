@@ -177,6 +177,11 @@ class Validates(Form):
     down_to: tuple[str, ...] = Field(
         (), description="Fields in which a case must not be smaller than in any case that was judged."
     )
+    binds: bool = Field(
+        False,
+        description="Only predictions of trainings that the same resource binds as those that were judged: one that is "
+        "bound by latency says nothing about one that is bound by the links.",
+    )
 
 
 class ClaimForm(Form):

@@ -25,6 +25,8 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 
 MISSED: tuple[Verdict | None, ...] = ("not reproduced", "direction only")
+BINDS = "binds"
+"""Key of `Finding.judged_on` for the resource that bound a judged prediction."""
 WORST: tuple[Standing, ...] = ("missed", "not validated here", "validated")
 
 
@@ -77,25 +79,33 @@ class Findings:
     def label(self, records: Iterable[Record]) -> Label | None:
         """The label of a number that comes from these launches: the worst of their labels. None where all are measured,
         or simulated without messages: these only add up a profile."""
-        different = {(record.case_id, record.evidence, record.machine, record.code.used): record for record in records}
+        different = {
+            (record.case_id, record.evidence, record.machine, record.code.used, binding(record)): record
+            for record in records
+        }
         labels = [
             label
             for record in different.values()
-            if (label := self.of(record.case, record.evidence, record.machine, record.code))
+            if (label := self.of(record.case, record.evidence, record.machine, record.code, binding(record)))
         ]
         if not labels:
             return None
         worst = min((label.standing for label in labels), key=WORST.index)
         return _label(worst, [reason for label in labels if label.standing == worst for reason in _reasons(label)])
 
-    def of(self, case: AnyCase, evidence: str, machine: str, code: Code) -> Label | None:
-        """The label of a case at a level of evidence, on a machine, with the code that its launch used."""
+    def of(self, case: AnyCase, evidence: str, machine: str, code: Code, binds: str = "") -> Label | None:
+        """The label of a case at a level of evidence, on a machine, with the code that its launch used; `binds`: see
+        `binding`."""
         if evidence == "measured" or (evidence == "simulated" and case.transport is None):
             return None
         of_machine = [result for result in self.results if _finding(result).machine in (machine, None)]
         if not any(_finding(result).machine for result in of_machine):
             return _label("not validated here", [LabelReason.of(note(NoteCode.NEVER_VALIDATED))])
-        relevant = [result for result in of_machine if concerns(_finding(result).form, case, evidence)]
+        relevant = [
+            result
+            for result in of_machine
+            if concerns(_finding(result).form, case, evidence) and _bound_alike(_finding(result), binds)
+        ]
         if not relevant:
             nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
             return _label("not validated here", [LabelReason.of(nothing)])
@@ -127,7 +137,7 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
         code=last.code.digest,
         files={name: content for record in judged for name, content in record.code.files.items()},
         latest=last.started_at,
-        judged_on=_different([_bounding_values(form.validates, record.case) for record in judged]),
+        judged_on=_different([_judged_values(form.validates, record) for record in judged]),
         missed_by=missed_by,
     )
 
@@ -140,6 +150,22 @@ def _judged_with(code: Code, results: Sequence[ClaimResult]) -> list[ClaimResult
         if validation.code == code.digest or agree(validation.files, code.files):
             newest[result.id] = result
     return list(newest.values())
+
+
+def binding(record: Record) -> str:
+    """The resource that binds a predicted training (`RESOURCES` in simulate/predicted_scaling.py); empty for others."""
+    return str(record.transport.get("prediction", {}).get("binds") or "")
+
+
+def _bound_alike(validation: Finding, binds: str) -> bool:
+    """Whether a prediction that this resource binds is like one that was judged; one that was not judged is about
+    all."""
+    bound = [judged[BINDS] for judged in validation.judged_on if BINDS in judged]
+    return not bound or binds in bound
+
+
+def _judged_values(form: Validates, record: Record) -> dict[str, Any]:
+    return _bounding_values(form, record.case) | ({BINDS: binding(record)} if form.binds else {})
 
 
 def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:

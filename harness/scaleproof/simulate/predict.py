@@ -96,6 +96,7 @@ class Predictor:
     def __init__(self, results: Path) -> None:
         self._results = results.resolve()
         self._inputs_by_case: dict[str, Inputs] = {}
+        self._binds_by_case: dict[str, str | None] = {}
 
     def inputs(self, case: AnyCase, programs: str = "") -> str:
         """Digest of the inputs of the case's prediction. `programs`: folder of the suite's own. Raises SpecError when
@@ -113,7 +114,15 @@ class Predictor:
             samples, checks = simulate_program(case, program_of(case, launch.programs), inputs.cluster, costs)
         else:
             samples = predict(inputs, seed).samples()
-        return Predicted(samples, _facts(inputs, seed) | {"took_s": round(perf_counter() - started, 6)}, checks)
+        took_s = round(perf_counter() - started, 6)
+        facts = _facts(inputs, seed) | {"took_s": took_s, "binds": self._binds(inputs)}
+        return Predicted(samples, facts, checks)
+
+    def _binds(self, inputs: Inputs) -> str | None:
+        """What binds the case, with every input at its value."""
+        if inputs.case.case_id not in self._binds_by_case:
+            self._binds_by_case[inputs.case.case_id] = binding_resource(inputs)
+        return self._binds_by_case[inputs.case.case_id]
 
     def _inputs(self, case: AnyCase, programs: str) -> Inputs:
         if case.case_id not in self._inputs_by_case:
@@ -127,6 +136,23 @@ def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, see
         return simulate(case, profile, inputs.cluster, costs, jitter=inputs.jitter, seed=seed)
     assert isinstance(case, CollectiveCase | TransferCase)
     return sweep(case, inputs.cluster, costs)
+
+
+def binding_resource(inputs: Inputs) -> str | None:
+    """The resource that shortens a training's step most if its time is halved; None for what is no training, and where
+    none shortens it."""
+    from scaleproof.simulate.predicted_scaling import halved  # which imports this module
+
+    case, profile, costs = inputs.case, inputs.profile, inputs.costs.central()
+    if not isinstance(case, TrainCase) or profile is None:
+        return None
+    whole = simulate(case, profile, inputs.cluster, costs).step_s
+    steps = {
+        name: simulate(changed, other, cluster, cheaper).step_s
+        for name, (changed, other, cluster, cheaper) in halved(case, profile, inputs.cluster, costs).items()
+    }
+    shortest = min(steps, key=lambda name: steps[name])
+    return shortest if steps[shortest] < whole else None
 
 
 def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:

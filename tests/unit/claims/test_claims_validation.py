@@ -302,3 +302,23 @@ def test_a_validation_counts_only_for_the_same_code() -> None:
     assert label is not None and label.why == ("dilation: not judged here with this version of the code",)
     newer = emulated().model_copy(update={"code": Code(version="0", commit=None, dirty=None, digest="e")})
     assert standing([verdict("reproduced", code="e")], newer) == "validated"
+
+
+def predicted(binds: str) -> Record:
+    case = {**TRAIN, "transport": "tcp", "collective": "ring", "fabric": "simulated", "ranks": 4}
+    made = record(case, evidence="simulated")
+    return made.model_copy(update={"transport": {**made.transport, "prediction": {"binds": binds}}})
+
+
+@pytest.mark.parametrize(
+    ("word", "of_link", "of_latency"),
+    [("reproduced", "validated", "not validated here"), ("not reproduced", "missed", "not validated here")],
+)
+def test_a_prediction_has_the_verdicts_of_those_that_the_same_resource_binds(
+    word: str, of_link: str, of_latency: str
+) -> None:
+    judged_on = [{"transport": "tcp", "ranks": 4, "binds": "link"}]
+    findings = [verdict(word, form={**PREDICTED, "binds": True}, judged_on=judged_on)]
+    assert standing(findings, predicted("link")) == of_link
+    assert standing(findings, predicted("latency")) == of_latency
+    assert standing([verdict(word, form=PREDICTED)], predicted("latency")) == of_link

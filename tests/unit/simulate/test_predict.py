@@ -25,7 +25,7 @@ from scaleproof.simulate.cost_file import (
     write_costs,
 )
 from scaleproof.simulate.cost_model import Uncertain
-from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from scaleproof.simulate.predict import Predictor, binding_resource, drawn_profile, inputs_of, predict
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.link_rates import PAYLOAD
@@ -389,3 +389,13 @@ def test_more_time_a_byte_is_that_of_links_and_of_software(tmp_path: Path) -> No
     assert slower.goodput == pytest.approx(plain.goodput / 1.25)
     assert slower.segments[0].beta == pytest.approx(1.25 * plain.segments[0].beta)
     assert slower.segments[0].alpha == plain.segments[0].alpha
+
+
+@pytest.mark.parametrize(("link", "binds"), [({"link_mbit": 10.0}, "link"), ({"link_delay_ms": 50.0}, "latency")])
+def test_a_record_names_the_resource_that_binds_its_prediction(
+    results: Path, link: dict[str, float], binds: str
+) -> None:
+    write(profile(training()), results / "machines" / machine_id())
+    fabric = {"name": "simulated", "costs": "stated", **link}
+    assert binding_resource(inputs_of(training(fabric=fabric), results)) == binds
+    assert binding_resource(inputs_of(case_of(fabric=fabric), results)) is None
