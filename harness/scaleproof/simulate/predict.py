@@ -12,6 +12,7 @@ from typing import Any
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
+from scaleproof.simulate.binding import binding_resource
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
 from scaleproof.simulate.jitter_model import Jitter, read_jitter
@@ -120,9 +121,13 @@ class Predictor:
 
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""
-        if inputs.case.case_id not in self._binds_by_case:
-            self._binds_by_case[inputs.case.case_id] = binding_resource(inputs)
-        return self._binds_by_case[inputs.case.case_id]
+        case, profile = inputs.case, inputs.profile
+        if not isinstance(case, TrainCase) or profile is None:
+            return None
+        if case.case_id not in self._binds_by_case:
+            found = binding_resource(case, profile, inputs.cluster, inputs.costs.central())
+            self._binds_by_case[case.case_id] = found
+        return self._binds_by_case[case.case_id]
 
     def _inputs(self, case: AnyCase, programs: str) -> Inputs:
         if case.case_id not in self._inputs_by_case:
@@ -136,23 +141,6 @@ def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, see
         return simulate(case, profile, inputs.cluster, costs, jitter=inputs.jitter, seed=seed)
     assert isinstance(case, CollectiveCase | TransferCase)
     return sweep(case, inputs.cluster, costs)
-
-
-def binding_resource(inputs: Inputs) -> str | None:
-    """The resource that shortens a training's step most if its time is halved; None for what is no training, and where
-    none shortens it."""
-    from scaleproof.simulate.predicted_scaling import halved  # which imports this module
-
-    case, profile, costs = inputs.case, inputs.profile, inputs.costs.central()
-    if not isinstance(case, TrainCase) or profile is None:
-        return None
-    whole = simulate(case, profile, inputs.cluster, costs).step_s
-    steps = {
-        name: simulate(changed, other, cluster, cheaper).step_s
-        for name, (changed, other, cluster, cheaper) in halved(case, profile, inputs.cluster, costs).items()
-    }
-    shortest = min(steps, key=lambda name: steps[name])
-    return shortest if steps[shortest] < whole else None
 
 
 def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scaleproof.record.digest import machine_id
+from scaleproof.simulate.binding import binding_resource
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_file import (
@@ -25,7 +26,7 @@ from scaleproof.simulate.cost_file import (
     write_costs,
 )
 from scaleproof.simulate.cost_model import Uncertain
-from scaleproof.simulate.predict import Predictor, binding_resource, drawn_profile, inputs_of, predict
+from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.link_rates import PAYLOAD
@@ -397,5 +398,6 @@ def test_a_record_names_the_resource_that_binds_its_prediction(
 ) -> None:
     write(profile(training()), results / "machines" / machine_id())
     fabric = {"name": "simulated", "costs": "stated", **link}
-    assert binding_resource(inputs_of(training(fabric=fabric), results)) == binds
-    assert binding_resource(inputs_of(case_of(fabric=fabric), results)) is None
+    inputs = inputs_of(training(fabric=fabric), results)
+    assert isinstance(inputs.case, TrainCase) and inputs.profile is not None
+    assert binding_resource(inputs.case, inputs.profile, inputs.cluster, inputs.costs.central()) == binds
