@@ -53,8 +53,15 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         base.processor,
         tuple(models.values()),
         _within(plugin),
-        1 if plugin is None else plugin.message_threads,
+        _threads(case, plugin),
     )
+
+
+def _threads(case: AnyCase, plugin: TransportPlugin | None) -> int:
+    """The threads that a process sends and receives with: no more than its node has cores, where those are known."""
+    node = node_types().get(case.value("compute.profile") or "")
+    wanted = 1 if plugin is None else plugin.message_threads
+    return wanted if node is None else min(wanted, node.cores)
 
 
 def _beside(plugin: TransportPlugin) -> Path:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import monotonic_ns as now
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -27,8 +27,10 @@ from scaleproof.strategies import parameter_server_step
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
+from scaleproof.strategies.server_rotation import owners
 from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.contract import Collectives, Handle, Transport
+from scaleproof.workloads.case_network import network_of
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -48,7 +50,7 @@ class ParameterServer(Strategy):
         self.rank, ranks = group.rank, range(group.world_size)
         self.servers = context.case.value("strategy.servers", 0) or group.world_size
         self.mechanism = context.case.value("strategy.mechanism", "messages")
-        self.owners = [index % self.servers for index in range(len(parameters))]
+        self.owners = owners(self.case, network_of(self.case))
         self.order = list(reversed(range(len(parameters))))
         """Parameters in the order of the backward pass, which is the order of tensors between any two ranks."""
         fixed = self.mechanism != "dynamic"
@@ -231,6 +233,11 @@ class ServerOptions(Options):
         0,
         ge=0,
         description="Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank.",
+    )
+    rotation: Literal["trained", "all"] = Field(
+        "trained",
+        description="Which variables take turns over the servers: the trained ones; or all, as in TensorFlow 1, also "
+        "the moving mean and variance of each batch normalisation, which are not sent.",
     )
 
 
