@@ -22,7 +22,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.strategies.base import MIB
-from scaleproof.strategies.server_rotation import owners
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Plan, Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network as LayerTable

@@ -1,8 +1,8 @@
 """Synchronous parameter servers: workers push gradients, servers sum them and update, workers pull the new parameters
 (xue2019, awan2019's gRPC arms).
 
-Parameters are distributed round-robin, in network order, over the first `servers` ranks (0: all ranks); every rank is
-also a worker. Every tensor is sent separately, by the case's mechanism. A gradient is sent as soon as the backward pass
+Parameters are distributed over the first `servers` ranks (0: all ranks), by turns or by bytes; every rank is also a
+worker. Every tensor is sent separately, by the case's mechanism. A gradient is sent as soon as the backward pass
 has computed it. If the mechanism uses fixed buffers, gradients are allocated in the send buffers and parameters in the
 receive buffers, so that the framework reads and writes registered memory directly.
 """
@@ -27,7 +27,7 @@ from scaleproof.strategies import parameter_server_step
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
-from scaleproof.strategies.server_rotation import owners
+from scaleproof.strategies.server_placement import owners
 from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.contract import Collectives, Handle, Transport
 from scaleproof.workloads.case_network import network_of
@@ -232,12 +232,12 @@ class ServerOptions(Options):
     servers: int = Field(
         0,
         ge=0,
-        description="Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank.",
+        description="Parameter servers, on the first ranks; 0: one on every rank.",
     )
-    rotation: Literal["trained", "all"] = Field(
-        "trained",
-        description="Which variables take turns over the servers: the trained ones; or all, as in TensorFlow 1, also "
-        "the moving mean and variance of each batch normalisation, which are not sent.",
+    placement: Literal["turns", "bytes"] = Field(
+        "turns",
+        description="How parameters are distributed, in network order: servers take turns; or each goes to the server "
+        "with the fewest bytes so far, as TensorFlow 1's GreedyLoadBalancingStrategy does by byte_size_load_fn.",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scaleproof.spec.case import TrainCase
-from scaleproof.strategies.server_rotation import owners
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Pushed, Served, plan_of_buckets
 from scaleproof.workloads.networks import Network
 

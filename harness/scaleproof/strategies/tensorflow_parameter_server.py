@@ -27,7 +27,7 @@ from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.parameter_server import ServerOptions, check_servers
 from scaleproof.strategies.sender import Exchange
-from scaleproof.strategies.server_rotation import owners
+from scaleproof.strategies.server_placement import owners
 from scaleproof.transports.contract import Collectives
 from scaleproof.transports.tensorflow.session_server import SessionServer
 from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
@@ -42,7 +42,7 @@ MEET_S = 600.0
 
 
 class TensorflowParameterServer(Strategy):
-    """Parameters round-robin over the first `servers` ranks (0: over all), in network order."""
+    """Parameters on the first `servers` ranks (0: on all), by turns or by bytes."""
 
     def __init__(
         self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float

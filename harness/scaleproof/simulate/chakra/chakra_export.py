@@ -11,7 +11,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.strategies.server_rotation import owners
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Compute, Item, Plan, Pushed, Served, Submit, Wait
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
