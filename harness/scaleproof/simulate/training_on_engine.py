@@ -55,7 +55,7 @@ def simulate_each_rank(
         calls,
         case.value("strategy.channels", 1),
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        Serving(engine, network, nodes, costs, _tensors(case, table, plan), _update_s(case, profile)),
+        _serving(case, engine, network, costs, _tensors(case, table, plan), _update_s(case, profile)),
         _coordinator(case, engine, calls),
     )
     of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]
@@ -76,6 +76,13 @@ def _coordinator(case: TrainCase, engine: Engine, calls: CallSchedules) -> Coord
     if fusion_mib is None and case.value("strategy.bucket_order", "ready") == "ready":
         return None
     return Coordinator(engine, case.ranks, calls, None if fusion_mib is None else fusion_mib * MIB / case.shrink)
+
+
+def _serving(
+    case: TrainCase, engine: Engine, network: Network, costs: MessageCosts, tensors: list[Tensor], update_s: float
+) -> Serving:
+    nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+    return Serving(engine, network, nodes, costs, tensors, update_s, case.value("strategy.server") == "process")
 
 
 def _tensors(case: TrainCase, table: LayerTable, plan: Plan) -> list[Tensor]:

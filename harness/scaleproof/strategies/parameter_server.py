@@ -245,6 +245,11 @@ class MechanismOptions(ServerOptions):
     """Options of servers whose tensors are sent by one of our mechanisms."""
 
     mechanism: Mechanism = Field("messages", description="How tensors travel (docs/remote.md).")
+    server: Literal["worker", "process"] = Field(
+        "worker",
+        description="Who serves: a worker, after its own backward pass; or, only on fabric simulated, a process beside "
+        "it at any time, as in TensorFlow.",
+    )
 
 
 def check_servers(case: TrainCase) -> None:
@@ -261,6 +266,8 @@ def check(case: TrainCase) -> None:
         one_sided = registry.with_trait("transport", "one_sided")
         requirement = f"needs one-sided writes ({', '.join(one_sided)}), not transport {case.transport!r}"
         raise FieldError("strategy.mechanism", f"mechanism {mechanism!r} {requirement}")
+    if case.value("strategy.server") == "process" and not case.plugin("fabric").predicted:
+        raise FieldError("strategy.server", "a server in a process of its own is only simulated: fabric: simulated")
     check_servers(case)
 
 
