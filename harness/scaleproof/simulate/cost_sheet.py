@@ -77,13 +77,22 @@ class Stated(NamedTuple):
 
 class Sheet(_Form):
     """Costs of a transport. `goodput`: share of a link's rate that is payload. `core`: where the costs of software were
-    fitted, if the ratio of cores is to scale them; `reference`: see reference_core.yaml."""
+    fitted, if the ratio of cores is to scale them; `reference`: see reference_core.yaml. `one_run`: what differs for a
+    message among many that one run of a session sends, as tensors to and from parameter servers."""
 
     summary: str
     goodput: Annotated[float, Field(gt=0, le=1)]
     gamma: Gamma
     core: Core | Literal["reference"] | None = None
     hops: Annotated[dict[Hop, HopForm], Field(min_length=1)]
+    one_run: dict[Hop, HopForm] = {}
+
+    def of_one_run(self) -> Sheet:
+        """With the costs of a message among many of one run."""
+        hops = dict(self.hops)
+        for hop, form in self.one_run.items():
+            hops[hop] = hops[hop].model_copy(update={name: getattr(form, name) for name in form.model_fields_set})
+        return self.model_copy(update={"hops": hops})
 
     def stated(self, hop: Hop, cost: str) -> Stated:
         """A cost on a class of hops."""
@@ -109,6 +118,9 @@ def _read(file: Path, needed: tuple[Hop, ...], modified_ns: int) -> Sheet:
     for hop in needed:
         if hop not in sheet.hops:
             raise document.error(("hops",), f"costs on hops of class {hop!r} are missing")
+    for hop in sheet.one_run:
+        if hop not in sheet.hops:
+            raise document.error(("one_run", hop), f"{hop!r} is no class in `hops` of this file")
     for hop, form in sheet.hops.items():
         if form.like is not None and (form.like not in sheet.hops or sheet.hops[form.like].like is not None):
             raise document.error(("hops", hop, "like"), f"{form.like!r} has no costs of its own in this file")

@@ -22,7 +22,7 @@ from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
-from scaleproof.spec.cluster import Cluster, cluster_of
+from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of
@@ -87,7 +87,8 @@ def _jitter(case: AnyCase, results: Path) -> Jitter | None:
 def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
     """The prediction with every parameter at its fitted value (`seed` None) or drawn from its uncertainty."""
     costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
-    return _simulated(inputs, costs, drawn_profile(inputs.profile, seed), seed or 0)
+    drawn = replace(inputs, cluster=drawn_cluster(inputs.cluster, seed))
+    return _simulated(drawn, costs, drawn_profile(inputs.profile, seed), seed or 0)
 
 
 class Predictor:
@@ -112,7 +113,8 @@ class Predictor:
         case, checks = launch.case, list[dict[str, Any]]()
         if isinstance(case, OwnCase):
             costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
-            samples, checks = simulate_program(case, program_of(case, launch.programs), inputs.cluster, costs)
+            cluster = drawn_cluster(inputs.cluster, seed)
+            samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
         else:
             samples = predict(inputs, seed).samples()
         took_s = round(perf_counter() - started, 6)
@@ -148,7 +150,7 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     parameters = [
         {"name": parameter.name, "value": parameter.value, "low": parameter.low, "high": parameter.high}
         | {"drawn": parameter.value if seed is None else parameter.drawn(seed)}
-        for parameter in inputs.costs.parameters
+        for parameter in (*inputs.costs.parameters, *_link_rate(inputs.cluster))
     ]
     computed = (
         {"node": profile.node, "taken": profile.taken, "measured_at": profile.measured_at, "step_s": profile.step_s}
@@ -168,6 +170,17 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
         "algorithm": algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None,
     }
+
+
+def _link_rate(cluster: Cluster) -> list[Uncertain]:
+    """The factor on the rate of a cluster's links, where that is not known."""
+    return [Uncertain(f"link rate of {cluster.name}", 1.0, *cluster.unsure)] if cluster.unsure else []
+
+
+def drawn_cluster(cluster: Cluster, seed: int | None) -> Cluster:
+    """A cluster with the rate of its links drawn, all alike (`seed` None: unchanged)."""
+    unsure = _link_rate(cluster)
+    return cluster if seed is None or not unsure else slowed(cluster, 1.0, 1 / unsure[0].drawn(seed))
 
 
 def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:

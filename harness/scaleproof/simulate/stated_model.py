@@ -11,7 +11,7 @@ from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
 from scaleproof.simulate.cost_sheet import Core, Sheet, read_sheet
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.spec import registry
-from scaleproof.spec.case import AnyCase
+from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import node_types
 from scaleproof.spec.plugins import TransportPlugin
 
@@ -36,6 +36,8 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
     file = GENERAL if plugin is None or not plugin.stated_costs else _beside(plugin)
     name = "a library" if plugin is None else plugin.name
     sheet = read_sheet(file, _needed(plugin))
+    if isinstance(case, TrainCase) and case.plugin("strategy").has_servers:
+        sheet = sheet.of_one_run()
     speed = _speed(case, sheet.core) if isinstance(sheet.core, Core) and not here else _Speed()
     between: Hop = "one_link" if "one_link" in sheet.hops else _within(plugin)
     models = {hop: _hop_model(name, hop, sheet, speed) for hop in sheet.hops}
@@ -53,8 +55,15 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         base.processor,
         tuple(models.values()),
         _within(plugin),
-        1 if plugin is None else plugin.message_threads,
+        _threads(case, plugin),
     )
+
+
+def _threads(case: AnyCase, plugin: TransportPlugin | None) -> int:
+    """The threads that a process sends and receives with: no more than its node has cores, where those are known."""
+    node = node_types().get(case.value("compute.profile") or "")
+    wanted = 1 if plugin is None else plugin.message_threads
+    return wanted if node is None else min(wanted, node.cores)
 
 
 def _beside(plugin: TransportPlugin) -> Path:

@@ -40,7 +40,8 @@ class Served:
 
 
 class Serving:
-    """Adds the tasks of such steps. Messages of a pair of ranks move one after the other, in both directions apart."""
+    """Adds the tasks of such steps. Messages of a pair of ranks move one after the other, in both directions apart.
+    `own_process`: a server does not wait for the backward pass of the worker beside it."""
 
     def __init__(
         self,
@@ -50,10 +51,11 @@ class Serving:
         costs: MessageCosts,
         tensors: Sequence[Tensor],
         update_s: float,
+        own_process: bool = False,
     ) -> None:
         self._engine, self._nodes, self._costs = engine, list(nodes), costs
         self._threads = Threads(engine, network, costs)
-        self._tensors, self.ranks = tensors, len(nodes)
+        self._tensors, self.ranks, self._own_process = tensors, len(nodes), own_process
         total = sum(tensor.nbytes for tensor in tensors)
         self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]
         self._connections: dict[tuple[int, int], tuple[int, int]] = {}
@@ -62,10 +64,10 @@ class Serving:
         """Bytes of a parameter."""
         return self._tensors[index].nbytes
 
-    def add(self, pushed: Mapping[int, np.ndarray], finish: np.ndarray) -> Served:
-        """A step. `pushed`: tasks after which each rank has the gradient of each parameter; `finish`: after which each
-        rank's backward pass has ended, which its own sums and updates wait for."""
-        last_update = finish.copy()
+    def add(self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray) -> Served:
+        """A step. `pushed`: tasks after which each rank has the gradient of each parameter; `began` and `finish`: after
+        which each rank's step has begun, and its backward pass has ended, which a worker that serves waits for."""
+        last_update = (began if self._own_process else finish).copy()
         received: dict[int, np.ndarray] = {}
         updates: list[list[tuple[int, int]]] = [[] for _ in range(self.ranks)]
         sent: list[tuple[np.ndarray, np.ndarray]] = []
@@ -75,7 +77,7 @@ class Serving:
             sends, arrived = self._exchange(workers, np.repeat(owner, len(workers)), index)
             self._engine.after(sends, ready[workers])
             sent.append((workers, sends))
-            start, end = self._update(owner, index, arrived, last_update[owner])
+            start, end = self._update(owner, index, np.append(arrived, ready[owner]), last_update[owner])
             updates[owner].append((start, end))
             last_update[owner] = end
             back, received_back = self._exchange(np.repeat(owner, len(workers)), workers, index)

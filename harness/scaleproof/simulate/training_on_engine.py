@@ -22,6 +22,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.strategies.base import MIB
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Plan, Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network as LayerTable
@@ -43,7 +44,8 @@ def simulate_each_rank(
     strategy that cannot be simulated."""
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-    plan = exchange_plan(case, layers or network_of(case))
+    table = layers or network_of(case)
+    plan = exchange_plan(case, table)
     items, patterns = step_program(case, plan, profile), Patterns(case, plan.groups)
     engine = Engine(Threads.capacities(network, costs, case.ranks))
     calls = CallSchedules(engine, network, nodes, costs, buffer)
@@ -53,7 +55,7 @@ def simulate_each_rank(
         calls,
         case.value("strategy.channels", 1),
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        Serving(engine, network, nodes, costs, _tensors(case, plan), _update_s(case, profile)),
+        _serving(case, engine, network, costs, _tensors(case, table, plan), _update_s(case, profile)),
         _coordinator(case, engine, calls),
     )
     of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]
@@ -76,10 +78,15 @@ def _coordinator(case: TrainCase, engine: Engine, calls: CallSchedules) -> Coord
     return Coordinator(engine, case.ranks, calls, None if fusion_mib is None else fusion_mib * MIB / case.shrink)
 
 
-def _tensors(case: TrainCase, plan: Plan) -> list[Tensor]:
-    servers = case.value("strategy.servers", 0) or case.ranks
-    owners = [index % servers for index in range(len(plan.layers))]
-    return [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
+def _serving(
+    case: TrainCase, engine: Engine, network: Network, costs: MessageCosts, tensors: list[Tensor], update_s: float
+) -> Serving:
+    nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+    return Serving(engine, network, nodes, costs, tensors, update_s, case.value("strategy.server") == "process")
+
+
+def _tensors(case: TrainCase, table: LayerTable, plan: Plan) -> list[Tensor]:
+    return [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners(case, table), strict=True)]
 
 
 def _update_s(case: TrainCase, profile: Profile | None) -> float:

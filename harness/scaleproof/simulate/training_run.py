@@ -88,7 +88,7 @@ class TrainingRun:
             elif isinstance(item, Pushed):
                 pushed[item.index] = self.main
             elif isinstance(item, Served):
-                self._serve(number, pushed)
+                self._serve(number, pushed, began)
         self.spans.append(Recorded("step", number, Moment(began), Moment(self.main)))
 
     def barrier(self) -> None:
@@ -169,9 +169,9 @@ class TrainingRun:
             call.tasks = self.main = tasks
             self._record_call(call, Moment(call.made))
 
-    def _serve(self, step: int, pushed: dict[int, np.ndarray]) -> None:
+    def _serve(self, step: int, pushed: dict[int, np.ndarray], began: np.ndarray) -> None:
         before = self.main
-        served = self._serving.add(pushed, before)
+        served = self._serving.add(pushed, began, before)
         self.main = served.end
         self.spans.append(Recorded("wait", step, Moment(before), Moment(served.end)))
         self.spans += [Recorded("update", step, Moment(update.start), Moment(update.end)) for update in served.updates]

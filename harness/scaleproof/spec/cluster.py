@@ -3,12 +3,21 @@ them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from scaleproof.paths import PROJECT
 from scaleproof.spec.errors import SpecError
@@ -35,17 +44,21 @@ Form = TypeVar("Form", bound=_Form)
 
 
 class NodeType(_Form):
-    """What a node computes at its peak, and where that is said."""
+    """What a node computes at its peak, and where that is said. `gpu_gflops`: GFLOP/s of its GPU, which computes in
+    place of the cores; software that sends and receives runs on the cores."""
 
     summary: str
     cores: PositiveInt
     ghz: PositiveFloat
     flop_per_cycle: PositiveInt
+    gpu_gflops: PositiveFloat | None = None
     source: str
 
     @property
     def peak_flops(self) -> float:
-        """FLOP/s of all cores."""
+        """FLOP/s of the GPU, or of all cores where there is none."""
+        if self.gpu_gflops is not None:
+            return self.gpu_gflops * 1e9
         return self.cores * self.ghz * 1e9 * self.flop_per_cycle
 
 
@@ -63,13 +76,25 @@ class LinkForm(Rate):
     count: PositiveInt = 1
 
 
+class StarRate(Rate):
+    """`gbit_range`: a 95 % range of the rate, where it is not known; a prediction draws from it, all links alike."""
+
+    gbit_range: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _around(self) -> Self:
+        if self.gbit_range is not None and not self.gbit_range[0] <= self.gbit <= self.gbit_range[1]:
+            raise ValueError(f"gbit_range {self.gbit_range} does not hold gbit {self.gbit:g}: write [low, high]")
+        return self
+
+
 class ClusterForm(_Form):
     """A star has one switch and a link to every node, any number of them. `links` spell a graph out over `nodes` nodes
     and `switches`."""
 
     summary: str
     source: str
-    star: Rate | None = None
+    star: StarRate | None = None
     nodes: PositiveInt | None = None
     switches: list[str] = []
     links: list[LinkForm] = []
@@ -87,12 +112,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """As many nodes as a case has, named node0, node1, ..."""
+    """As many nodes as a case has, named node0, node1, ... `unsure`: the lowest and the highest rate of its links, as
+    factors on what they state, with 95 %; None: the rates are known."""
 
     name: str
     nodes: int
     switches: tuple[str, ...]
     links: tuple[Link, ...]
+    unsure: tuple[float, float] | None = None
 
 
 def node_name(number: int) -> str:
@@ -123,7 +150,7 @@ def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
     links = tuple(
         Link(link.ends, link.mbit and link.mbit / dilation / shrink, link.delay_ms * dilation) for link in cluster.links
     )
-    return Cluster(cluster.name, cluster.nodes, cluster.switches, links)
+    return replace(cluster, links=links)
 
 
 def ready_clusters() -> list[str]:
@@ -147,7 +174,11 @@ def _read_cluster(file: Path, nodes: int, modified_ns: int) -> Cluster:
     if form.star is not None:
         if form.links or form.switches or form.nodes:
             raise document.error(("star",), "a star has no links, switches or nodes beside it")
-        return star(file.stem, nodes, form.star.gbit * 1000, form.star.delay_us / 1000)
+        known = star(file.stem, nodes, form.star.gbit * 1000, form.star.delay_us / 1000)
+        if form.star.gbit_range is None:
+            return known
+        low, high = form.star.gbit_range
+        return replace(known, unsure=(low / form.star.gbit, high / form.star.gbit))
     return _graph(document, form, file.stem, nodes)
 
 

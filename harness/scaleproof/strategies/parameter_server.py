@@ -1,8 +1,8 @@
 """Synchronous parameter servers: workers push gradients, servers sum them and update, workers pull the new parameters
 (xue2019, awan2019's gRPC arms).
 
-Parameters are distributed round-robin, in network order, over the first `servers` ranks (0: all ranks); every rank is
-also a worker. Every tensor is sent separately, by the case's mechanism. A gradient is sent as soon as the backward pass
+Parameters are distributed over the first `servers` ranks (0: all ranks), by turns or by bytes; every rank is also a
+worker. Every tensor is sent separately, by the case's mechanism. A gradient is sent as soon as the backward pass
 has computed it. If the mechanism uses fixed buffers, gradients are allocated in the send buffers and parameters in the
 receive buffers, so that the framework reads and writes registered memory directly.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import monotonic_ns as now
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -27,8 +27,10 @@ from scaleproof.strategies import parameter_server_step
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
+from scaleproof.strategies.server_placement import owners
 from scaleproof.transports._buffers import plain_memory
 from scaleproof.transports.contract import Collectives, Handle, Transport
+from scaleproof.workloads.case_network import network_of
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -48,7 +50,7 @@ class ParameterServer(Strategy):
         self.rank, ranks = group.rank, range(group.world_size)
         self.servers = context.case.value("strategy.servers", 0) or group.world_size
         self.mechanism = context.case.value("strategy.mechanism", "messages")
-        self.owners = [index % self.servers for index in range(len(parameters))]
+        self.owners = owners(self.case, network_of(self.case))
         self.order = list(reversed(range(len(parameters))))
         """Parameters in the order of the backward pass, which is the order of tensors between any two ranks."""
         fixed = self.mechanism != "dynamic"
@@ -230,7 +232,12 @@ class ServerOptions(Options):
     servers: int = Field(
         0,
         ge=0,
-        description="Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank.",
+        description="Parameter servers, on the first ranks; 0: one on every rank.",
+    )
+    placement: Literal["turns", "bytes"] = Field(
+        "turns",
+        description="How parameters are distributed, in network order: servers take turns; or each goes to the server "
+        "with the fewest bytes so far, as TensorFlow 1's GreedyLoadBalancingStrategy does by byte_size_load_fn.",
     )
 
 
@@ -238,6 +245,11 @@ class MechanismOptions(ServerOptions):
     """Options of servers whose tensors are sent by one of our mechanisms."""
 
     mechanism: Mechanism = Field("messages", description="How tensors travel (docs/remote.md).")
+    server: Literal["worker", "process"] = Field(
+        "worker",
+        description="Who serves: a worker, after its own backward pass; or, only on fabric simulated, a process beside "
+        "it at any time, as in TensorFlow.",
+    )
 
 
 def check_servers(case: TrainCase) -> None:
@@ -254,6 +266,8 @@ def check(case: TrainCase) -> None:
         one_sided = registry.with_trait("transport", "one_sided")
         requirement = f"needs one-sided writes ({', '.join(one_sided)}), not transport {case.transport!r}"
         raise FieldError("strategy.mechanism", f"mechanism {mechanism!r} {requirement}")
+    if case.value("strategy.server") == "process" and not case.plugin("fabric").predicted:
+        raise FieldError("strategy.server", "a server in a process of its own is only simulated: fabric: simulated")
     check_servers(case)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scaleproof.spec.case import TrainCase
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Pushed, Served, plan_of_buckets
 from scaleproof.workloads.networks import Network
 
@@ -30,16 +31,15 @@ def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) ->
 def simulated_plan(case: TrainCase, network: Network) -> Plan:
     """Every tensor is sent separately. Large ones are sent late if the main thread has to move them."""
     plan = plan_of_buckets(case, network)
-    return replace(plan, late=_late(case, plan.parameters))
+    return replace(plan, late=_late(case, plan.parameters, owners(case, network)))
 
 
-def _late(case: TrainCase, sizes: Sequence[float]) -> frozenset[int]:
+def _late(case: TrainCase, sizes: Sequence[float], served: Sequence[int]) -> frozenset[int]:
     """Parameters whose gradients are sent after the backward pass. If the main thread moves messages, it cannot do so
     while it computes: a message larger than a socket's buffer waits, and so do later messages to the same server."""
     blocked, late = set[int](), set[int]()
     for index in reversed(range(len(sizes) if case.plugin("transport").moves_in_wait else 0)):
-        owner = index % (case.value("strategy.servers", 0) or case.ranks)
-        if owner in blocked or sizes[index] > SOCKET / case.shrink:
-            blocked.add(owner)
+        if served[index] in blocked or sizes[index] > SOCKET / case.shrink:
+            blocked.add(served[index])
             late.add(index)
     return frozenset(late)

@@ -27,10 +27,12 @@ from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.parameter_server import ServerOptions, check_servers
 from scaleproof.strategies.sender import Exchange
+from scaleproof.strategies.server_placement import owners
 from scaleproof.transports.contract import Collectives
 from scaleproof.transports.tensorflow.session_server import SessionServer
 from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
 from scaleproof.transports.tensorflow.tensorflow_server import check_size
+from scaleproof.workloads.case_network import network_of
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -40,12 +42,13 @@ MEET_S = 600.0
 
 
 class TensorflowParameterServer(Strategy):
-    """Parameters round-robin over the first `servers` ranks (0: over all), in network order."""
+    """Parameters on the first `servers` ranks (0: on all), by turns or by bytes."""
 
     def __init__(
         self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
     ) -> None:
         super().__init__(context, group, parameters, bucket_mib)
+        assert isinstance(context.case, TrainCase)
         if not isinstance(group, TensorflowGrpc):
             raise TransportError(
                 "strategy 'tensorflow_parameter_server' runs on the servers of transport 'tensorflow-grpc'"
@@ -54,7 +57,7 @@ class TensorflowParameterServer(Strategy):
             check_size(parameter.elements * ITEM)
         self._traffic = group.traffic
         servers = context.case.value("strategy.servers", 0) or context.world_size
-        self._owners = [index % servers for index in range(len(self.parameters))]
+        self._owners = owners(context.case, network_of(context.case))
         self._graph = _Graph(group.server, context, self.parameters, self._owners)
         self._sent = self._messages()
         self._steps = 0

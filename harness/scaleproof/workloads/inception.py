@@ -67,7 +67,7 @@ def _auxiliary(blocks: Blocks, before: str) -> None:
     blocks.append(Linear(AUXILIARY, 10, classifier=True))
 
 
-def _inception_v3() -> list[LayerSpec]:
+def _inception_v3(classes: int, auxiliary: bool) -> list[LayerSpec]:
     blocks = Blocks(scale=False)
     last = _stem(blocks)
     for name, pooled in (("mixed5b", 32), ("mixed5c", 64), ("mixed5d", 64)):
@@ -83,9 +83,10 @@ def _inception_v3() -> list[LayerSpec]:
     last = blocks.concat("mixed7a", shallow, deep, blocks.append(Pool("mixed7a.b2", 3, stride=2, inputs=(last,))))
     for name in ("mixed7b", "mixed7c"):
         last = _grid8(blocks, name, last)
-    _auxiliary(blocks, before_head)
+    if auxiliary:
+        _auxiliary(blocks, before_head)
     blocks.append(Mean("mean", inputs=(last,)))
-    blocks.append(Linear("fc", 10, classifier=True))
+    blocks.append(Linear("fc", classes, classifier=True))
     return blocks.table
 
 
@@ -95,7 +96,7 @@ inception_v3 = Workload(
     summary="Inception-v3 with auxiliary head, 3x299x299, 10 classes, 24.4 M parameters",
     input_shape=(3, 299, 299),
     smallest_side=75,
-    layers=_inception_v3(),
+    layers=_inception_v3(10, auxiliary=True),
     auxiliary=AUXILIARY,
     reference=ReferenceCounts(
         weights=24_335_200,
@@ -109,4 +110,22 @@ inception_v3 = Workload(
     ),
 )
 
-PLUGIN = inception_v3
+# as tf_cnn_benchmarks trains it (awan2019)
+inception_v3_imagenet = Workload(
+    name="inception_v3_imagenet",
+    summary="Inception-v3 without auxiliary head, 3x299x299, 1001 classes, 23.8 M parameters",
+    input_shape=(3, 299, 299),
+    smallest_side=75,
+    layers=_inception_v3(1001, auxiliary=False),
+    reference=ReferenceCounts(
+        weights=23_801_184,
+        biases=18_217,
+        forward_mac=5_713_218_144,
+        source="tensorflow/benchmarks@9165a70, tf_cnn_benchmarks: inception3, normalised by offsets alone, 1001 "
+        "classes; with 1000 classes keras.applications.InceptionV3 has the 23,817,352 trained values of these shapes",
+        provenance="author_code (shapes), derived (counts)",
+        tensors=190,
+    ),
+)
+
+PLUGINS = (inception_v3, inception_v3_imagenet)

@@ -24,7 +24,7 @@ _VGG_A = (
     Linear("fc7", 4096),
     Linear("fc8", 1000, classifier=True),
 )
-_VGG_16 = (
+_VGG_16_BODY = (
     *(
         layer
         for block, (features, convolutions) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1)
@@ -35,7 +35,6 @@ _VGG_16 = (
     ),
     Linear("fc6", 4096),
     Linear("fc7", 4096),
-    Linear("fc8", 10, classifier=True),
 )
 _VGG_DIGITS = (
     Conv("conv1", 16, 3, pad=1),
@@ -68,7 +67,7 @@ vgg16 = Workload(
     summary="VGG-16, 3x224x224, 10 classes, 134.3 M parameters",
     input_shape=(3, 224, 224),
     smallest_side=32,
-    layers=_VGG_16,
+    layers=(*_VGG_16_BODY, Linear("fc8", 10, classifier=True)),
     reference=ReferenceCounts(
         weights=134_289_088,
         biases=12_426,
@@ -77,6 +76,21 @@ vgg16 = Workload(
         provenance="memory_high (shape; its size is the published one to the last digit), derived (counts)",
         tensors=32,
         mib=512.32,
+    ),
+)
+# as tf_cnn_benchmarks trains it (awan2019)
+vgg16_imagenet = Workload(
+    name="vgg16_imagenet",
+    summary="VGG-16, 3x224x224, 1001 classes, 138.4 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=32,
+    layers=(*_VGG_16_BODY, Linear("fc8", 1001, classifier=True)),
+    reference=ReferenceCounts(
+        weights=138_348_224,
+        biases=13_417,
+        forward_mac=15_470_268_416,
+        source="VGG-16 (configuration D) with the 1001 classes of tensorflow/benchmarks@9165a70",
+        provenance="memory_high (shape), derived (counts)",
     ),
 )
 # Smooth (tanh, average pooling): rounding cannot flip a unit or the largest pixel of a pool, so equivalence can be
@@ -99,4 +113,4 @@ vgg_digits = Workload(
     ),
 )
 
-PLUGINS = (vgg_a, vgg16, vgg_digits)
+PLUGINS = (vgg_a, vgg16, vgg16_imagenet, vgg_digits)

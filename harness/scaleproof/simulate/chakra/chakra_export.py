@@ -11,6 +11,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Compute, Item, Plan, Pushed, Served, Submit, Wait
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
@@ -102,6 +103,10 @@ class _Rank:
     _open: list[int] = field(default_factory=list)
     _lanes: dict[tuple[int, int], int] = field(default_factory=dict)
     _pushed: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _owners: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._owners = owners(self.case, self.network)
 
     def nodes_of(self, items: Sequence[Item]) -> tuple[Node, ...]:
         """The nodes of all items."""
@@ -179,7 +184,7 @@ class _Rank:
         self._open.append(number)
 
     def _owner(self, index: int) -> int:
-        return index % (self.case.value("strategy.servers", 0) or self.case.ranks)
+        return self._owners[index]
 
     def _send(self, peer: int, index: int, way: int, after: Sequence[int]) -> int:
         """Messages between two ranks are sent one after the other."""
