@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt, model_validator
 
 from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.spec.common_case import CommonCase
@@ -37,6 +37,9 @@ class SimulatedOptions(ClusterOptions):
         description="alpha, beta and gamma as fitted on this machine by `scaleproof fit`, or as stated in ranges for "
         "other hardware; null: stated for the compute of a node type or if nothing was fitted, else fitted.",
     )
+    cards: PositiveInt = Field(
+        1, description="Links of each node to the one switch, each with link_mbit; a message uses one of them."
+    )
     alpha_times: float = Field(
         1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
     )
@@ -45,6 +48,12 @@ class SimulatedOptions(ClusterOptions):
     )
     gamma_times: float = Field(1.0, ge=0, description="Factor on gamma, as alpha_times.")
     processor_times: float = Field(1.0, ge=0, description="Factor on the time of cores of servers, as alpha_times.")
+
+    @model_validator(mode="after")
+    def _cards_are_of_the_switch(self) -> SimulatedOptions:
+        if self.cluster is not None and self.cards != 1:
+            raise FieldError("cards", "the cluster's description has the links; leave it out")
+        return self
 
 
 def check(case: CommonCase) -> None:

@@ -15,6 +15,7 @@ from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
 from scaleproof.simulate.jitter_model import Jitter, read_jitter
+from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
@@ -152,8 +153,15 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "profile": computed,
         "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
-        "algorithm": algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None,
+        "algorithm": _algorithm(case),
     }
+
+
+def _algorithm(case: AnyCase) -> str | None:
+    """Of the case's collectives; of those that the model of NCCL predicts, each algorithm with its protocol."""
+    if isinstance(case, TrainCase) and (calls := chosen_calls(case, network_of(case))):
+        return ", ".join(dict.fromkeys(f"NCCL's {call.algorithm} with {call.protocol}" for call in calls))
+    return algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None
 
 
 def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:

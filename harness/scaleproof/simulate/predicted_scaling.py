@@ -10,13 +10,15 @@ from functools import cached_property
 from typing import Any
 
 from scaleproof.simulate.cost_model import FREE, CostModel, MessageCosts
+from scaleproof.simulate.halved_resources import halved
+from scaleproof.simulate.nccl.device_calls import ChosenCalls, chosen_calls
 from scaleproof.simulate.predict import drawn_profile
 from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
-from scaleproof.spec.cluster import Cluster, Link, cluster_of, node_name
+from scaleproof.spec.cluster import Cluster, Link, cluster_of
 from scaleproof.stats.prediction_intervals import ratios
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.profile import LayerTimes, Profile, Spread
+from scaleproof.workloads.profile import Profile
 
 DRAWS, DRAWS_AT_END = 39, 19
 """Draws from the uncertainty of costs and measured profiles. A further draw lies between the least and the largest of
@@ -24,14 +26,6 @@ DRAWS, DRAWS_AT_END = 39, 19
 FEW = 7
 """Draws of a strategy that is simulated message by message, which takes seconds on hundreds of nodes."""
 ENDLESS_MBIT = 1e12
-RESOURCES = {
-    "compute": "a node's computing",
-    "link": "the rate of the links",
-    "latency": "what a message costs however small it is",
-    "transport": "bytes that software copies and reduces, and the cores that messages take of servers",
-    "server": "the servers' links, their sums, and the cores that messages take",
-}
-"""Possible bottlenecks of a step, with a description of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class Point:
     """The prediction for one number of nodes. `batch`: samples per node; `gains`: share by which the step gets shorter
-    when the time of one resource is halved."""
+    when the time of one resource is halved; `calls`: of the model of NCCL, where it predicts them."""
 
     nodes: int
     batch: int
@@ -62,6 +56,8 @@ class Point:
     """Samples per s of all nodes."""
     speedup: Range
     gains: Mapping[str, float]
+    ranks: int = 1
+    calls: Sequence[ChosenCalls] = ()
 
     @property
     def efficiency(self) -> Range:
@@ -91,7 +87,8 @@ class Question:
     """A training whose number of nodes is left open. `fields`: fields of its case. Either `minibatch` (samples of all
     nodes) or `per_node` (samples per node) is set.
 
-    `profiles`: compute profiles of a case; the middle one first, then both ends if compute efficiency is a range."""
+    `ranks_per_node`: of each node. `profiles`: compute profiles of a case; the middle one first, then both ends if
+    compute efficiency is a range."""
 
     fields: Mapping[str, Any]
     network: Network
@@ -99,10 +96,11 @@ class Question:
     profiles: Callable[[TrainCase], tuple[Profile, ...]]
     minibatch: int | None = None
     per_node: int | None = None
+    ranks_per_node: int = 1
     _points: dict[int, Point] = field(default_factory=dict)
 
     def case(self, nodes: int) -> TrainCase:
-        """The case on `nodes` nodes with one rank each. Raises pydantic's ValidationError when fields do not fit."""
+        """The case on `nodes` nodes. Raises pydantic's ValidationError when fields do not fit."""
         minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
         defaults = {
             "warmup": 0,
@@ -113,18 +111,19 @@ class Question:
             "program": "train",
             "fabric": "simulated",
         }
-        fields = {**defaults, **self.fields, "ranks": nodes, "minibatch": minibatch}
-        case = parse_case(
-            fields
-            | ({"strategy.servers": min(servers, nodes)} if (servers := int(fields.get("strategy.servers", 0))) else {})
-        )
+        ranks = nodes * self.ranks_per_node
+        fields = {**defaults, **self.fields, "ranks": ranks, "nodes": nodes, "minibatch": minibatch}
+        if servers := int(fields.get("strategy.servers", 0)):
+            fields["strategy.servers"] = min(servers, ranks)
+        case = parse_case(fields)
         assert isinstance(case, TrainCase)
         named = case.workload_options.model_copy(update={"name": self.network.name})
         return case.model_copy(update={"workload_options": named})  # a user's network need not be in the registry
 
     def counts(self, first: int, last: int) -> list[int]:
         """Possible numbers of nodes: those that divide the global minibatch."""
-        return [nodes for nodes in range(first, last + 1) if self.minibatch is None or self.minibatch % nodes == 0]
+        every, minibatch = range(first, last + 1), self.minibatch
+        return [nodes for nodes in every if minibatch is None or not minibatch % (nodes * self.ranks_per_node)]
 
     @cached_property
     def _alone(self) -> list[dict[int, float]]:
@@ -165,6 +164,8 @@ class Question:
             around(rates),
             around(speedups),
             gains,
+            case.ranks,
+            chosen_calls(case, self.network),
         )
 
     def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
@@ -206,7 +207,8 @@ class Question:
         assumes that efficiency falls with more nodes."""
         counts = self.counts(min(requested), max(requested))
         value, low, high = (self._last(counts, requested, end, least) for end in ("value", "low", "high"))
-        last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were requested"
+        most = counts[-1] * self.ranks_per_node
+        last = "the minibatch has no more samples" if most == self.minibatch else "no more were requested"
         return Useful(least, value, low, high, last if value == counts[-1] else "")
 
     def _last(self, counts: Sequence[int], requested: Sequence[int], end: str, least: float) -> int:
@@ -234,54 +236,3 @@ def around(values: Sequence[Mapping[int, float]]) -> Range:
     """The prediction of the middle profile, with an interval that covers all draws of all profiles."""
     every = [value for draws in values for value in draws.values()]
     return Range(values[0][0], min(every), max(every))
-
-
-Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
-
-
-def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
-    """For each resource, the same step with half the time of that resource. If only some nodes are servers, `server` is
-    the links of those nodes, the servers' sums and the cores that messages take; `link` is the links of the others."""
-    servers = (
-        {node_name(number) for number in range(case.value("strategy.servers", 0))}
-        if 0 < case.value("strategy.servers", 0) < case.ranks
-        else set()
-    )
-    at_servers = 1.0 if servers else 0.5
-    other = replace(
-        cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
-    )
-    near = replace(cluster, links=tuple(Link(link.ends, link.mbit, link.delay_ms / 2) for link in cluster.links))
-    changed = {
-        "compute": (case, _faster(profile), cluster, costs),
-        "link": (case, profile, other, costs),
-        "latency": (case, profile, near, costs.times(alpha=0.5)),
-        "transport": (case, profile, cluster, costs.times(beta=0.5, gamma=at_servers, cores=at_servers)),
-    }
-    if servers:
-        served = replace(
-            cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links)
-        )
-        changed["server"] = (case, profile, served, costs.times(gamma=0.5, cores=0.5))
-    return changed
-
-
-def _wider(link: Link) -> Link:
-    return Link(link.ends, link.mbit and 2 * link.mbit, link.delay_ms)
-
-
-def _faster(profile: Profile) -> Profile:
-    def half(time: Spread) -> Spread:
-        return Spread(median=time.median / 2)
-
-    layers = [
-        LayerTimes(
-            name=layer.name,
-            mac=layer.mac,
-            forward_s=half(layer.forward_s),
-            backward_s=half(layer.backward_s),
-            weight_s=half(layer.weight_s),
-        )
-        for layer in profile.layers
-    ]
-    return profile.model_copy(update={"layers": tuple(layers), "update_s": half(profile.update_s)})

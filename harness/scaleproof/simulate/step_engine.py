@@ -1,6 +1,6 @@
 """Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
-virtual time. Where no two messages can share a link, all ranks are computed as vectors, call by call; otherwise every
-rank by itself in the event engine."""
+virtual time. Where no two messages can share a link, and where a model predicts calls between GPUs as a whole, all
+ranks are computed as vectors, call by call; otherwise every rank by itself in the event engine."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
@@ -62,6 +63,9 @@ def simulate(
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))
     items = step_program(case, plan, profile)
+    if (devices := devices_of(case, cluster)) is not None:
+        between = DeviceExchange(devices, network, nodes, costs)
+        return _as_vectors(case, items, between, DevicePatterns(ranks), jitter, seed)
     buffer = buffered_nbytes(case)
     exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry, buffer)
     patterns = Patterns(case, plan.groups)
@@ -76,7 +80,12 @@ def simulate(
 
 
 def _as_vectors(
-    case: TrainCase, items: Sequence[Item], exchange: Exchange, patterns: Patterns, jitter: Jitter | None, seed: int
+    case: TrainCase,
+    items: Sequence[Item],
+    exchange: Exchange,
+    patterns: Patterns | DevicePatterns,
+    jitter: Jitter | None,
+    seed: int,
 ) -> Prediction:
     """All ranks together. Raises Queued."""
     ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
@@ -96,7 +105,7 @@ def _as_vectors(
 class _RankClocks:
     """State of all ranks. `at`: the time of each rank's main thread, in s."""
 
-    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns) -> None:
+    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns | DevicePatterns) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""
