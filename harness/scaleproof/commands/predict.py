@@ -24,6 +24,7 @@ EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --m
   scaleproof predict --workload vgg_a --fabric 10g --nodes 16 --transports all \
       --profile xeon_e5_2698v3_x2 --efficiency 0.5
   scaleproof predict --workload resnet50 --node h100x8 --nodes 1,2,4 --per-rank 128 --transport nccl
+  scaleproof predict --workload vgg_a --fabric 25g --nodes 1..64 --peak 2 --efficiency 0.5 --stragglers pareto:3
   scaleproof predict --workload vgg_a --fabric 10g --per-node 16 --strategy parameter_server --servers 4
 
 The last one uses this machine's own profile."""
@@ -123,6 +124,7 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOW..HIGH",
         help="share of the peak rate that computing reaches; the intervals cover all of the range",
     )
+    parser.add_argument("--stragglers", metavar="LAW", help=CaseField("fabric.stragglers"))
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads in this machine's profile (default: 1)"
     )

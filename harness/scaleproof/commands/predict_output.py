@@ -24,6 +24,7 @@ HINTS = {
     "transport": "a --transport that copies less would help most",
     "server": "more --servers, or --strategy sync_overlap, would help most",
     "compute": "faster nodes, or more of them, would help most",
+    "stragglers": "ranks that vary less would help most",
 }
 
 
@@ -54,6 +55,8 @@ def print_prediction(
         "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
         f"{last.nodes} nodes {HINTS[last.binds]}"
     )
+    if (late := last.gains.get("stragglers")) is not None:
+        print(f"stragglers {options.stragglers}: half of what they add would shorten the step by {late:.0%}")
     _print_evidence(options, request)
     _print_remarks(request, points)
 
@@ -79,6 +82,8 @@ def _print_points(points: list[Point]) -> None:
 
 
 def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> None:
+    from scaleproof.simulate.predicted_scaling import STEPS
+
     costs, label = request.question.costs, _label(options, request)
     print(f"evidence: simulated{f' ({label.text})' if label else ''}; costs of messages {costs.source}")
     for reason in label.why if label else ():
@@ -88,6 +93,7 @@ def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> 
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
         + (" and all of --efficiency" if options.efficiency else "")
+        + (f", and draws of {STEPS} steps each from stragglers {options.stragglers}" if options.stragglers else "")
     )
 
 
@@ -277,6 +283,7 @@ def machine_form(
         "node": request.node or None,
         "ranks_per_node": question.ranks_per_node,
         "compute": request.compute,
+        "stragglers": options.stragglers,
         "fabric": request.fabric,
         "exchange": _exchange(options, request),
         "costs": question.costs.source,

@@ -62,6 +62,7 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
 
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
+    from scaleproof.simulate.jitter_model import variation
     from scaleproof.simulate.predicted_scaling import Question
 
     ranks = ranks_per_node(options)
@@ -71,6 +72,7 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
     compute = node_compute(options, network)
     minibatch, per_node = _samples(options, ranks)
     fields = compute.fields | fabric.fields | _exchange(options, requested) | _workload_fields(options)
+    fields |= {"fabric.stragglers": options.stragglers} if options.stragglers else {}
     nodes = [count for count in requested if minibatch is None or minibatch % (count * ranks) == 0]
     if not nodes:
         of_each = f" of {ranks} ranks each" if ranks > 1 else ""
@@ -87,7 +89,9 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
         raise _option_error(failed) from None
     costs = cost_model(case, options.results, machine_id())
     costs = costs.also_assumed(*_compute_assumptions(options, minibatch, nodes))
-    question = replace(question, costs=costs)
+    law = case.value("fabric.stragglers")
+    stragglers = variation(law, options.results, machine_id()) if law else None
+    question = replace(question, costs=costs, stragglers=stragglers, _points={})
     left_out = [count for count in requested if count not in nodes]
     return PredictionRequest(
         question, nodes, left_out, unused, compute.description, fabric.description, node_description(options, ranks)
@@ -122,7 +126,7 @@ def _compute_assumptions(options: argparse.Namespace, minibatch: int | None, nod
     """Assumptions about computing that were not measured."""
     if options.node and not registry.get("transport", options.transport).calls_between_gpus:
         return ["gradients are copied between GPUs and the memory of their host in no time"]
-    if not (options.profile or options.peak or options.node):
+    if not (options.profile or options.peak or options.node or options.stragglers):
         return [
             "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is "
             "drawn in launches of fabric simulated only"

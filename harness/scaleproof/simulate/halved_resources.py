@@ -16,6 +16,7 @@ RESOURCES = {
     "latency": "what a message costs however small it is",
     "transport": "bytes that software copies and reduces, and the cores that messages take of servers",
     "server": "the servers' links, their sums, and the cores that messages take",
+    "stragglers": "what the slowest rank computes longer than usual",
 }
 """Possible bottlenecks of a step, with a description of each."""
 

@@ -14,7 +14,7 @@ from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
-from scaleproof.simulate.jitter_model import Jitter, read_jitter
+from scaleproof.simulate.jitter_model import Jitter, Stragglers, read_jitter, variation
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.simulated_program import program_of, simulate_program
@@ -37,7 +37,7 @@ class Inputs:
     cluster: Cluster
     costs: CostModel
     profile: Profile | None
-    jitter: Jitter | None = None
+    jitter: Jitter | Stragglers | None = None
 
     @property
     def digest(self) -> str:
@@ -75,9 +75,11 @@ def _factors(case: AnyCase) -> Factors:
     return Factors(*(case.value(f"fabric.{field.name}_times", 1.0) for field in fields(Factors)))
 
 
-def _jitter(case: AnyCase, results: Path) -> Jitter | None:
-    """This machine's jitter, for cases that compute for real on it. Replayed compute sleeps equally long every time,
-    and the jitter of other hardware is unknown."""
+def _jitter(case: AnyCase, results: Path) -> Jitter | Stragglers | None:
+    """By the case's law; else this machine's jitter, for cases that compute for real on it. Replayed compute sleeps
+    equally long every time, and the jitter of other hardware is unknown."""
+    if (law := case.value("fabric.stragglers")) is not None:
+        return variation(law, results, machine_id())
     if not isinstance(case, TrainCase) or case.compute != "real" or case.compute_options.profile is not None:
         return None
     fitted = read_jitter(results, machine_id())

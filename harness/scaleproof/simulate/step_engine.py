@@ -15,7 +15,7 @@ from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import exchange_plan, step_program
@@ -52,7 +52,7 @@ def simulate(
     cluster: Cluster,
     costs: MessageCosts,
     *,
-    jitter: Jitter | None = None,
+    jitter: Variation | None = None,
     seed: int = 0,
     options: Options = Options(),
 ) -> Prediction:
@@ -84,7 +84,7 @@ def _as_vectors(
     items: Sequence[Item],
     exchange: Exchange,
     patterns: Patterns | DevicePatterns,
-    jitter: Jitter | None,
+    jitter: Variation | None,
     seed: int,
 ) -> Prediction:
     """All ranks together. Raises Queued."""
