@@ -113,6 +113,8 @@ def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _compute_arguments(parser: argparse.ArgumentParser) -> None:
+    from scaleproof.spec.straggler_law import MEANING
+
     parser.add_argument(
         "--profile",
         metavar="NODE_TYPE",
@@ -124,7 +126,7 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOW..HIGH",
         help="share of the peak rate that computing reaches; the intervals cover all of the range",
     )
-    parser.add_argument("--stragglers", metavar="LAW", help=CaseField("fabric.stragglers"))
+    parser.add_argument("--stragglers", metavar="LAW", help=f"stragglers: {MEANING[0].lower()}{MEANING[1:]}")
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads in this machine's profile (default: 1)"
     )

@@ -76,6 +76,8 @@ def _simplified(case: AnyCase, model: CostModel) -> list[str]:
         simplifications.append(
             f"communication by the main thread: {mover}; what it moves between two layers is left out"
         )
+    if case.value("compute.others") is not None and case.transport is not None:
+        simplifications.append(f"software is as fast on all nodes as on {case.value('compute.profile')}")
     mechanism = case.value("strategy.mechanism", "messages")
     if isinstance(case, TrainCase) and mechanism != "messages":
         simplifications.append(f"tensors travel as messages, without what mechanism {mechanism!r} copies")

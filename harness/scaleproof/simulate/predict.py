@@ -21,6 +21,7 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.unequal_nodes import relative_times
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of
 from scaleproof.spec.plan import PlannedLaunch
@@ -42,13 +43,14 @@ class Inputs:
     @property
     def digest(self) -> str:
         """Digest of the contents. A case is predicted again when it changes."""
-        parts = [
+        parts: list[Any] = [
             self.case.case_id,
             asdict(self.cluster),
             asdict(self.costs),
             self.profile.model_dump(mode="json") if self.profile else None,
         ]
         parts += [asdict(self.jitter)] if self.jitter else []
+        parts += [list(times)] if (times := relative_times(self.case)) else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -63,6 +65,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     )
     if isinstance(case, TrainCase):  # report early that a case cannot be simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
+        relative_times(case)
     costs = replace(cost_model(case, results, machine_id()), factors=_factors(case))
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
         costs = costs.also_assumed(
@@ -155,6 +158,7 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "profile": computed,
         "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
+        "relative_times": list(relative_times(case)) or None,
         "algorithm": _algorithm(case),
     }
 

@@ -21,6 +21,7 @@ from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
+from scaleproof.simulate.unequal_nodes import on_its_nodes
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
@@ -58,7 +59,7 @@ def simulate(
 ) -> Prediction:
     """Simulates every step of a training case. `profile` None: no computing (compute: none). Raises SpecError for a
     strategy that cannot be simulated."""
-    ranks = case.ranks
+    ranks, jitter = case.ranks, on_its_nodes(case, jitter)
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))

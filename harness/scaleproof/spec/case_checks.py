@@ -11,6 +11,7 @@ import numpy as np
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.mixed_nodes import other_nodes
 
 Case = Any
 """A CommonCase, whose module imports this one."""
@@ -101,3 +102,15 @@ def check_training(case: Case) -> None:
     unreal += ["compute.profile"] if case.compute_options.profile is not None else []
     if unreal and not case.replayed:
         raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
+    _other_nodes_fit(case)
+
+
+def _other_nodes_fit(case: Case) -> None:
+    if (others := case.compute_options.others) is None:
+        return
+    if not case.plugin("fabric").predicted or case.compute == "none":
+        raise FieldError("compute.others", "nodes of other types are simulated only: set fabric: simulated")
+    count = sum(each.count for each in other_nodes(others))
+    if count >= case.nodes:
+        message = f"{count} nodes of other types, and the case has {case.nodes}; leave at least one for compute.profile"
+        raise FieldError("compute.others", message)

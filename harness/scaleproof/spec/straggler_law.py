@@ -35,12 +35,18 @@ FORMS: dict[Name, Form] = {
     "slow": Form((Number("FACTOR", 1.0), SHARE._replace(default=None)), "FACTOR"),
     "fitted": Form((), "as `scaleproof fit` measured on this machine"),
 }
+
+
+def _usage(law: Name) -> str:
+    numbers = FORMS[law].numbers
+    needed = ",".join(number.name for number in numbers if number.default is None)
+    more = "".join(f"[,{number.name}]" for number in numbers if number.default is not None)
+    return f"{law}:{needed}{more}" if numbers else law
+
+
 MEANING = (
     "Law of the factor by which a rank computes longer in a step, drawn anew for each rank and step: "
-    + "; ".join(
-        f"{':'.join([name, ','.join(each.name for each in form.numbers)]).removesuffix(':')}: {form.meaning}"
-        for name, form in FORMS.items()
-    )
+    + "; ".join(f"{_usage(name)}: {form.meaning}" for name, form in FORMS.items())
     + ". SHARE: of steps that have such a factor, others have 1 (default: 1, all steps)."
 )
 
@@ -79,10 +85,3 @@ def _value(text: str, law: Name, number: Number, written: str) -> float:
         upto = f" and at most {number.most:g}" if math.isfinite(number.most) else ""
         raise ValueError(f"{text!r}: {number.name} of {law} is a number above {number.above:g}{upto}")
     return value
-
-
-def _usage(law: Name) -> str:
-    numbers = FORMS[law].numbers
-    needed = ",".join(number.name for number in numbers if number.default is None)
-    more = "".join(f"[,{number.name}]" for number in numbers if number.default is not None)
-    return f"{law}:{needed}{more}" if numbers else law

@@ -164,6 +164,7 @@ def test_a_prediction_has_the_draws_of_its_stragglers_in_its_interval(
         assert point["compute_s"]["value"] == pytest.approx(expected, rel=0.08)
         assert point["compute_s"]["low"] < expected < point["compute_s"]["high"]
         assert point["step_s"]["value"] >= point["compute_s"]["value"]
+        assert point["step_s"]["high"] > 1.1 * point["step_s"]["low"], "draws differ"
     assert late[1]["efficiency"]["value"] < 0.75 < even[1]["efficiency"]["value"], "more nodes wait longer"
     assert late[1]["gains"]["stragglers"] > 0.25 and "stragglers" not in even[1]["gains"]
     assert found[1]["stragglers"] == "exponential:0.5"

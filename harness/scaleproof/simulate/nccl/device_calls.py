@@ -73,6 +73,8 @@ def devices_of(case: AnyCase, cluster: Cluster | None = None) -> Devices | None:
         return None
     if strategy.has_servers or strategy.divides_layers:
         return None
+    if case.value("compute.others") is not None:
+        raise SpecError("compute.others: the model of NCCL knows equal nodes only; take another transport")
     node, ranks = gpu_nodes()[name], ranks_a_node(case)
     if case.nodes > 1:
         gbit = _network_gbit(cluster or cluster_of(case), node)
