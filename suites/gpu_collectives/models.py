@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.claim_form import Form
 from scaleproof.claims.metrics import Metric
-from scaleproof.simulate.nccl.gpu_node import gpu_node
 from scaleproof.simulate.nccl.prediction import Collective, Way, predict
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import gpu_node
 
 PLATEAU_NBYTES = 64 << 20
 MICRO = 1e6

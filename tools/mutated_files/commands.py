@@ -9,9 +9,10 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.judge import judge_suite
@@ -25,8 +26,9 @@ from scaleproof.commands.sequential import sequential
 from scaleproof.record.store import Store
 from scaleproof.report.headlines.load import FILE as FIGURES
 from scaleproof.report.headlines.load import load_headlines
-from scaleproof.spec.cluster import NODE_TYPES, node_types
+from scaleproof.spec.cluster import GPU_NODE_TYPES, GPUS, NODE_TYPES, node_types
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import gpu_nodes, gpus
 from scaleproof.spec.suite import FILE, Suite, load_suite
 from scaleproof.spec.suite_form import SIZES
 from tools.mutated_files.messages import fault_of
@@ -165,8 +167,9 @@ class Workplace:
         path = self.folder / "clusters" / file.source.path.name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(file.content)
-        if path.name == NODE_TYPES:
-            node_types(path)
+        readers: dict[str, Callable[[Path], Any]] = {NODE_TYPES: node_types, GPU_NODE_TYPES: gpu_nodes, GPUS: gpus}
+        if path.name in readers:
+            readers[path.name](path)
             return
         folder = self.folder / "suites" / "clustered"
         (folder / FILE).write_text(CLUSTERED.replace("CLUSTER}", f"{path}}}"))

@@ -153,7 +153,7 @@ def _judged_with(code: Code, results: Sequence[ClaimResult]) -> list[ClaimResult
 
 
 def binding(record: Record) -> str:
-    """The resource that binds a predicted training (`RESOURCES` in simulate/binding.py); empty for others."""
+    """The resource that binds a predicted training (`RESOURCES` in simulate/halved_resources.py); empty for others."""
     return str(record.transport.get("prediction", {}).get("binds") or "")
 
 

@@ -60,8 +60,8 @@ def main(options: argparse.Namespace) -> int:
 
 def _print(log: CollectiveLog, options: argparse.Namespace, nodes: int) -> None:
     """A row for each size. A machine that is not known has no prediction, and a line says so."""
-    from scaleproof.simulate.nccl.gpu_node import FILE, gpu_nodes
     from scaleproof.simulate.nccl.prediction import bus_factor, predict
+    from scaleproof.spec.gpu_node import FILE, gpu_nodes
     from scaleproof.spec.units import format_bytes
 
     node = gpu_nodes().get(options.machine)

@@ -3,8 +3,9 @@ exposed communication by number of nodes, which resource limits it, and up to ho
 and draws a picture; every number is simulated and has an interval.
 
 A node computes as fast as `scaleproof profile` measured here, or with a share of a peak rate (--profile or --peak, with
---efficiency). Messages cost what `scaleproof fit` measured here, or stated ranges. Start with the first example, then
-change one option at a time."""
+--efficiency); with --node each rank is a GPU of a node type. Messages cost what `scaleproof fit` measured here, or
+stated ranges; NCCL's calls on such a node take what a model of NCCL says. Start with the first example, then change one
+option at a time."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --m
       --peak 312 --efficiency 0.3..0.5 --transport nccl
   scaleproof predict --workload vgg_a --fabric 10g --nodes 16 --transports all \
       --profile xeon_e5_2698v3_x2 --efficiency 0.5
+  scaleproof predict --workload resnet50 --node h100x8 --nodes 1,2,4 --per-rank 128 --transport nccl
+  scaleproof predict --workload vgg_a --fabric 25g --nodes 1..64 --peak 2 --efficiency 0.5 --stragglers pareto:3
   scaleproof predict --workload vgg_a --fabric 10g --per-node 16 --strategy parameter_server --servers 4
 
 The last one uses this machine's own profile."""
@@ -74,17 +77,25 @@ def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fabric",
         "--cluster",
-        required=True,
         metavar="NAME",
-        help="1g, 10g, 25g, 56g, 100g, a name in clusters/, or a description's path (.yaml)",
+        help="1g, 10g, 25g, 56g, 100g, a name in clusters/, or a description's path (.yaml); with --node the default "
+        "is its own network cards at one switch",
     )
     parser.add_argument(
-        "--nodes",
-        "--ranks",
-        default="1..128",
-        metavar="N..M",
-        help="powers of two between, or a list: 1,2,24 (default: 1..128)",
+        "--node",
+        metavar="NODE_TYPE",
+        help="a node type with GPUs of clusters/gpu_nodes.yaml, as h100x8: GPUs and their speed, links inside, network",
     )
+    parser.add_argument(
+        "--ranks-per-node", type=int, metavar="N", help="ranks of each such node, a GPU each (default: all its GPUs)"
+    )
+    counts = parser.add_mutually_exclusive_group()
+    counts.add_argument(
+        "--nodes",
+        metavar="N..M",
+        help="powers of two between, or a list: 1,2,24 (default: 1..128; with --node 1..16)",
+    )
+    counts.add_argument("--ranks", metavar="N..M", help="instead: the ranks of all nodes together")
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
         "--minibatch",
@@ -94,15 +105,16 @@ def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
     )
     size.add_argument(
         "--per-node",
-        "--per-rank",
         type=int,
-        default=32,
         metavar="N",
-        help="samples of each node: the minibatch grows (weak scaling; default: 32)",
+        help="samples of each node: the minibatch grows (weak scaling)",
     )
+    size.add_argument("--per-rank", type=int, metavar="N", help="samples of each rank, likewise (default: 32)")
 
 
 def _compute_arguments(parser: argparse.ArgumentParser) -> None:
+    from scaleproof.spec.straggler_law import MEANING
+
     parser.add_argument(
         "--profile",
         metavar="NODE_TYPE",
@@ -114,6 +126,7 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOW..HIGH",
         help="share of the peak rate that computing reaches; the intervals cover all of the range",
     )
+    parser.add_argument("--stragglers", metavar="LAW", help=f"stragglers: {MEANING[0].lower()}{MEANING[1:]}")
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads in this machine's profile (default: 1)"
     )
@@ -183,7 +196,8 @@ def _paths(options: argparse.Namespace) -> list[Path]:
     """Files of the picture; SpecError for a format that is not supported."""
     from scaleproof.spec.errors import SpecError
 
-    name = "-".join((options.workload.rpartition(":")[2], Path(options.fabric).stem, options.transport))
+    parts = [options.workload.rpartition(":")[2], options.node, options.fabric and Path(options.fabric).stem]
+    name = "-".join([*filter(None, parts), options.transport])
     if options.out is None:
         return [] if options.json else [Path(f"{name}.png")]
     out: Path = options.out

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scaleproof.claims.claims_file import Label
     from scaleproof.commands.predict_question import PredictionRequest
     from scaleproof.report.figures.prediction import PredictionPicture
+    from scaleproof.simulate.nccl.device_calls import ChosenCalls
     from scaleproof.simulate.predicted_scaling import Point, Range, Useful
 
 WIDE = 132
@@ -23,6 +24,7 @@ HINTS = {
     "transport": "a --transport that copies less would help most",
     "server": "more --servers, or --strategy sync_overlap, would help most",
     "compute": "faster nodes, or more of them, would help most",
+    "stragglers": "ranks that vary less would help most",
 }
 
 
@@ -43,14 +45,18 @@ def print_prediction(
 ) -> None:
     """The table for a terminal, the verdict, and what both rest on."""
     print(f"{size(request)}; {scaling(request)}")
-    print(f"a node: {request.compute}; {request.fabric}; {_exchange(options, request)}")
+    print(f"{computing(request)}; {request.fabric}; {_exchange(options, request)}")
     _print_points(points)
+    for line in chosen(points[-1]):
+        print(line)
     print(_verdict(points, useful))
     last = points[-1]
     print(
         "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
         f"{last.nodes} nodes {HINTS[last.binds]}"
     )
+    if (late := last.gains.get("stragglers")) is not None:
+        print(f"stragglers {options.stragglers}: half of what they add would shorten the step by {late:.0%}")
     _print_evidence(options, request)
     _print_remarks(request, points)
 
@@ -76,6 +82,8 @@ def _print_points(points: list[Point]) -> None:
 
 
 def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> None:
+    from scaleproof.simulate.predicted_scaling import STEPS
+
     costs, label = request.question.costs, _label(options, request)
     print(f"evidence: simulated{f' ({label.text})' if label else ''}; costs of messages {costs.source}")
     for reason in label.why if label else ():
@@ -85,6 +93,7 @@ def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> 
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
         + (" and all of --efficiency" if options.efficiency else "")
+        + (f", and draws of {STEPS} steps each from stragglers {options.stragglers}" if options.stragglers else "")
     )
 
 
@@ -113,6 +122,31 @@ def _label(options: argparse.Namespace, request: PredictionRequest) -> Label | N
     fabric = case.fabric_options.model_copy(update={"costs": costs})
     case = case.model_copy(update={"fabric_options": fabric})
     return Findings.read(options.results).of(case, "simulated", machine_id(), code_of(case))
+
+
+def computing(request: PredictionRequest) -> str:
+    """How fast a node computes, or a node type and how fast a rank of it computes."""
+    return f"{request.node}\na rank: {request.compute}" if request.node else f"a node: {request.compute}"
+
+
+def chosen(point: Point) -> list[str]:
+    """How NCCL makes the calls of a step, where its model predicts them."""
+    from scaleproof.spec.units import format_bytes
+
+    ways: dict[tuple[str, str, str], list[ChosenCalls]] = {}
+    for call in point.calls:
+        ways.setdefault((call.operation, call.algorithm, call.protocol), []).append(call)
+    lines = []
+    for (operation, algorithm, protocol), calls in ways.items():
+        sizes = [format_bytes(call.nbytes) for call in (calls[-1], calls[0])]
+        times = [f"{call.seconds * 1e3:.3g}" for call in (calls[-1], calls[0])]
+        size, took = (" to ".join(dict.fromkeys(ends)) for ends in (sizes, times))
+        count = sum(call.count for call in calls)
+        lines.append(
+            f"NCCL at {point.nodes} node{'s' if point.nodes > 1 else ''}: {count} {operation} of {size} by {algorithm} "
+            f"with {protocol}, {took} ms each"
+        )
+    return lines
 
 
 def size(request: PredictionRequest) -> str:
@@ -159,7 +193,8 @@ def row(point: Point, separator: str) -> list[str]:
     speedup = _with_interval(point.speedup, separator)
     share = f"{efficiency.value:.0%}{separator}[{efficiency.low:.0%}{comma}{efficiency.high:.0%}]"
     if point.nodes == 1:
-        speedup, share, exposed = "1", "100%", "–"
+        speedup, share = "1", "100%"
+        exposed = "–" if point.ranks == 1 else exposed
     binds = f"{point.binds} {point.gains[point.binds]:.0%}"
     throughput = _with_interval(point.throughput, separator)
     return [str(point.nodes), str(point.batch), step, throughput, speedup, share, exposed, binds]
@@ -197,10 +232,12 @@ def _memory_remark(network: Any, points: list[Point]) -> str:
     from scaleproof.spec.units import format_bytes
 
     values = sum(prod(layer.output_shape) for layer in network.layers)
-    needed = 4 * (3 * network.parameters + 2 * values * points[0].batch)
+    ranks = points[0].ranks // points[0].nodes
+    batch, where = points[0].batch // ranks, "a rank" if ranks > 1 else "a node"
+    needed = 4 * (3 * network.parameters + 2 * values * batch)
     if needed <= 16 * 2**30:
         return ""
-    return f"memory is not checked: {points[0].batch} samples on a node need about {format_bytes(needed)}"
+    return f"memory is not checked: {batch} samples on {where} need about {format_bytes(needed)}"
 
 
 def picture(
@@ -218,7 +255,7 @@ def picture(
         for point, share in zip(points, shares, strict=True)
     ]
     subtitle = (
-        f"a node: {request.compute}\n{request.fabric}; {_exchange(options, request)}\ncosts of messages "
+        f"{computing(request)}\n{request.fabric}; {_exchange(options, request)}\ncosts of messages "
         f"{request.question.costs.source}"
     )
     title = f"{request.question.network.name}, {scaling(request)}: simulated"
@@ -243,7 +280,10 @@ def machine_form(
         "forward_flop": question.network.forward_flop,
         "minibatch": question.minibatch,
         "per_node": question.per_node,
+        "node": request.node or None,
+        "ranks_per_node": question.ranks_per_node,
         "compute": request.compute,
+        "stragglers": options.stragglers,
         "fabric": request.fabric,
         "exchange": _exchange(options, request),
         "costs": question.costs.source,

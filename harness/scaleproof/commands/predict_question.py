@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scaleproof.commands.predict_compute import node_compute
+from scaleproof.commands.predict_nodes import fabric_of_node, node_description, ranks_per_node, requested_nodes
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from scaleproof.simulate.predicted_scaling import Question
-    from scaleproof.spec.case import TrainCase
-    from scaleproof.spec.cluster import NodeType
     from scaleproof.workloads.networks import Network
-    from scaleproof.workloads.profile import Profile
 
 RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)g$")
 RATES = ("1g", "10g", "25g", "56g", "100g")
-MOST_NODES = 4096
+SAMPLES = 32
+"""Of each rank, unless an option says otherwise."""
 OPTION = {
     "ranks": "--nodes",
     "fabric.cluster": "--fabric",
@@ -32,8 +31,6 @@ OPTION = {
     "threads_per_rank": "--threads",
 }
 """The option for each field of a case that is not called like its option."""
-COMMAND_LINE_PROFILE = "as given"
-"""Name of the profile in a case whose peak rate comes from --peak."""
 
 
 class FabricFields(NamedTuple):
@@ -41,14 +38,6 @@ class FabricFields(NamedTuple):
 
     fields: dict[str, Any]
     description: str
-
-
-class NodeCompute(NamedTuple):
-    """How fast a node computes: description for the output, profiles of a case, and fields of a case."""
-
-    description: str
-    profiles: Callable[[TrainCase], tuple[Profile, ...]]
-    fields: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +52,8 @@ class PredictionRequest:
     """Parameters of the module that its forward pass does not use."""
     compute: str
     fabric: str
+    node: str = ""
+    """The node type with its ranks, where `--node` names one."""
 
 
 def prediction_request(options: argparse.Namespace) -> PredictionRequest:
@@ -71,25 +62,26 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
 
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
+    from scaleproof.simulate.jitter_model import variation
     from scaleproof.simulate.predicted_scaling import Question
 
-    fabric = fabric_fields(options.fabric)
-    requested = nodes_of(options.nodes)
+    ranks = ranks_per_node(options)
+    requested = requested_nodes(options, ranks)
+    fabric = _fabric(options, requested[-1])
     network, unused = _network(options)
-    compute = _compute(options, network)
-    minibatch, per_node = (options.minibatch, None) if options.minibatch is not None else (None, options.per_node)
-    for option, samples in (("--minibatch", minibatch), ("--per-node", per_node)):
-        if samples is not None and samples < 1:
-            raise SpecError(f"{option} {samples}: give at least one sample")
-    fields = compute.fields | fabric.fields | _exchange(options) | _workload_fields(options)
-    nodes = [count for count in requested if minibatch is None or minibatch % count == 0]
+    compute = node_compute(options, network)
+    minibatch, per_node = _samples(options, ranks)
+    fields = compute.fields | fabric.fields | _exchange(options, requested) | _workload_fields(options)
+    fields |= {"fabric.stragglers": options.stragglers} if options.stragglers else {}
+    nodes = [count for count in requested if minibatch is None or minibatch % (count * ranks) == 0]
     if not nodes:
+        of_each = f" of {ranks} ranks each" if ranks > 1 else ""
         raise SpecError(
-            f"--nodes {options.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the "
-            "minibatch with the nodes"
+            f"--nodes {options.nodes or requested[0]}{of_each}: no such number divides --minibatch {minibatch}; "
+            "--per-node grows the minibatch with the nodes"
         )
     # The costs follow from a case of the question, so the question is first made without them.
-    question = Question(fields, network, _no_costs(), compute.profiles, minibatch, per_node)
+    question = Question(fields, network, _no_costs(), compute.profiles, minibatch, per_node, ranks)
     try:
         question.case(nodes[0])
         case = question.case(nodes[-1])
@@ -97,9 +89,28 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
         raise _option_error(failed) from None
     costs = cost_model(case, options.results, machine_id())
     costs = costs.also_assumed(*_compute_assumptions(options, minibatch, nodes))
-    question = Question(fields, network, costs, compute.profiles, minibatch, per_node)
+    law = case.value("fabric.stragglers")
+    stragglers = variation(law, options.results, machine_id()) if law else None
+    question = replace(question, costs=costs, stragglers=stragglers, _points={})
     left_out = [count for count in requested if count not in nodes]
-    return PredictionRequest(question, nodes, left_out, unused, compute.description, fabric.description)
+    return PredictionRequest(
+        question, nodes, left_out, unused, compute.description, fabric.description, node_description(options, ranks)
+    )
+
+
+def _samples(options: argparse.Namespace, ranks: int) -> tuple[int | None, int | None]:
+    """The minibatch, or the samples of each node; the other is None."""
+    for option in ("minibatch", "per_node", "per_rank"):
+        samples = getattr(options, option)
+        if samples is not None and samples < 1:
+            raise SpecError(f"--{option.replace('_', '-')} {samples}: give at least one sample")
+    if options.minibatch is not None:
+        return options.minibatch, None
+    if options.per_node is None:
+        return None, (options.per_rank or SAMPLES) * ranks
+    if options.per_node % ranks:
+        raise SpecError(f"--per-node {options.per_node} does not divide over {ranks} ranks; --per-rank N is of each")
+    return None, options.per_node
 
 
 def _workload_fields(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,7 +124,9 @@ def _workload_fields(options: argparse.Namespace) -> dict[str, Any]:
 
 def _compute_assumptions(options: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
     """Assumptions about computing that were not measured."""
-    if not (options.profile or options.peak):
+    if options.node and not registry.get("transport", options.transport).calls_between_gpus:
+        return ["gradients are copied between GPUs and the memory of their host in no time"]
+    if not (options.profile or options.peak or options.node or options.stragglers):
         return [
             "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is "
             "drawn in launches of fabric simulated only"
@@ -132,21 +145,12 @@ def _no_costs() -> Any:
     )
 
 
-def nodes_of(text: str) -> list[int]:
-    """Numbers of nodes, ascending. `1..512` means both ends and the powers of two between them; `1,2,24` is a list."""
-    span, listed = re.fullmatch(r"([0-9]+)\.\.([0-9]+)", text), re.fullmatch(r"[0-9]+(,[0-9]+)*", text)
-    if span:
-        first, last = int(span[1]), int(span[2])
-        counts = sorted(
-            {first, last, *(2**power for power in range(MOST_NODES.bit_length()) if first < 2**power < last)}
-        )
-    elif listed:
-        counts = sorted({int(part) for part in text.split(",")})
-    else:
-        raise SpecError(f"--nodes {text!r} is no number of nodes; write 1..128, or a list as 1,2,24")
-    if counts[0] < 1 or (span and int(span[1]) > int(span[2])) or counts[-1] > MOST_NODES:
-        raise SpecError(f"--nodes {text}: give numbers from 1 to {MOST_NODES}, the smaller first")
-    return counts
+def _fabric(options: argparse.Namespace, most: int) -> FabricFields:
+    if options.fabric is not None:
+        return fabric_fields(options.fabric)
+    if options.node is None:
+        raise SpecError("--fabric is missing: 25g or another rate, a name in clusters/, a description's path")
+    return FabricFields(*fabric_of_node(options.node, most))
 
 
 def fabric_fields(name: str) -> FabricFields:
@@ -190,7 +194,7 @@ def _network(options: argparse.Namespace) -> tuple[Network, list[str]]:
     return network, []
 
 
-def _exchange(options: argparse.Namespace) -> dict[str, Any]:
+def _exchange(options: argparse.Namespace, requested: list[int]) -> dict[str, Any]:
     try:
         strategy = registry.get("strategy", options.strategy)
     except SpecError as unknown:
@@ -201,7 +205,7 @@ def _exchange(options: argparse.Namespace) -> dict[str, Any]:
             "not know those of a module"
         )
     transport = registry.get("transport", options.transport)
-    if transport.one_node and nodes_of(options.nodes)[-1] > 1:
+    if transport.one_node and requested[-1] > 1:
         raise SpecError(
             f"--transport {options.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1"
         )
@@ -216,76 +220,6 @@ def _exchange(options: argparse.Namespace) -> dict[str, Any]:
     if "bucket_mib" in strategy.options.model_fields:
         fields["strategy.bucket_mib"] = options.bucket_mib
     return fields | ({"strategy.servers": options.servers} if options.servers else {})
-
-
-def _compute(options: argparse.Namespace, network: Network) -> NodeCompute:
-    """By a peak rate and a range of efficiency where the options give one, else as measured on this machine."""
-    from scaleproof.record.digest import machine_id
-    from scaleproof.workloads.profile import profile_of
-
-    if options.profile and options.peak:
-        raise SpecError("--profile names a node type, --peak gives its rate: one of them")
-    if options.profile or options.peak:
-        return _compute_by_peak(options, network)
-    if options.efficiency:
-        raise SpecError("--efficiency is a share of a peak rate: give --profile NODE_TYPE, or --peak TFLOPS")
-    if ":" in options.workload:
-        raise SpecError(
-            f"how fast does a node compute {options.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and "
-            "--efficiency LOW..HIGH"
-        )
-    folder = options.results / "machines" / machine_id()
-    description = f"this machine, {options.threads} thread{'s' if options.threads > 1 else ''}"
-    return NodeCompute(description, lambda case: (profile_of(case, folder),), {"threads_per_rank": options.threads})
-
-
-def _compute_by_peak(options: argparse.Namespace, network: Network) -> NodeCompute:
-    """The profiles of a case: at the middle of the efficiency range, at its lower and at its upper end."""
-    from scaleproof.spec.cluster import node_type
-    from scaleproof.workloads.profile import peak_profile
-
-    if not options.efficiency:
-        raise SpecError(
-            "--efficiency LOW..HIGH is missing: the share of the peak rate that computing reaches, e.g. 0.4..0.6"
-        )
-    low, high = efficiency_of(options.efficiency)
-    node = node_type(options.profile) if options.profile else _node_with_peak(options.peak)
-    shares = [low] if low == high else [(low * high) ** 0.5, low, high]
-    summary = f"{node.summary}, " if options.profile else ""
-    upper = f" to {high:.0%}" if high > low else ""
-    description = f"{summary}{node.peak_flops / 1e12:.3g} TFLOP/s at its peak, of which {low:.0%}{upper}"
-
-    def profiles(case: TrainCase) -> tuple[Profile, ...]:
-        return tuple(peak_profile(network, case.minibatch // case.ranks, node, share) for share in shares)
-
-    fields = {"compute.profile": options.profile or COMMAND_LINE_PROFILE, "compute.efficiency": shares[0]}
-    return NodeCompute(description, profiles, fields)
-
-
-def _node_with_peak(tera: float) -> NodeType:
-    """A node type with this peak rate in TFLOP/s."""
-    from scaleproof.spec.cluster import NodeType
-
-    if tera <= 0:
-        raise SpecError(f"--peak {tera:g}: give TFLOP/s of a node, above 0")
-    return NodeType(
-        summary="a node of the given rate", cores=1, ghz=tera * 1000, flop_per_cycle=1, source="the command line"
-    )
-
-
-def efficiency_of(text: str) -> tuple[float, float]:
-    """Lower and upper end of a range such as `0.4..0.6`; equal for one share."""
-    parts = text.split("..")
-    try:
-        low, high = float(parts[0]), float(parts[-1])
-    except ValueError:
-        low, high = 0.0, 0.0
-    if len(parts) > 2 or not 0 < low <= high <= 1:
-        raise SpecError(
-            f"--efficiency {text!r}: write a share of the peak rate or a range, above 0 and at most 1, as 0.5 or "
-            "0.4..0.6"
-        )
-    return low, high
 
 
 def _option_error(failed: ValidationError) -> SpecError:

@@ -126,11 +126,11 @@ def _candidates(options: argparse.Namespace) -> tuple[list[tuple[str, Prediction
 
 
 def _print(candidates: Sequence[Candidate], pairs: Sequence[Against]) -> None:
-    from scaleproof.commands.predict_output import row, scaling, size
+    from scaleproof.commands.predict_output import chosen, computing, row, scaling, size
 
     first = candidates[0].request
     print(f"{size(first)}; {scaling(first)}")
-    print(f"a node: {first.compute}; {first.fabric}")
+    print(f"{computing(first)}; {first.fabric}")
     columns = ["transport", "nodes", "step (ms) ↓", "samples/s ↑", "efficiency ↑", "exposed (ms) ↓", "binds"]
     rows = []
     for number in range(len(candidates[0].points)):
@@ -144,6 +144,8 @@ def _print(candidates: Sequence[Candidate], pairs: Sequence[Against]) -> None:
     for sentence in alike(pairs):
         print(f"  {sentence}")
     for each in candidates:
+        for line in chosen(each.points[-1]):
+            print(line)
         print(f"costs of {each.transport}: {each.request.question.costs.source}")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt, model_validator
 
 from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import FabricPlugin
+from scaleproof.spec.straggler_law import MEANING, straggler_law
 
 
 class Simulated:
@@ -37,6 +38,12 @@ class SimulatedOptions(ClusterOptions):
         description="alpha, beta and gamma as fitted on this machine by `scaleproof fit`, or as stated in ranges for "
         "other hardware; null: stated for the compute of a node type or if nothing was fitted, else fitted.",
     )
+    cards: PositiveInt = Field(
+        1, description="Links of each node to the one switch, each with link_mbit; a message uses one of them."
+    )
+    stragglers: str | None = Field(
+        None, description=f"{MEANING} null: fitted, where compute is this machine's and was fitted, else none."
+    )
     alpha_times: float = Field(
         1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
     )
@@ -46,9 +53,26 @@ class SimulatedOptions(ClusterOptions):
     gamma_times: float = Field(1.0, ge=0, description="Factor on gamma, as alpha_times.")
     processor_times: float = Field(1.0, ge=0, description="Factor on the time of cores of servers, as alpha_times.")
 
+    @model_validator(mode="after")
+    def _law_is_known(self) -> SimulatedOptions:
+        try:
+            straggler_law(self.stragglers or "fitted")
+        except ValueError as error:
+            raise FieldError("stragglers", str(error)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _cards_are_of_the_switch(self) -> SimulatedOptions:
+        if self.cluster is not None and self.cards != 1:
+            raise FieldError("cards", "the cluster's description has the links; leave it out")
+        return self
+
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError for a dilated or shrunk case with costs of hardware at full speed."""
+    """Raises FieldError for stragglers where nothing computes, and for a dilated or shrunk case with costs of hardware
+    at full speed."""
+    if case.value("fabric.stragglers") is not None and (case.program != "train" or case.value("compute") == "none"):
+        raise FieldError("fabric.stragglers", "stragglers are ranks of a training that compute longer; leave it out")
     slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     costs = case.options_of(SimulatedOptions).costs
     stated = costs == "stated" or (costs is None and case.value("compute.profile") is not None)

@@ -2,78 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.halved_resources import halved
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.cluster import Cluster, Link, node_name
-from scaleproof.workloads.profile import LayerTimes, Profile, Spread
-
-RESOURCES = {
-    "compute": "a node's computing",
-    "link": "the rate of the links",
-    "latency": "what a message costs however small it is",
-    "transport": "bytes that software copies and reduces, and the cores that messages take of servers",
-    "server": "the servers' links, their sums, and the cores that messages take",
-}
-"""Possible bottlenecks of a step, with a description of each."""
+from scaleproof.spec.cluster import Cluster
+from scaleproof.workloads.profile import Profile
 
 
 def binding_resource(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> str | None:
-    """The name of one of RESOURCES; None where none of them shortens the step."""
+    """The name of one of RESOURCES in halved_resources.py; None where none of them shortens the step."""
     whole = simulate(case, profile, cluster, costs).step_s
     steps = {name: simulate(*changed).step_s for name, changed in halved(case, profile, cluster, costs).items()}
     shortest = min(steps, key=lambda name: steps[name])
     return shortest if steps[shortest] < whole else None
-
-
-Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
-
-
-def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
-    """For each resource, the same step with half the time of that resource. If only some nodes are servers, `server` is
-    the links of those nodes, the servers' sums and the cores that messages take; `link` is the links of the others."""
-    servers = (
-        {node_name(number) for number in range(case.value("strategy.servers", 0))}
-        if 0 < case.value("strategy.servers", 0) < case.ranks
-        else set()
-    )
-    at_servers = 1.0 if servers else 0.5
-    other = replace(
-        cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
-    )
-    near = replace(cluster, links=tuple(Link(link.ends, link.mbit, link.delay_ms / 2) for link in cluster.links))
-    changed = {
-        "compute": (case, _faster(profile), cluster, costs),
-        "link": (case, profile, other, costs),
-        "latency": (case, profile, near, costs.times(alpha=0.5)),
-        "transport": (case, profile, cluster, costs.times(beta=0.5, gamma=at_servers, cores=at_servers)),
-    }
-    if servers:
-        served = replace(
-            cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links)
-        )
-        changed["server"] = (case, profile, served, costs.times(gamma=0.5, cores=0.5))
-    return changed
-
-
-def _wider(link: Link) -> Link:
-    return Link(link.ends, link.mbit and 2 * link.mbit, link.delay_ms)
-
-
-def _faster(profile: Profile) -> Profile:
-    def half(time: Spread) -> Spread:
-        return Spread(median=time.median / 2)
-
-    layers = [
-        LayerTimes(
-            name=layer.name,
-            mac=layer.mac,
-            forward_s=half(layer.forward_s),
-            backward_s=half(layer.backward_s),
-            weight_s=half(layer.weight_s),
-        )
-        for layer in profile.layers
-    ]
-    return profile.model_copy(update={"layers": tuple(layers), "update_s": half(profile.update_s)})

@@ -10,6 +10,7 @@ from scaleproof.core.missing_input import MissingInput
 from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
 from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
 from scaleproof.simulate.hop_classes import Hop
+from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
 from scaleproof.simulate.stated_model import stated_model
 from scaleproof.spec import registry
@@ -21,9 +22,12 @@ from scaleproof.stats.intervals import smallest_count
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
-    """Costs that a case is simulated with. A case that names a node type describes other hardware: it gets stated
-    costs, unless its option `costs` says otherwise. All other cases get the costs that `scaleproof fit` wrote for this
-    machine. Raises SpecError when the case requires fitted costs and there are none."""
+    """Costs that a case is simulated with. Calls between GPUs have the model of NCCL. A case that names a node type
+    describes other hardware: it gets stated costs, unless its option `costs` says otherwise. All other cases get the
+    costs that `scaleproof fit` wrote for this machine. Raises SpecError when the case requires fitted costs and there
+    are none."""
+    if (devices := devices_of(case)) is not None:
+        return device_model(stated_model(case), devices)
     elsewhere = case.value("fabric.costs") == "stated" or (
         case.value("fabric.costs") is None and case.value("compute.profile") is not None
     )
@@ -72,6 +76,8 @@ def _simplified(case: AnyCase, model: CostModel) -> list[str]:
         simplifications.append(
             f"communication by the main thread: {mover}; what it moves between two layers is left out"
         )
+    if case.value("compute.others") is not None and case.transport is not None:
+        simplifications.append(f"software is as fast on all nodes as on {case.value('compute.profile')}")
     mechanism = case.value("strategy.mechanism", "messages")
     if isinstance(case, TrainCase) and mechanism != "messages":
         simplifications.append(f"tensors travel as messages, without what mechanism {mechanism!r} copies")

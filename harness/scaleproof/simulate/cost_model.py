@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.device_costs import DeviceCosts
 from scaleproof.simulate.hop_classes import Hop, hop_class
 
 NORMAL_95 = 1.959963984540054
@@ -90,10 +91,20 @@ class HopCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceModel:
+    """How far the model of calls between GPUs may be wrong, for small calls and for those from `large_nbytes` on."""
+
+    small: Uncertain
+    large: Uncertain
+    large_nbytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class MessageCosts:
     """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced); `goodput`: share of a link's
     rate that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
-    between two ranks of a node; `threads`: of a process, that send and receive at the same time."""
+    between two ranks of a node; `threads`: of a process, that send and receive at the same time; `device`: of calls
+    between GPUs that a model predicts as a whole."""
 
     segments: tuple[Segment, ...]
     gamma: float
@@ -103,6 +114,7 @@ class MessageCosts:
     others: tuple[tuple[Hop, HopCosts], ...] = ()
     within_node: Hop = "loopback"
     threads: int = 1
+    device: DeviceCosts = DeviceCosts()
 
     def hop(self, links: int) -> Hop:
         """The class of a message whose route has so many links."""
@@ -135,6 +147,7 @@ class MessageCosts:
             others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
             gamma=self.gamma * gamma,
             goodput=self.goodput / links,
+            device=self.device.times(alpha, beta),
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
@@ -157,7 +170,7 @@ class MessageCosts:
         return values
 
 
-FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
+FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0, device=DeviceCosts(latency=0.0, per_byte=0.0))
 """Messages whose only cost is the links."""
 
 
@@ -219,6 +232,7 @@ class CostModel:
     within_node: Hop = "loopback"
     threads: int = 1
     factors: Factors = Factors()
+    device: DeviceModel | None = None
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -240,8 +254,15 @@ class CostModel:
             tuple((other.hop, other.costs(value_of)) for other in self.others),
             self.within_node,
             self.threads,
+            self._device(value_of),
         )
         return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta)
+
+    def _device(self, value_of: Callable[[Uncertain], float]) -> DeviceCosts:
+        if self.device is None:
+            return DeviceCosts()
+        small, large = value_of(self.device.small), value_of(self.device.large)
+        return DeviceCosts(small=small, large=large, large_nbytes=self.device.large_nbytes)
 
     @property
     def _base(self) -> HopModel:
@@ -254,7 +275,8 @@ class CostModel:
             parameter for part in (self._base, *self.others) for parameter in part.parameters
         ) | dict.fromkeys([self.gamma])
         shared = dict.fromkeys(parameter.scale for parameter in own if parameter.scale is not None)
-        return (*own, *shared)
+        device = () if self.device is None else (self.device.small, self.device.large)
+        return (*own, *shared, *device)
 
     def also_assumed(self, *more: str) -> CostModel:
         """A copy with further assumptions."""

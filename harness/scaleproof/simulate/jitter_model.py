@@ -1,16 +1,18 @@
-"""Variation of a rank's compute time, fitted to a machine's launches: spread from step to step, spread between ranks,
-and stragglers."""
+"""Variation of a rank's compute time: as fitted to a machine's launches (spread from step to step, spread between
+ranks, and stragglers), or by a stated law."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from scaleproof.core.atomic_write import read_form, write_form
+from scaleproof.core.missing_input import MissingInput
+from scaleproof.spec.straggler_law import straggler_law
 
 FILE = "jitter.json"
 
@@ -33,6 +35,53 @@ class Jitter:
         values = np.exp(lasting + generator.standard_normal(ranks) * self.step_sigma)
         straggles = generator.random(ranks) < self.straggler_share
         return np.where(straggles, values * self.straggler_factor, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Stragglers:
+    """Factors on a rank's compute time by a stated law (spec/straggler_law.py), drawn anew for each rank and step."""
+
+    law: str
+    numbers: tuple[float, ...]
+
+    def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Factors of every rank in one step, determined by the seed."""
+        generator = np.random.default_rng((seed, 2, step))
+        size, share = self.numbers
+        chosen = generator.random(ranks) < share
+        return np.where(chosen, self._drawn(size, generator, ranks), 1.0)
+
+    def _drawn(self, size: float, generator: np.random.Generator, ranks: int) -> np.ndarray:
+        if self.law == "lognormal":
+            return generator.lognormal(0.0, size, ranks)
+        if self.law == "pareto":
+            return 1.0 + generator.pareto(size, ranks)
+        if self.law == "exponential":
+            return 1.0 + generator.exponential(size, ranks)
+        return np.full(ranks, size)
+
+
+class Variation(Protocol):
+    """Whatever makes ranks compute longer or shorter."""
+
+    def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Factors on the compute time of every rank in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfAsLate:
+    """The same draws with half of what they add."""
+
+    whole: Variation
+
+    def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Factors of every rank in one step."""
+        return (1.0 + self.whole.factors(ranks, seed, step)) / 2
+
+
+def slowest(variation: Variation, ranks: int, seed: int, steps: int) -> float:
+    """Mean over steps of the largest factor of a rank."""
+    return float(np.mean([variation.factors(ranks, seed, step).max() for step in range(steps)]))
 
 
 class FittedJitter(BaseModel):
@@ -74,6 +123,18 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
     """A machine's jitter; None when none was fitted. Raises SpecError for a file of another version."""
     remedy = "no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one"
     return read_form(jitter_file(results, machine), FittedJitter, remedy)
+
+
+def variation(law: str, results: Path, machine: str) -> Jitter | Stragglers:
+    """By the text of a law. Raises MissingInput where the machine's own was not fitted."""
+    parsed = straggler_law(law)
+    if parsed.name != "fitted":
+        return Stragglers(parsed.name, parsed.numbers)
+    fitted = read_jitter(results, machine)
+    if fitted is None:
+        advice = "type `scaleproof fit SUITE EXPERIMENT` after its trainings, or state a law"
+        raise MissingInput("stragglers: fitted: no jitter was fitted on this machine", advice)
+    return fitted.jitter
 
 
 def write_jitter(results: Path, fitted: FittedJitter) -> Path:

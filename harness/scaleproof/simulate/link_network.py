@@ -35,10 +35,10 @@ class Network:
         delays: dict[tuple[str, str], float] = {}
         for link in self._links:
             rate = UNLIMITED if link.mbit is None else link.mbit * MBIT * goodput
+            together = rate * link.count
             for ends in (link.ends, link.ends[::-1]):
-                rates[ends] = (
-                    rates.get(ends, 0.0) + rate if self._own.keys() >= set(ends) else max(rates.get(ends, 0.0), rate)
-                )
+                before = rates.get(ends, 0.0)
+                rates[ends] = before + together if self._own.keys() >= set(ends) else max(before, together)
                 singles[ends] = max(singles.get(ends, 0.0), rate)
                 delays[ends] = link.delay_ms / 1000
         self._number = {ends: number for number, ends in enumerate(rates)}

@@ -15,12 +15,14 @@ from scaleproof.record.digest import machine_id
 from scaleproof.simulate.binding import binding_resource
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
-from scaleproof.simulate.jitter_model import Jitter, read_jitter
+from scaleproof.simulate.jitter_model import Jitter, Stragglers, read_jitter, variation
+from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.unequal_nodes import relative_times
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.plan import PlannedLaunch
@@ -37,18 +39,19 @@ class Inputs:
     cluster: Cluster
     costs: CostModel
     profile: Profile | None
-    jitter: Jitter | None = None
+    jitter: Jitter | Stragglers | None = None
 
     @property
     def digest(self) -> str:
         """Digest of the contents. A case is predicted again when it changes."""
-        parts = [
+        parts: list[Any] = [
             self.case.case_id,
             asdict(self.cluster),
             asdict(self.costs),
             self.profile.model_dump(mode="json") if self.profile else None,
         ]
         parts += [asdict(self.jitter)] if self.jitter else []
+        parts += [list(times)] if (times := relative_times(self.case)) else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -63,6 +66,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     )
     if isinstance(case, TrainCase):  # report early that a case cannot be simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
+        relative_times(case)
     costs = replace(cost_model(case, results, machine_id()), factors=_factors(case))
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
         costs = costs.also_assumed(
@@ -75,9 +79,11 @@ def _factors(case: AnyCase) -> Factors:
     return Factors(*(case.value(f"fabric.{field.name}_times", 1.0) for field in fields(Factors)))
 
 
-def _jitter(case: AnyCase, results: Path) -> Jitter | None:
-    """This machine's jitter, for cases that compute for real on it. Replayed compute sleeps equally long every time,
-    and the jitter of other hardware is unknown."""
+def _jitter(case: AnyCase, results: Path) -> Jitter | Stragglers | None:
+    """By the case's law; else this machine's jitter, for cases that compute for real on it. Replayed compute sleeps
+    equally long every time, and the jitter of other hardware is unknown."""
+    if (law := case.value("fabric.stragglers")) is not None:
+        return variation(law, results, machine_id())
     if not isinstance(case, TrainCase) or case.compute != "real" or case.compute_options.profile is not None:
         return None
     fitted = read_jitter(results, machine_id())
@@ -168,7 +174,8 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "profile": computed,
         "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
-        "algorithm": algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None,
+        "relative_times": list(relative_times(case)) or None,
+        "algorithm": _algorithm(case),
     }
 
 
@@ -181,6 +188,13 @@ def drawn_cluster(cluster: Cluster, seed: int | None) -> Cluster:
     """A cluster with the rate of its links drawn, all alike (`seed` None: unchanged)."""
     unsure = _link_rate(cluster)
     return cluster if seed is None or not unsure else slowed(cluster, 1.0, 1 / unsure[0].drawn(seed))
+
+
+def _algorithm(case: AnyCase) -> str | None:
+    """Of the case's collectives; of those that the model of NCCL predicts, each algorithm with its protocol."""
+    if isinstance(case, TrainCase) and (calls := chosen_calls(case, network_of(case))):
+        return ", ".join(dict.fromkeys(f"NCCL's {call.algorithm} with {call.protocol}" for call in calls))
+    return algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None
 
 
 def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:

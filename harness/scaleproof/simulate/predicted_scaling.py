@@ -7,10 +7,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import median
 from typing import Any
 
-from scaleproof.simulate.binding import halved
 from scaleproof.simulate.cost_model import FREE, CostModel, MessageCosts
+from scaleproof.simulate.halved_resources import halved
+from scaleproof.simulate.jitter_model import HalfAsLate, Variation, slowest
+from scaleproof.simulate.nccl.device_calls import ChosenCalls, chosen_calls
 from scaleproof.simulate.predict import drawn_profile
 from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
@@ -24,6 +27,8 @@ DRAWS, DRAWS_AT_END = 39, 19
 39 draws with a probability of 95 %. If efficiency is a range, 19 draws are made at either end of it."""
 FEW = 7
 """Draws of a strategy that is simulated message by message, which takes seconds on hundreds of nodes."""
+STEPS = 20
+"""Steps of a draw of stragglers. A training goes through many steps: their mean counts, not one step's time."""
 ENDLESS_MBIT = 1e12
 
 
@@ -43,7 +48,7 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class Point:
     """The prediction for one number of nodes. `batch`: samples per node; `gains`: share by which the step gets shorter
-    when the time of one resource is halved."""
+    when the time of one resource is halved; `calls`: of the model of NCCL, where it predicts them."""
 
     nodes: int
     batch: int
@@ -55,6 +60,8 @@ class Point:
     """Samples per s of all nodes."""
     speedup: Range
     gains: Mapping[str, float]
+    ranks: int = 1
+    calls: Sequence[ChosenCalls] = ()
 
     @property
     def efficiency(self) -> Range:
@@ -84,7 +91,8 @@ class Question:
     """A training whose number of nodes is left open. `fields`: fields of its case. Either `minibatch` (samples of all
     nodes) or `per_node` (samples per node) is set.
 
-    `profiles`: compute profiles of a case; the middle one first, then both ends if compute efficiency is a range."""
+    `ranks_per_node`: of each node. `profiles`: compute profiles of a case; the middle one first, then both ends if
+    compute efficiency is a range. `stragglers`: a draw is the mean of several steps then."""
 
     fields: Mapping[str, Any]
     network: Network
@@ -92,32 +100,35 @@ class Question:
     profiles: Callable[[TrainCase], tuple[Profile, ...]]
     minibatch: int | None = None
     per_node: int | None = None
+    ranks_per_node: int = 1
+    stragglers: Variation | None = None
     _points: dict[int, Point] = field(default_factory=dict)
 
     def case(self, nodes: int) -> TrainCase:
-        """The case on `nodes` nodes with one rank each. Raises pydantic's ValidationError when fields do not fit."""
+        """The case on `nodes` nodes. Raises pydantic's ValidationError when fields do not fit."""
         minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
         defaults = {
             "warmup": 0,
-            "steps": 1,
+            "steps": STEPS if self.stragglers else 1,
             "suite": "predict",
             "experiment": "predict",
             "arm": "predict",
             "program": "train",
             "fabric": "simulated",
         }
-        fields = {**defaults, **self.fields, "ranks": nodes, "minibatch": minibatch}
-        case = parse_case(
-            fields
-            | ({"strategy.servers": min(servers, nodes)} if (servers := int(fields.get("strategy.servers", 0))) else {})
-        )
+        ranks = nodes * self.ranks_per_node
+        fields = {**defaults, **self.fields, "ranks": ranks, "nodes": nodes, "minibatch": minibatch}
+        if servers := int(fields.get("strategy.servers", 0)):
+            fields["strategy.servers"] = min(servers, ranks)
+        case = parse_case(fields)
         assert isinstance(case, TrainCase)
         named = case.workload_options.model_copy(update={"name": self.network.name})
         return case.model_copy(update={"workload_options": named})  # a user's network need not be in the registry
 
     def counts(self, first: int, last: int) -> list[int]:
         """Possible numbers of nodes: those that divide the global minibatch."""
-        return [nodes for nodes in range(first, last + 1) if self.minibatch is None or self.minibatch % nodes == 0]
+        every, minibatch = range(first, last + 1), self.minibatch
+        return [nodes for nodes in every if minibatch is None or not minibatch % (nodes * self.ranks_per_node)]
 
     @cached_property
     def _alone(self) -> list[dict[int, float]]:
@@ -145,10 +156,14 @@ class Question:
             for times, alone in zip(steps, computed, strict=True)
         ]
         speedups = [ratios(above, below) for above, below in zip(rates, self._alone, strict=True)]
+        whole = self._step_s(case, profiles[0], cluster, costs)
         gains = {
-            name: 1 - self._step_s(*changed) / steps[0][0]
+            name: 1 - self._step_s(*changed) / whole
             for name, changed in halved(case, profiles[0], cluster, costs).items()
         }
+        if self.stragglers:
+            calmer = replace(self, stragglers=HalfAsLate(self.stragglers), _points={})
+            gains["stragglers"] = 1 - calmer._step_s(case, profiles[0], cluster, costs) / whole
         return Point(
             nodes,
             self._batch(nodes),
@@ -158,10 +173,17 @@ class Question:
             around(rates),
             around(speedups),
             gains,
+            case.ranks,
+            chosen_calls(case, self.network),
         )
 
     def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
-        """Compute time of a step in s, by draw. If nodes or servers divide the update, it counts a node's share."""
+        """Compute time of a step in s, by draw; with stragglers that of the slowest rank in each step. If nodes or
+        servers divide the update, it counts a node's share."""
+        if self.stragglers:
+            even = replace(self, stragglers=None)._computed(case, profile, draws)
+            late = {draw: slowest(self.stragglers, case.ranks, draw, STEPS) for draw in draws if draw}
+            return {draw: even[draw] * late.get(draw, median(late.values())) for draw in draws}
         strategy = case.plugin("strategy")
         if not (strategy.divides_update or strategy.has_servers):
             return {draw: drawn(profile, draw).step_s for draw in draws}
@@ -179,27 +201,35 @@ class Question:
         """Time of a step in s, by profile and draw (draw 0: every parameter at its value)."""
         case = self.case(nodes)
         profiles = self.profiles(case)
-        cluster, by_profile = cluster_of(case), []
+        cluster, by_profile, central = cluster_of(case), list[dict[int, float]](), self.costs.central()
         for number, profile in enumerate(profiles):
-            times = {0: self._step_s(case, profile, cluster, self.costs.central())}
-            draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if number else 0
-            draws = min(draws, FEW) if case.plugin("strategy").has_servers else draws
-            times |= {
-                draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw))
-                for draw in range(1, draws + 1)
+            times = {
+                draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw), draw)
+                for draw in range(1, self._draws(case, len(profiles), number) + 1)
             }
-            by_profile.append(times)
+            # Of stragglers no draw is the usual one.
+            usual = median(times.values()) if self.stragglers else self._step_s(case, profile, cluster, central)
+            by_profile.append({0: usual, **times})
         return by_profile
 
-    def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> float:
-        return simulate(case, profile, cluster, costs, options=Options(layers=self.network)).step_s
+    def _draws(self, case: TrainCase, profiles: int, number: int) -> int:
+        """Draws of profile `number`."""
+        draws = DRAWS if profiles == 1 else DRAWS_AT_END if number or self.stragglers else 0
+        return min(draws, FEW) if case.plugin("strategy").has_servers else draws
+
+    def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts, seed: int = 1) -> float:
+        """Of one step; with stragglers the mean of several."""
+        options = Options(layers=self.network)
+        found = simulate(case, profile, cluster, costs, jitter=self.stragglers, seed=seed, options=options)
+        return case.minibatch / found.throughput if self.stragglers else found.step_s
 
     def useful(self, requested: Sequence[int], least: float) -> Useful:
         """Searches between the smallest and the largest requested number of nodes. Between two requested numbers it
         assumes that efficiency falls with more nodes."""
         counts = self.counts(min(requested), max(requested))
         value, low, high = (self._last(counts, requested, end, least) for end in ("value", "low", "high"))
-        last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were requested"
+        most = counts[-1] * self.ranks_per_node
+        last = "the minibatch has no more samples" if most == self.minibatch else "no more were requested"
         return Useful(least, value, low, high, last if value == counts[-1] else "")
 
     def _last(self, counts: Sequence[int], requested: Sequence[int], end: str, least: float) -> int:

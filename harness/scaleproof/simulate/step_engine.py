@@ -1,6 +1,6 @@
 """Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
-virtual time. Where no two messages can share a link, all ranks are computed as vectors, call by call; otherwise every
-rank by itself in the event engine."""
+virtual time. Where no two messages can share a link, and where a model predicts calls between GPUs as a whole, all
+ranks are computed as vectors, call by call; otherwise every rank by itself in the event engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
+from scaleproof.simulate.unequal_nodes import on_its_nodes
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
@@ -51,17 +53,20 @@ def simulate(
     cluster: Cluster,
     costs: MessageCosts,
     *,
-    jitter: Jitter | None = None,
+    jitter: Variation | None = None,
     seed: int = 0,
     options: Options = Options(),
 ) -> Prediction:
     """Simulates every step of a training case. `profile` None: no computing (compute: none). Raises SpecError for a
     strategy that cannot be simulated."""
-    ranks = case.ranks
+    ranks, jitter = case.ranks, on_its_nodes(case, jitter)
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))
     items = step_program(case, plan, profile)
+    if (devices := devices_of(case, cluster)) is not None:
+        between = DeviceExchange(devices, network, nodes, costs)
+        return _as_vectors(case, items, between, DevicePatterns(ranks), jitter, seed)
     buffer = buffered_nbytes(case)
     exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry, buffer)
     patterns = Patterns(case, plan.groups)
@@ -76,7 +81,12 @@ def simulate(
 
 
 def _as_vectors(
-    case: TrainCase, items: Sequence[Item], exchange: Exchange, patterns: Patterns, jitter: Jitter | None, seed: int
+    case: TrainCase,
+    items: Sequence[Item],
+    exchange: Exchange,
+    patterns: Patterns | DevicePatterns,
+    jitter: Variation | None,
+    seed: int,
 ) -> Prediction:
     """All ranks together. Raises Queued."""
     ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
@@ -96,7 +106,7 @@ def _as_vectors(
 class _RankClocks:
     """State of all ranks. `at`: the time of each rank's main thread, in s."""
 
-    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns) -> None:
+    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns | DevicePatterns) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""

@@ -11,7 +11,7 @@ from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.server_threads import Threads
@@ -36,7 +36,7 @@ def simulate_each_rank(
     costs: MessageCosts,
     *,
     buffer: float = 0.0,
-    jitter: Jitter | None = None,
+    jitter: Variation | None = None,
     seed: int = 0,
     layers: LayerTable | None = None,
 ) -> Prediction:

@@ -11,6 +11,7 @@ import numpy as np
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.mixed_nodes import other_nodes
 
 Case = Any
 """A CommonCase, whose module imports this one."""
@@ -103,3 +104,15 @@ def check_training(case: Case) -> None:
         raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
+    _other_nodes_fit(case)
+
+
+def _other_nodes_fit(case: Case) -> None:
+    if (others := case.compute_options.others) is None:
+        return
+    if not case.plugin("fabric").predicted or case.compute == "none":
+        raise FieldError("compute.others", "nodes of other types are simulated only: set fabric: simulated")
+    count = sum(each.count for each in other_nodes(others))
+    if count >= case.nodes:
+        message = f"{count} nodes of other types, and the case has {case.nodes}; leave at least one for compute.profile"
+        raise FieldError("compute.others", message)

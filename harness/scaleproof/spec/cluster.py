@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROOT = PROJECT / "clusters"
 MOST_NODES = 64_000
 """Addresses of nodes: 250 in each of the 256 smaller networks of 10.77.0.0/16."""
-NODE_TYPES, GPU_NODE_TYPES = "nodes.yaml", "gpu_nodes.yaml"
+NODE_TYPES, GPU_NODE_TYPES, GPUS = "nodes.yaml", "gpu_nodes.yaml", "gpus.yaml"
 SWITCH = "switch"
 """The one switch of a star."""
 
@@ -108,6 +108,8 @@ class Link:
     ends: tuple[str, str]
     mbit: float | None
     delay_ms: float
+    count: int = 1
+    """Parallel links to a switch, as of a node with several network cards: each has the rate, a message uses one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,10 @@ def node_name(number: int) -> str:
     return f"node{number}"
 
 
-def star(name: str, nodes: int, mbit: float | None, delay_ms: float) -> Cluster:
-    """A switch with a link to every node."""
-    return Cluster(
-        name, nodes, (SWITCH,), tuple(Link((node_name(number), SWITCH), mbit, delay_ms) for number in range(nodes))
-    )
+def star(name: str, nodes: int, mbit: float | None, delay_ms: float, cards: int = 1) -> Cluster:
+    """A switch with a link to every node, or one to each of its network cards."""
+    links = tuple(Link((node_name(number), SWITCH), mbit, delay_ms, cards) for number in range(nodes))
+    return Cluster(name, nodes, (SWITCH,), links)
 
 
 def cluster_of(case: CommonCase) -> Cluster:
@@ -141,21 +142,23 @@ def cluster_of(case: CommonCase) -> Cluster:
         raise SpecError(f"{case.nodes} nodes, and addresses for {MOST_NODES}")
     described = case.value("fabric.cluster")
     if described is None:
-        return star("uniform", case.nodes, case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0) / 2)
+        mbit, delay_ms = case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0) / 2
+        return star("uniform", case.nodes, mbit, delay_ms, case.value("fabric.cards", 1))
     return load_cluster(described, case.nodes)
 
 
 def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
     """As it is built: rates lower by both factors, delays longer by `dilation`."""
     links = tuple(
-        Link(link.ends, link.mbit and link.mbit / dilation / shrink, link.delay_ms * dilation) for link in cluster.links
+        replace(link, mbit=link.mbit and link.mbit / dilation / shrink, delay_ms=link.delay_ms * dilation)
+        for link in cluster.links
     )
     return replace(cluster, links=links)
 
 
 def ready_clusters() -> list[str]:
     """Names of the descriptions in clusters/."""
-    return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name not in (NODE_TYPES, GPU_NODE_TYPES))
+    return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name not in (NODE_TYPES, GPU_NODE_TYPES, GPUS))
 
 
 def load_cluster(name: str, nodes: int) -> Cluster:
@@ -217,17 +220,6 @@ def node_types(file: Path = ROOT / NODE_TYPES) -> dict[str, NodeType]:
     if not isinstance(document.data, dict):
         raise document.error((), "empty or no mapping of node types by name")
     return {name: _parsed(document, (name,), form, NodeType) for name, form in document.data.items()}
-
-
-_ready_node_types = cache(node_types)
-
-
-def node_type(name: str) -> NodeType:
-    """By name; SpecError names the nearest one."""
-    known = _ready_node_types()
-    if name not in known:
-        raise SpecError(f"unknown node type {name!r} in clusters/{NODE_TYPES}; {nearest(name, list(known))}")
-    return known[name]
 
 
 def _parsed(document: Document, path: Key, data: Any, kind: type[Form]) -> Form:

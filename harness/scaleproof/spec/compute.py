@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.mixed_nodes import other_nodes
 from scaleproof.spec.plugins import Options
 
 
@@ -20,7 +21,8 @@ class ComputeOptions(Options):
     )
     profile: str | None = Field(
         None,
-        description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; "
+        description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate, or "
+        "of clusters/gpu_nodes.yaml by that of one of its GPUs; "
         "null: this machine's, as measured by `scaleproof profile`.",
     )
     efficiency: float | None = Field(None, gt=0, le=1, description="Share of the peak rate that compute reaches.")
@@ -35,6 +37,24 @@ class ComputeOptions(Options):
     def _only_replay_burns(self) -> ComputeOptions:
         if self.burns and self.name != "replay":
             raise FieldError("burns", f"only compute that is replayed burns a core, not {self.name!r}")
+        return self
+
+    others: str | None = Field(
+        None,
+        description="Nodes of other types than `profile`, the last ones of the case, as COUNT*NODE_TYPE@EFFICIENCY: "
+        "2*xeon_e5_2666v3_x2@0.5, several with commas. Only simulated; null: all nodes are alike.",
+    )
+
+    @model_validator(mode="after")
+    def _others_beside_a_profile(self) -> ComputeOptions:
+        if self.others is None:
+            return self
+        if self.profile is None:
+            raise FieldError("others", "nodes of other types: give the type of the first ones as profile")
+        try:
+            other_nodes(self.others)
+        except ValueError as error:
+            raise FieldError("others", str(error)) from None
         return self
 
     @model_validator(mode="after")

@@ -12,8 +12,9 @@ from typing import Any
 
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
-from scaleproof.spec.cluster import cluster_of, node_type
+from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.plugins import FrameworkPlugin
 
 FLOP_PER_CORE_S = 2e10
@@ -84,7 +85,7 @@ def _work(case: AnyCase, cores: int) -> float:
     # Ranks that sleep are not in each other's way.
     at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
     node, efficiency = case.compute_options.profile, case.compute_options.efficiency
-    rate = node_type(node).peak_flops * efficiency if node and efficiency else FLOP_PER_CORE_S
+    rate = rank_type(node).peak_flops * efficiency if node and efficiency else FLOP_PER_CORE_S
     compute = case.minibatch * network.train_flop / (rate * at_once)
     exchange = (
         _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0

@@ -119,6 +119,9 @@ class TransportPlugin(Plugin):
     message_threads: int = 1
     """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
     them work at a time."""
+    calls_between_gpus: bool = False
+    """Its own collectives run between GPUs as NCCL's do: on a node type with GPUs the simulator has them from the model
+    of NCCL (docs/nccl.md)."""
     launcher: str = "local"
     """The launcher that it needs."""
 

@@ -69,4 +69,5 @@ PLUGIN = TransportPlugin(
     axis="NCCL",
     within_node="memory",
     stated_costs="nccl.costs.yaml",
+    calls_between_gpus=True,
 )

@@ -20,8 +20,9 @@ from pydantic import (
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.cluster import NodeType, node_type
+from scaleproof.spec.cluster import NodeType
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.locate import shown
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
@@ -130,11 +131,12 @@ def peak_profile(
     image_side: int | None = None,
     width: float = 1.0,
 ) -> Profile:
-    """A profile calculated from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml). A
-    multiply-accumulate takes 2 FLOP in the forward pass, 2 for the weights' gradient and 2 for the input's gradient,
-    which the first layer with weights does not need. Layers without products and the update take no time, as in the
-    balance equations of das2016 (section 3). Raises SpecError for an unknown node type."""
-    kind = node if isinstance(node, NodeType) else node_type(node)
+    """A profile calculated from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml), or of a GPU of
+    one (clusters/gpu_nodes.yaml). A multiply-accumulate takes 2 FLOP in the forward pass, 2 for the weights' gradient
+    and 2 for the input's gradient, which the first layer with weights does not need. Layers without products and the
+    update take no time, as in the balance equations of das2016 (section 3). Raises SpecError for an unknown node
+    type."""
+    kind = node if isinstance(node, NodeType) else rank_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []
     for layer in network.layers:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.simulate.nccl.gpu_node import gpu_node, gpu_nodes
 from scaleproof.simulate.nccl.prediction import Collective, bus_factor, channels_of, predict, ways_of
 from scaleproof.simulate.nccl.rings import disjoint_rings, hops
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import gpu_node, gpu_nodes
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -11,7 +11,8 @@ import pytest
 
 from scaleproof.claims.claims_file import write_claims
 from scaleproof.cli import main
-from scaleproof.commands.predict_question import efficiency_of, nodes_of
+from scaleproof.commands.predict_compute import efficiency_of
+from scaleproof.commands.predict_nodes import nodes_of
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.predicted_scaling import Question

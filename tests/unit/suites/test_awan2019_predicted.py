@@ -11,7 +11,7 @@ import yaml
 
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.cluster import node_type
+from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from scaleproof.workloads.case_network import network_of
@@ -35,7 +35,7 @@ def case_of(claim: Claim) -> TrainCase:
 def images_per_s(case: TrainCase) -> float:
     """Of one GPU that computes alone."""
     assert case.compute_options.profile is not None and case.compute_options.efficiency is not None
-    peak = node_type(case.compute_options.profile).peak_flops
+    peak = rank_type(case.compute_options.profile).peak_flops
     return peak * case.compute_options.efficiency / network_of(case).train_flop
 
 

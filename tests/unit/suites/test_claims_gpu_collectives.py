@@ -15,8 +15,8 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.suite_metrics import load_models
 from scaleproof.record.store import Store
-from scaleproof.simulate.nccl.gpu_node import gpu_node
 from scaleproof.simulate.nccl.prediction import Way, predict
+from scaleproof.spec.gpu_node import gpu_node
 from scaleproof.spec.suite import load_suite
 
 ROOT = Path(__file__).resolve().parents[3]

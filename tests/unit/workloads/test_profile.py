@@ -9,8 +9,8 @@ import pytest
 
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.cluster import node_type
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import rank_type
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import (
     LayerTimes,
@@ -88,7 +88,7 @@ def reckoned(case: TrainCase) -> Profile:
 def test_times_are_the_papers_counts_over_the_rate_that_compute_reaches(
     name: str, forward_gflop: float, training_gflop: float
 ) -> None:
-    profile, rate = peak_profile(network(name), 4, NODE, 0.5), node_type(NODE).peak_flops * 0.5
+    profile, rate = peak_profile(network(name), 4, NODE, 0.5), rank_type(NODE).peak_flops * 0.5
     assert profile.forward_s * rate / 4e9 == pytest.approx(forward_gflop, rel=1e-3)
     assert profile.step_s * rate / 4e9 == pytest.approx(training_gflop, rel=1e-3)
 

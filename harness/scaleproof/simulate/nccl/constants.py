@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from scaleproof.simulate.nccl.gpu_node import Architecture
+from scaleproof.spec.gpu_node import Architecture
 
 Algorithm = Literal["ring", "tree", "nvls", "nvls_tree"]
 Protocol = Literal["LL", "LL128", "Simple"]

@@ -33,9 +33,9 @@ from scaleproof.simulate.nccl.constants import (
     Hop,
     Protocol,
 )
-from scaleproof.simulate.nccl.gpu_node import GpuNode
 from scaleproof.simulate.nccl.rings import disjoint_rings
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import GpuNode
 
 Collective = Literal["allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"]
 GIGA, MICRO = 1e9, 1e-6

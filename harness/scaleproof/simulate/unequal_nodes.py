@@ -1,0 +1,45 @@
+"""One case on nodes of several types: how much longer each rank computes than one on a node of the case's profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.jitter_model import Variation
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.gpu_node import rank_type
+from scaleproof.spec.mixed_nodes import other_nodes
+
+
+def relative_times(case: AnyCase) -> tuple[float, ...]:
+    """Of each rank; empty where all nodes are of one type. Times by a peak rate are FLOP over a rate, so that one
+    factor holds for every layer. Raises SpecError for an unknown node type."""
+    others = case.value("compute.others")
+    if others is None:
+        return ()
+    rate = rank_type(case.value("compute.profile")).peak_flops * case.value("compute.efficiency")
+    listed = other_nodes(others)
+    of_nodes = [1.0] * (case.nodes - sum(each.count for each in listed))
+    for each in listed:
+        of_nodes += [rate / (rank_type(each.profile).peak_flops * each.efficiency)] * each.count
+    return tuple(of_nodes[rank * case.nodes // case.ranks] for rank in range(case.ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class UnequalNodes:
+    """Lasting factors on the ranks' compute time, times those of a variation."""
+
+    times: tuple[float, ...]
+    variation: Variation | None
+
+    def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Factors of every rank in one step."""
+        drawn = self.variation.factors(ranks, seed, step) if self.variation else 1.0
+        return np.array(self.times) * drawn
+
+
+def on_its_nodes(case: AnyCase, variation: Variation | None) -> Variation | None:
+    """A case's variation with that of its node types."""
+    times = relative_times(case)
+    return UnequalNodes(times, variation) if times else variation

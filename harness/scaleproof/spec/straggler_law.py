@@ -1,0 +1,87 @@
+"""Laws of stragglers as people write them: `pareto:3`, `slow:8,0.01`, `fitted`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from scaleproof.spec.registry import nearest
+
+Name = Literal["lognormal", "pareto", "exponential", "slow", "fitted"]
+
+
+class Number(NamedTuple):
+    """A number of a law: more than `above`, at most `most`; `default` None: it has to be written."""
+
+    name: str
+    above: float
+    most: float = math.inf
+    default: float | None = None
+
+
+class Form(NamedTuple):
+    """A law's numbers, and what it means."""
+
+    numbers: tuple[Number, ...]
+    meaning: str
+
+
+SHARE = Number("SHARE", 0.0, 1.0, 1.0)
+FORMS: dict[Name, Form] = {
+    "lognormal": Form((Number("SIGMA", 0.0), SHARE), "median 1, its logarithm has standard deviation SIGMA"),
+    "pareto": Form((Number("ALPHA", 1.0), SHARE), "at least 1, and above x with probability x^-ALPHA (a heavy tail)"),
+    "exponential": Form((Number("MEAN", 0.0), SHARE), "1 and an exponential part of mean MEAN"),
+    "slow": Form((Number("FACTOR", 1.0), SHARE._replace(default=None)), "FACTOR"),
+    "fitted": Form((), "as `scaleproof fit` measured on this machine"),
+}
+
+
+def _usage(law: Name) -> str:
+    numbers = FORMS[law].numbers
+    needed = ",".join(number.name for number in numbers if number.default is None)
+    more = "".join(f"[,{number.name}]" for number in numbers if number.default is not None)
+    return f"{law}:{needed}{more}" if numbers else law
+
+
+MEANING = (
+    "Law of the factor by which a rank computes longer in a step, drawn anew for each rank and step: "
+    + "; ".join(f"{_usage(name)}: {form.meaning}" for name, form in FORMS.items())
+    + ". SHARE: of steps that have such a factor, others have 1 (default: 1, all steps)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StragglerLaw:
+    """A law with its numbers; `fitted` has none."""
+
+    name: Name
+    numbers: tuple[float, ...] = ()
+
+
+def straggler_law(text: str) -> StragglerLaw:
+    """Parses a law. Raises ValueError, with what is wrong and how it is written."""
+    name, _, rest = text.partition(":")
+    known = get_args(Name)
+    if name not in known:
+        raise ValueError(f"unknown law {name!r}; {nearest(name, list(known))}")
+    law: Name = name  # type: ignore[assignment]
+    form = FORMS[law]
+    written = rest.split(",") if rest else []
+    least = sum(number.default is None for number in form.numbers)
+    if not least <= len(written) <= len(form.numbers):
+        raise ValueError(f"{text!r}: write {_usage(law)}")
+    values = [_value(text, law, number, part) for number, part in zip(form.numbers, written, strict=False)]
+    values += [number.default for number in form.numbers[len(written) :] if number.default is not None]
+    return StragglerLaw(law, tuple(values))
+
+
+def _value(text: str, law: Name, number: Number, written: str) -> float:
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    if not (number.above < value <= number.most and math.isfinite(value)):
+        upto = f" and at most {number.most:g}" if math.isfinite(number.most) else ""
+        raise ValueError(f"{text!r}: {number.name} of {law} is a number above {number.above:g}{upto}")
+    return value
