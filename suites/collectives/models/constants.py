@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.metrics import Metric
 from scaleproof.simulate.nccl.constants import NETWORK_GB_PER_GBIT, NVLINK_GB_PER_S
-from scaleproof.simulate.nccl.gpu_node import gpu_node
+from scaleproof.spec.gpu_node import gpu_node
 from scaleproof.spec.registry import nearest
 
 USED: dict[str, float] = {
