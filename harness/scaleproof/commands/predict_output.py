@@ -92,7 +92,7 @@ def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> 
         print(f"  assumed: {assumption}")
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
-        + (" and all of --efficiency" if options.efficiency else "")
+        + (" and all of the efficiency" if options.efficiency or options.node else "")
         + (f", and draws of {STEPS} steps each from stragglers {options.stragglers}" if options.stragglers else "")
     )
 
