@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from scaleproof.spec.registry import nearest
-
 Name = Literal["lognormal", "pareto", "exponential", "slow", "fitted"]
 
 
@@ -61,6 +59,8 @@ class StragglerLaw:
 
 def straggler_law(text: str) -> StragglerLaw:
     """Parses a law. Raises ValueError, with what is wrong and how it is written."""
+    from scaleproof.spec.registry import nearest  # `--help`, which shows the laws, imports nothing heavy
+
     name, _, rest = text.partition(":")
     known = get_args(Name)
     if name not in known:
