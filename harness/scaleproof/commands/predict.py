@@ -21,7 +21,7 @@ EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --m
       --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7
   scaleproof predict --workload mypackage.models:resnet --input 3x224x224 --fabric 100g --per-node 256 \\
       --peak 312 --efficiency 0.3..0.5 --transport nccl
-  scaleproof predict --workload vgg_a --fabric 10g --nodes 16 --transports all \
+  scaleproof predict --workload vgg_a --fabric 10g --nodes 16 --transports all \\
       --profile xeon_e5_2698v3_x2 --efficiency 0.5
   scaleproof predict --workload resnet50 --node h100x8 --nodes 1,2,4 --per-rank 128 --transport nccl
   scaleproof predict --workload vgg_a --fabric 25g --nodes 1..64 --peak 2 --efficiency 0.5 --stragglers pareto:3
