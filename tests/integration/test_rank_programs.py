@@ -99,6 +99,13 @@ def test_a_program_does_the_same_on_an_emulated_cluster(tmp_path: Path, program:
     assert counted(replayed) == counted(predicted)
 
 
+def written(folder: Path, name: str, program: str) -> Path:
+    """A folder of programs with this one in it."""
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(program)
+    return folder
+
+
 @pytest.mark.parametrize("fabric", ["host", SIMULATED], ids=["tcp", "simulated"])
 def test_a_forgotten_option_is_one_line_of_the_launch(tmp_path: Path, fabric: Any) -> None:
     outcome, store = planned(tmp_path, PIPELINE | {"options": {"compute_ms": 4, "rows": 8}}, PROGRAMS, fabric=fabric)
@@ -110,9 +117,7 @@ def test_a_forgotten_option_is_one_line_of_the_launch(tmp_path: Path, fabric: An
 
 
 def test_a_rank_that_fails_while_a_lane_waits_ends_the_launch_within_seconds(tmp_path: Path) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "fails.py").write_text(FAILS)
+    programs = written(tmp_path / "programs", "fails", FAILS)
     outcome, store = planned(tmp_path, {"entry": "fails", "ranks": 2, "options": {}}, programs)
     record, _ = store.load(outcome.launches[0])
     assert record.failure is not None and record.failure.code == "rank_raised" and record.wall_s < 20
@@ -120,9 +125,7 @@ def test_a_rank_that_fails_while_a_lane_waits_ends_the_launch_within_seconds(tmp
 
 
 def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_the_circle(tmp_path: Path) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "circle.py").write_text(CIRCLE)
+    programs = written(tmp_path / "programs", "circle", CIRCLE)
     outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs, fabric=SIMULATED)
     record, _ = store.load(outcome.launches[0])
     assert record.status == "failed" and record.failure is not None
@@ -133,9 +136,7 @@ def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_t
 
 
 def test_ranks_in_processes_that_wait_for_each_other_are_shown_with_what_each_does(tmp_path: Path) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "circle.py").write_text(CIRCLE)
+    programs = written(tmp_path / "programs", "circle", CIRCLE)
     outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs)
     record, _ = store.load(outcome.launches[0])
     assert record.failure is not None and record.failure.code == "stalled"
