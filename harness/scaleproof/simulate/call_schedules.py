@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -14,9 +15,16 @@ from scaleproof.simulate.folded_links import UNFOLDED, FoldedLinks
 from scaleproof.simulate.link_network import Network
 
 
+class Schedules(Protocol):
+    """Schedules of one engine."""
+
+    def of(self, pattern: Pattern, nbytes: float, channel: int = 0) -> int:
+        """The number of the schedule of a call over so many bytes."""
+
+
 class CallSchedules:
-    """Schedules of one engine. `nodes`: the node of each rank; `buffer`: bytes that a socket takes before its receiver
-    reads; `links`: where equal replicas are folded."""
+    """Schedules with the messages of all ranks. `nodes`: the node of each rank; `buffer`: bytes that a socket takes
+    before its receiver reads; `links`: where equal replicas are folded."""
 
     def __init__(
         self,
