@@ -142,9 +142,12 @@ def test_as_many_ranks_as_possible_stand_for_each_other(fields: dict[str, Any], 
 def test_ranks_that_differ_or_are_not_to_be_folded_are_simulated_each_by_itself(monkeypatch: Any) -> None:
     counted: list[int] = []
     work = Engine.work
-    monkeypatch.setattr(
-        Engine, "work", lambda engine, *args, **how: counted.append(how.get("count", 1)) or work(engine, *args, **how)
-    )
+
+    def counting(engine: Engine, seconds: Any, **how: Any) -> np.ndarray:
+        counted.append(how.get("count", 1))
+        return work(engine, seconds, **how)
+
+    monkeypatch.setattr(Engine, "work", counting)
     case = case_of(**{"strategy.channels": 2})
     profile, cluster = profile_of(case), cluster_of(case)
     for most, how in ((1, {}), (4, {"jitter": UNEQUAL}), (4, {"options": Options(symmetry=False)})):
