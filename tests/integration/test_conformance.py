@@ -30,7 +30,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
-from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
+from tests.integration.conformance.process_set import CHANNELS, LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
 from tests.short_form import case_from
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,7 @@ def ids() -> Iterator[tuple[str, str, int]]:
         lifted = entry_of(variant).point_to_point
         messages = entry_of(variant).sends
         subjects = [*(registry.algorithms() if lifted else [NATIVE]), *([MESSAGES] if messages else []), LEAVING]
+        subjects += [CHANNELS] if entry_of(variant).channels else []
         for ranks in RANKS[:3] if variant in COMPOSED else RANKS:
             yield from ((variant, subject, ranks) for subject in subjects)
             if messages and not lifted and ranks <= LIFTED_RANKS:

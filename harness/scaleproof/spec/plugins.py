@@ -112,6 +112,9 @@ class TransportPlugin(Plugin):
     """Large sends move only while the caller waits or tests: what a server gets leaves behind the backward pass."""
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
+    channels: bool = False
+    """A process may connect it several times at once, each with connections of its own and used by a thread of its own:
+    option `channels` of strategies."""
     mailbox: str | None = None
     """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
     stated_costs: str = ""

@@ -241,8 +241,11 @@ class Collectives(Protocol):
 
     rank: int
     world_size: int
-    traffic: Traffic
     capabilities: Capabilities
+
+    @property
+    def traffic(self) -> Traffic:
+        """What this rank has sent so far."""
 
     def allocate(self, nbytes: int) -> Array:
         """See Transport.allocate."""

@@ -198,6 +198,7 @@ PLUGIN = TransportPlugin(
     requires=("grpc",),
     axis="gRPC",
     point_to_point=True,
+    channels=True,
     eager_to_socket=True,
     stated_costs="grpc.costs.yaml",
     colour="green",

@@ -258,6 +258,7 @@ PLUGIN = TransportPlugin(
     implementation=SharedMemory,
     axis="shared-memory",
     point_to_point=True,
+    channels=True,
     one_sided=True,
     own_memory=True,
     one_node=True,
