@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.phases import Phase
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.shared_cores import SharedCores
 
 
 class CallSchedules:
     """Schedules of one engine. `nodes`: the node of each rank; `buffer`: bytes that a socket takes before its receiver
-    reads."""
+    reads; `cores`: those that messages share with what is computed, if they do."""
 
     def __init__(
-        self, engine: Engine, network: Network, nodes: Sequence[int], costs: MessageCosts, buffer: float
+        self,
+        engine: Engine,
+        network: Network,
+        nodes: Sequence[int],
+        costs: MessageCosts,
+        buffer: float,
+        cores: SharedCores | None = None,
     ) -> None:
-        self._engine, self._network, self._nodes = engine, network, np.array(nodes)
+        self._engine, self._network, self._nodes, self._cores = engine, network, np.array(nodes), cores
         self._costs, self._buffer = costs, buffer
         self._known: dict[tuple[int, float, int], int] = {}
         self._patterns: list[Pattern] = []  # keeps them, and so their ids, alive
@@ -44,7 +53,7 @@ class CallSchedules:
         hops = [self._costs.hop(len(route)) for route in links]
         beta = self._costs.beta(size, hops)
         reduced = np.where(round_.reduces[order], self._costs.gamma * size, 0.0)
-        return Phase(
+        phase = Phase(
             times,
             sends=np.bincount(source, minlength=ranks),
             receives=np.bincount(destination, minlength=ranks),
@@ -56,6 +65,25 @@ class CallSchedules:
             route=np.array([self._engine.route(route) for route in links]),
             stream=np.array([self._stream(channel, *pair) for pair in pairs]),
             buffer=np.full(len(size), self._buffer),
+        )
+        return phase if self._cores is None else self._sharing(phase, pairs, links, self._cores)
+
+    def _sharing(
+        self, phase: Phase, pairs: list[tuple[int, int]], links: list[tuple[int, ...]], cores: SharedCores
+    ) -> Phase:
+        """The same on cores that are shared."""
+        sizes, most, delays = phase.nbytes.tolist(), phase.highest.tolist(), phase.delay.tolist()
+        moved = []
+        for pair, route, size, highest, before in zip(pairs, links, sizes, most, delays, strict=True):
+            delay = self._network.delay_s(route)
+            moved.append(cores.message(pair, route, size, highest, before - delay, delay))
+        return replace(
+            phase,
+            highest=np.array([each.highest for each in moved]),
+            delay=np.array([each.delay for each in moved]),
+            route=np.array([each.route for each in moved]),
+            core=cores.reducing,
+            speed=cores.speed,
         )
 
     def _stream(self, channel: int, source: int, destination: int) -> int:

@@ -19,6 +19,7 @@ from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.simulate.unequal_nodes import on_its_nodes
@@ -72,7 +73,8 @@ def simulate(
     patterns = Patterns(case, plan.groups)
     calls = [patterns.of(item) for item in items if isinstance(item, Submit)]
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
-    if exchange.exact(calls) and not decided_late and not any(isinstance(item, Served) for item in items):
+    together = exchange.exact(calls) and not decided_late and shared_cores(case) is None
+    if together and not any(isinstance(item, Served) for item in items):
         with suppress(Queued):
             return _as_vectors(case, items, exchange, patterns, jitter, seed)
     return simulate_each_rank(
