@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from scaleproof.core.missing_input import MissingInput
+from scaleproof.rank_programs.effects import AwaitAll, Collective, Compute, Start, Started, weightless
 from scaleproof.simulate import shared_cores as sharing
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.call_schedules import CallSchedules
-from scaleproof.simulate.collective_schedules import pattern_of
+from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import MessageCosts, ProcessorTime
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
@@ -26,7 +27,6 @@ from scaleproof.simulate.tensor_servers import Serving
 from scaleproof.simulate.training_run import TrainingRun
 from scaleproof.spec.cluster import cluster_of, star
 from scaleproof.spec.errors import FieldError
-from scaleproof.strategies.step_program import Compute, Submit, Wait
 from tests.short_form import case_from
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
@@ -44,9 +44,9 @@ def end_s(nodes: list[int], cores: float, costs: MessageCosts = COSTS, compute_s
     engine = Engine(np.concatenate([links, SharedCores.capacities(nodes, cores)]))
     shared = SharedCores(engine, len(links), nodes, 1, costs)
     calls = CallSchedules(engine, network, nodes, costs, 0.0, shared)
-    run = TrainingRun(engine, ranks, calls, 1, False, cast(Serving, None), None, shared)
-    patterns = [pattern_of("ring", "all_reduce", ranks), None, None]
-    run.step(0, [Submit(0, NBYTES), Compute("backward", compute_s), Wait()], patterns, np.ones(ranks))
+    run = TrainingRun(engine, Patterns(case_of(ranks=ranks), 1), calls, 1, False, cast(Serving, None), None, shared)
+    exchange = Start(Collective("all_reduce", weightless(NBYTES)))
+    run.step(0, [exchange, Compute(compute_s, event="backward"), AwaitAll((Started(0),))], np.ones(ranks))
     run.run()
     return float(engine.end[run.main].max())
 
