@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.mailbox import ANY
 
 
@@ -103,6 +104,16 @@ class AwaitFlag:
 
 
 @dataclass(frozen=True, slots=True)
+class CompareAndSwap:
+    """Sets a flag of a peer to `new` where it is `expected`, as one step; the result is what it was."""
+
+    peer: int
+    name: str
+    expected: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Begins an effect on another lane of the rank, which carries out one effect after the other. The result is a
     `Started`. An array that is sent so may be changed after `Await`."""
@@ -133,6 +144,14 @@ class AwaitAny:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancels a started Receive or AwaitFlag. The result is True where it had taken nothing: it never will, and its own
+    result is None. False: it has ended, and has its result."""
+
+    started: Started
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A started effect that has ended, and its result."""
 
@@ -140,7 +159,8 @@ class Ended:
     value: Any
 
 
-Effect = Compute | Charge | Sleep | Send | Receive | Call | Put | Get | Flag | AwaitFlag | Start | Await | AwaitAny
+Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag
+Effect = Compute | Charge | Sleep | Moving | Start | Await | AwaitAny | Cancel
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -148,6 +168,7 @@ _EVENTS: dict[type, str] = {
     Call: "call",
     Put: "put",
     Get: "get",
+    CompareAndSwap: "swap",
     AwaitFlag: "wait",
     Await: "wait",
 }
@@ -166,7 +187,7 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
         return effect.value.nbytes
     if isinstance(effect, Get):
         return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) else 0
+    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
 
 
 def described(effect: Effect) -> str:
@@ -181,4 +202,10 @@ def described(effect: Effect) -> str:
     if isinstance(effect, Compute):
         return effect.event
     name = type(effect).__name__.lower()
-    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name
+    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag | CompareAndSwap) else name
+
+
+def check_cancellable(effect: Effect) -> None:
+    """Raises TransportError for an effect that takes more than what it waits for."""
+    if not isinstance(effect, Receive | AwaitFlag):
+        raise TransportError(f"only a Receive or an AwaitFlag can be cancelled, not a {type(effect).__name__}")

@@ -25,6 +25,9 @@ class Clock(Protocol):
     def steps_end(self) -> None:
         """The last step has ended."""
 
+    def memory(self, nbytes: int) -> np.ndarray:
+        """See RankProgram.memory."""
+
 
 class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
@@ -52,6 +55,11 @@ class RankProgram(ABC):
     def regions(self) -> dict[str, np.ndarray]:
         """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""
         return {}
+
+    def memory(self, count: int, dtype: str = "float32") -> np.ndarray:
+        """A flat array of zeros for `regions`, where peers reach it by the transport's one-sided operations, if it has
+        some. Other arrays are reached by messages."""
+        return self._clock.memory(count * np.dtype(dtype).itemsize).view(dtype)
 
     def checks(self) -> list[tuple[str, bool, str]]:
         """Name, whether it passed, and detail of each check of this rank's results."""

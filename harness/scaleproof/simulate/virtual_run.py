@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,9 @@ from scaleproof.rank_programs.effects import (
     AwaitAny,
     AwaitFlag,
     Call,
+    Cancel,
     Charge,
+    CompareAndSwap,
     Compute,
     Effect,
     Ended,
@@ -80,10 +82,12 @@ class VirtualRun:
             Put: self._put,
             Get: self._get,
             Flag: self._flag,
+            CompareAndSwap: self._compare_and_swap,
             AwaitFlag: self._await_flag,
             Start: self._start,
-            Await: lambda rank, effect, then: rank.started[effect.started.number].tell(then),
+            Await: lambda rank, effect, then: rank.started[effect.started.number][-1].tell(then),
             AwaitAny: self._await_any,
+            Cancel: lambda rank, effect, then: then(rank.cancel(effect.started.number)),
         }
         self._ranks = [self._rank(form, number) for number in range(case.ranks)]
 
@@ -181,7 +185,7 @@ class VirtualRun:
     def _receive(self, rank: Rank, effect: Receive, then: Then) -> None:
         message = rank.arrivals.take(effect.source, effect.tag)
         if message is None:
-            rank.wanted.append(Wanted(effect.source, effect.tag, then))
+            rank.wanted.append(Wanted(effect, then))
         else:
             then(message)
 
@@ -189,7 +193,7 @@ class VirtualRun:
         """A message is there: for the receive that has waited longest, or for a later one."""
         rank = self._ranks[number]
         for place, wanted in enumerate(rank.wanted):
-            if wanted.tag == message.tag and wanted.source in (ANY, message.source):
+            if wanted.effect.tag == message.tag and wanted.effect.source in (ANY, message.source):
                 del rank.wanted[place]
                 wanted.then(message)
                 return
@@ -208,10 +212,10 @@ class VirtualRun:
         self._moves.move(rank.number, peer, value.nbytes, nothing, answer)
 
     def _start(self, rank: Rank, effect: Start, then: Then) -> None:
-        result = Result()
-        rank.started.append(result)
-        lane = rank.lanes.setdefault(effect.lane, Lane())
-        lane.effects.append((effect.effect, result))
+        result, lane = Result(), rank.lanes.setdefault(effect.lane, Lane())
+        begun = replace(effect.effect)  # of its own: a program may start one object twice
+        rank.started.append((begun, lane, result))
+        lane.effects.append((begun, result))
         if len(lane.effects) == 1:
             self._next(rank, lane)
         then(Started(len(rank.started) - 1))
@@ -240,7 +244,7 @@ class VirtualRun:
 
         for started in effect.started:
             if waits:
-                rank.started[started.number].tell(partial(ended, started))
+                rank.started[started.number][-1].tell(partial(ended, started))
 
     def _put(self, rank: Rank, effect: Put, then: Then) -> None:
         value, regions = effect.value.copy(), self._ranks[effect.peer].regions
@@ -259,16 +263,22 @@ class VirtualRun:
 
         def there() -> None:
             peer.regions.flag(effect.name, effect.add)
-            value = peer.regions.flags[effect.name]
-            reached = [wanted for wanted in peer.wanted_flags if wanted.name == effect.name and wanted.least <= value]
-            peer.wanted_flags = [wanted for wanted in peer.wanted_flags if wanted not in reached]
-            for wanted in reached:
-                wanted.then(value)
+            peer.flag_changed(effect.name)
 
         self._moves.move(rank.number, effect.peer, 0, partial(then, None), there)
+
+    def _compare_and_swap(self, rank: Rank, effect: CompareAndSwap, then: Then) -> None:
+        peer = self._ranks[effect.peer]
+
+        def asked() -> None:
+            old = peer.regions.compare_and_swap(effect.name, effect.expected, effect.new)
+            peer.flag_changed(effect.name)
+            self._moves.move(effect.peer, rank.number, 0, nothing, partial(then, old))
+
+        self._moves.move(rank.number, effect.peer, 0, nothing, asked)
 
     def _await_flag(self, rank: Rank, effect: AwaitFlag, then: Then) -> None:
         if (value := rank.regions.flags.get(effect.name, 0)) >= effect.least:
             then(value)
         else:
-            rank.wanted_flags.append(WantedFlag(effect.name, effect.least, then))
+            rank.wanted_flags.append(WantedFlag(effect, then))

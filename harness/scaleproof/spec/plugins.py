@@ -82,6 +82,12 @@ def loaded(implementation: str) -> Any:
     return getattr(module, attribute) if attribute else module
 
 
+MESSAGE_MAILBOX = "scaleproof.transports.message_mailbox:MessageMailbox"
+"""The mailbox over the sends and receives of any transport."""
+ONE_SIDED_MAILBOX = "scaleproof.transports.one_sided_mailbox:OneSidedMailbox"
+"""The same, with puts, gets and flags by the one-sided operations of a transport that exposes memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportPlugin(Plugin):
     """How bytes move."""
@@ -113,7 +119,10 @@ class TransportPlugin(Plugin):
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
     mailbox: str | None = None
-    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
+    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need: MESSAGE_MAILBOX,
+    ONE_SIDED_MAILBOX, or one of its own."""
+    no_mailbox: str = ""
+    """Why it has none."""
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
     message_threads: int = 1

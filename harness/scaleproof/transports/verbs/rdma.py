@@ -16,7 +16,7 @@ from pydantic import Field
 
 from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.plugins import Options, TransportPlugin
+from scaleproof.spec.plugins import ONE_SIDED_MAILBOX, Options, TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports.contract import (
@@ -135,6 +135,26 @@ class Rdma:
             region.queue_pair_index,
         )
 
+    def expose(self, nbytes: int) -> Region:
+        """See ExposesMemory.expose."""
+        memory = self.allocate(nbytes)
+        memory[:] = 0
+        offset = self.locate(memory)
+        assert offset is not None
+        return RdmaRegion(self.rank, offset, nbytes, memory)
+
+    def ticket(self, region: Region) -> list[int]:
+        """See ExposesMemory.ticket."""
+        return [region.offset, region.nbytes]
+
+    def reach(self, ticket: list[int], peer: int) -> Region:
+        """See ExposesMemory.reach."""
+        offset, nbytes = ticket
+        return RdmaRegion(peer, offset, nbytes)
+
+    def order_writes(self) -> None:
+        """See ExposesMemory.order_writes: all exposed regions use one queue pair, which keeps their order."""
+
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write; done when the peer's device has acknowledged it."""
         self.traffic.count(source.nbytes)
@@ -187,6 +207,10 @@ class Rdma:
     def barrier(self) -> None:
         """See Transport.barrier."""
         dissemination(self)
+
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer."""
+        self.mesh.peers[peer].connection.check()
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See OneSided.wait_for."""
@@ -292,5 +316,6 @@ PLUGIN = TransportPlugin(
     own_memory=True,
     pinned_bytes=pinned_bytes,
     progress="caller",
+    mailbox=ONE_SIDED_MAILBOX,
     stated_costs="rdma.costs.yaml",
 )
