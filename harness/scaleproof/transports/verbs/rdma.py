@@ -9,7 +9,7 @@ one write are placed in increasing order (without relaxed ordering), so a rank t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import Field
@@ -31,8 +31,8 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.verbs.device_errors import DeviceMissing
-from scaleproof.transports.verbs.peer_connection import BULK_QUEUE_PAIRS
 from scaleproof.transports.verbs.peer_mesh import Mesh
+from scaleproof.transports.verbs.rdma_facts import facts, library_name
 from scaleproof.transports.verbs.rdma_region import RdmaRegion
 from scaleproof.transports.verbs.verbs_device import VerbsDevice, free_bytes
 
@@ -55,7 +55,7 @@ class Rdma:
             dtypes=REAL_DTYPES,
             progress="caller",
             path="verbs",
-            library=_library(mesh.device),
+            library=library_name(mesh.device),
         )
         self.traffic = Traffic()
         self.operations, self.copies = mesh.operations, mesh.copies
@@ -221,26 +221,8 @@ class Rdma:
         if self._closed:
             return
         self._closed = True
-        self._context.facts["verbs"] = self.facts()
+        self._context.facts["verbs"] = facts(self.device, self.operations, self.copies)
         self.mesh.close()
-
-    def facts(self) -> dict[str, Any]:
-        """For the record: the port, the device's operations, and the bytes that were copied."""
-        address = self.device.address
-        return {
-            "device": address.port.device,
-            "port": address.port.number,
-            "link_layer": address.port.link_layer,
-            "software": address.port.software,
-            "gid": address.gid.value if address.gid else "",
-            "gid_kind": address.gid.kind if address.gid else "",
-            "netdevs": list(address.port.netdevs),
-            "queue_pairs_per_peer": 1 + BULK_QUEUE_PAIRS,
-            "region_bytes": self.device.region.nbytes,
-            "max_message_bytes": self.device.max_message,
-            "operations": dict(self.operations),
-            "copied_bytes": dict(self.copies),
-        }
 
     def _transfer(
         self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
@@ -273,16 +255,6 @@ class Rdma:
         while (again := words[index]) != value:
             value = again
         return value
-
-
-def _library(device: VerbsDevice) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        installed = version("pyverbs")
-    except PackageNotFoundError:
-        installed = "of the system"
-    return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.address.port.software else "")
 
 
 class RdmaOptions(Options):
