@@ -22,14 +22,14 @@ from scaleproof.spec import registry
 from scaleproof.transports._mailbox_core import EMPTY, MailboxCore, Result
 from scaleproof.transports._mailbox_frames import ANSWER, LAST, Frame
 from scaleproof.transports._message_frames import IncomingFrames, messages
-from scaleproof.transports._waiting import SLEEP_MIN_S, YIELD_NS, yield_core
+from scaleproof.transports._waiting import SLEEP_MAX_S, SLEEP_MIN_S, YIELD_NS, yield_core
 from scaleproof.transports.contract import REAL_DTYPES, Array, Handle, PointToPoint, WatchesPeers
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-WAITED_S, IDLE_S = 100e-6, 1e-3
-"""The longest pause between two tests: while a thread of this rank waits, and else."""
+IDLE_S = 2e-3
+"""The longest pause between two tests while no thread of this rank waits."""
 CHECK_S = 0.1
 """Time between two looks at whether the peers are still there."""
 LEAVE_S = 5.0
@@ -135,7 +135,7 @@ class MessageMailbox(MailboxCore):
                 else:
                     with self._changed:
                         self._changed.wait(pause)
-                    pause = min(2 * pause, WAITED_S if self._waiting else IDLE_S)
+                    pause = min(2 * pause, SLEEP_MAX_S if self._waiting else IDLE_S)
                 if time.monotonic() - checked > CHECK_S:
                     self._look_for_peers()
                     checked = time.monotonic()

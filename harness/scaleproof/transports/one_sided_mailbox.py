@@ -9,7 +9,7 @@ are then the flags of whoever puts into them, which keeps their order.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -42,10 +42,12 @@ class OneSidedMailbox(MessageMailbox):
         self._memories: list[Region] = []
         self._owners: list[Owner] = []
         self._putting: set[Key] = set()
-        self._pauses: dict[Key, list[int]] = defaultdict(list)
+        self._wanting: Counter[Key] = Counter()
+        """Puts that wait for the end of another one or of pauses."""
+        self._pauses: Counter[Key] = Counter()
         """Readers for which this rank puts nothing into a region."""
         self._questions: dict[Key, list[tuple[int, int]]] = defaultdict(list)
-        """Pauses that begin when the put under way has ended, by reader and number."""
+        """Readers that want a pause, and the number of their question: after the put that was there first."""
         self._slots: dict[str, list[int]] = defaultdict(list)
         """Words of this rank that are parts of a flag."""
         self._by_message: set[int] = set()
@@ -86,13 +88,17 @@ class OneSidedMailbox(MessageMailbox):
             return
         self._shapes[peer].target(self.rank, region, start, value)
         self.traffic.count(value.nbytes)
-        self._until(lambda: self._may_put((peer, region)), peer)
+        key = peer, region
+        with self._changed:
+            self._wanting[key] += 1
+        self._until(lambda: self._may_put(key), peer)
         try:
             self._access.put(owner, owner.places[region], start, value)
         finally:
             with self._changed:
-                self._putting.remove((peer, region))
-                questions = self._questions.pop((peer, region), [])
+                self._putting.remove(key)
+                questions = self._questions.pop(key, [])
+                self._pauses[key] += len(questions)
                 self._changed.notify_all()
             for reader, number in questions:
                 self._begin(reader, Frame(ANSWER, EMPTY, number=number))
@@ -145,11 +151,15 @@ class OneSidedMailbox(MessageMailbox):
                 self._slots[frame.name].append(self._owners[self.rank].flag(peer, frame.tag))
                 self._changed.notify_all()
         elif frame.kind == PAUSE:
-            if self._pause(peer, key, frame.number):
+            with self._changed:
+                now = self._may_pause(key)
+                if not now:
+                    self._questions[key].append((peer, frame.number))
+            if now:
                 self._begin(peer, Frame(ANSWER, EMPTY, number=frame.number))
         elif frame.kind == RESUME:
             with self._changed:
-                self._pauses[key].remove(peer)
+                self._pauses[key] -= 1
                 self._changed.notify_all()
         else:
             super()._deliver(peer, frame)
@@ -177,31 +187,29 @@ class OneSidedMailbox(MessageMailbox):
         if key in self._putting or self._pauses[key]:
             return None
         self._putting.add(key)
+        self._wanting[key] -= 1
         return True
 
-    def _pause(self, reader: int, key: Key, number: int) -> bool:
-        """From now on this rank puts nothing into a region, for a reader; False: after the put under way."""
-        with self._changed:
-            self._pauses[key].append(reader)
-            if key in self._putting:
-                self._questions[key].append((reader, number))
-            return key not in self._putting
+    def _may_pause(self, key: Key) -> bool | None:
+        """After the puts that are under way or wait: else readers could hold back a writer for ever."""
+        if key in self._putting or self._wanting[key]:
+            return None
+        self._pauses[key] += 1
+        return True
 
     def _get_in_pause(self, owner: Owner, region: str, start: int, count: int) -> np.ndarray:
         key = owner.rank, region
+        for rank in range(self.world_size):  # in one order, so that no two readers wait for each other
+            if rank == self.rank:
+                self._until(lambda: self._may_pause(key), self.rank)
+            else:
+                self._answer_of(rank, PAUSE, EMPTY, region, owner.rank)
+        value = None
+        while value is None:  # the last put may still be on its way
+            value = self._access.get(owner, owner.places[region], start, count)
+        for peer in self._peers:
+            self._push(peer, Frame(RESUME, EMPTY, owner.rank, region))
         with self._changed:
-            self._pauses[key].append(self.rank)
-        try:
-            self._until(lambda: key not in self._putting or None, self.rank)
-            for peer in self._peers:
-                self._answer_of(peer, PAUSE, EMPTY, region, owner.rank)
-            value = None
-            while value is None:  # the last put may still be on its way
-                value = self._access.get(owner, owner.places[region], start, count)
-            for peer in self._peers:
-                self._push(peer, Frame(RESUME, EMPTY, owner.rank, region))
-        finally:
-            with self._changed:
-                self._pauses[key].remove(self.rank)
-                self._changed.notify_all()
+            self._pauses[key] -= 1
+            self._changed.notify_all()
         return value

@@ -23,6 +23,7 @@ from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Send
 from scaleproof.spec import registry
 from scaleproof.spec.plugins import loaded
+from scaleproof.transports import one_sided_mailbox
 from scaleproof.transports.mailbox import ANY, Mailbox, Message, Posted
 from tests.integration.conformance.process_set import listening
 
@@ -154,6 +155,7 @@ class MailboxChecks:
             self.large_ones_cross,
             self.puts_and_flags,
             self.gets_are_whole,
+            self.gets_in_pauses_are_whole,
             self.own_program_and_gets,
             self.swaps_exclude,
             self.receives_are_cancelled,
@@ -219,7 +221,7 @@ class MailboxChecks:
         go_through(barrier(self.rank, self.world_size), self.mailbox)
         self.region[:], self.plain[:] = 0, 0
 
-    def gets_are_whole(self) -> None:
+    def gets_are_whole(self, end_of_puts: str = "no more puts") -> None:
         """Rank 0 puts as fast as it can into the region of rank 1, and all others get: the old array or the new one."""
         if self.rank == 0:
             end, number = time.monotonic() + TORN_S, 0.0
@@ -227,7 +229,7 @@ class MailboxChecks:
                 number += 1
                 self.mailbox.put(np.full(REGION, number), 1, "x", 0)
             for peer in self.peers:
-                self.mailbox.flag(peer, "no more puts", 1)
+                self.mailbox.flag(peer, end_of_puts, 1)
             self.record("puts", number > 5, f"{number:.0f} puts")
             return
         seen, torn = set[float](), 0
@@ -236,9 +238,15 @@ class MailboxChecks:
             found = self.mailbox.get(1, "x", 0, -1)
             torn += found.min() != found.max()
             seen.add(float(found[0]))
-        self.mailbox.await_flag("no more puts", 1)
+        self.mailbox.await_flag(end_of_puts, 1)
         self.record("gets beside puts are whole", not torn, f"{torn} torn")
         self.record("gets see puts", len(seen) > 2, f"{len(seen)} different ones seen")
+
+    def gets_in_pauses_are_whole(self) -> None:
+        """Where each get asks the writers to pause."""
+        one_sided_mailbox.TRIES, usual = 0, one_sided_mailbox.TRIES
+        self.gets_are_whole("no more puts beside pauses")
+        one_sided_mailbox.TRIES = usual
 
     def own_program_and_gets(self) -> None:
         """What a program changes between two effects is not seen half changed, where peers reach it by messages."""
