@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaleproof.rank_programs.collectives import all_reduce, barrier
-from scaleproof.rank_programs.effects import ANY, Await, Cancel, Effect, Receive, Send, Sleep, Start
+from scaleproof.rank_programs.collectives import barrier
+from scaleproof.rank_programs.effects import ANY, Await, Cancel, Collective, Effect, Receive, Send, Sleep, Start
 from scaleproof.rank_programs.rank_program import RankProgram
 from tests.unit.rank_programs.test_virtual_run import virtual
 
 TAGS = 3
-"""Of messages, and the tag of the collectives."""
+"""Of messages and collectives."""
 RANKS = st.integers(2, 4)
 ROUNDS = st.lists(
     st.tuples(
@@ -40,8 +40,7 @@ def test_a_posted_receive_gets_messages_of_programs_only(ranks: int, rounds: lis
             if between in ("barrier", "both"):
                 yield from barrier(rank, ranks)
             if between in ("all_reduce", "both"):
-                value = np.full(5, rank + 1.0)
-                yield from all_reduce(rank, ranks, value, TAGS)
+                value = yield Collective("all_reduce", np.full(5, rank + 1.0), tag)
                 assert value.tolist() == [ranks * (ranks + 1) / 2] * 5
             yield Send((rank + 1) % ranks, np.array([number]), tag)
             assert (yield Await(posted)).value.tolist() == [number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -118,3 +118,12 @@ def test_ranks_with_a_lock_word_exclude_each_other() -> None:
 
     virtual(main, main, main, buffer=1e6)
     assert found.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("effect", [lambda: Receive(1, -1), lambda: Send(1, array(1), -2)])
+def test_tags_of_barriers_are_not_for_programs(effect: Callable[[], Effect]) -> None:
+    def main(program: RankProgram) -> Program:
+        yield effect()
+
+    with pytest.raises(SpecError, match="programs/t.py: rank 0: ValueError: a tag is 0 or more, not -"):
+        virtual(main)
