@@ -83,9 +83,7 @@ class CallSchedules:
             speed=cores.speed,
         )
 
-    def ways(
-        self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int
-    ) -> dict[str, Any]:
+    def ways(self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int) -> dict[str, Any]:
         """Of messages between ranks, for a Phase: what each costs, and over what it goes."""
         pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
         links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
