@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.phases import Phase
 from scaleproof.simulate.folded_links import UNFOLDED, FoldedLinks
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.shared_cores import SharedCores
 
 
 class Schedules(Protocol):
@@ -24,7 +27,8 @@ class Schedules(Protocol):
 
 class CallSchedules:
     """Schedules with the messages of all ranks. `nodes`: the node of each rank; `buffer`: bytes that a socket takes
-    before its receiver reads; `links`: where equal replicas are folded."""
+    before its receiver reads; `links`: where equal replicas are folded; `cores`: those that messages share with what is
+    computed, if they do."""
 
     def __init__(
         self,
@@ -34,8 +38,10 @@ class CallSchedules:
         costs: MessageCosts,
         buffer: float,
         links: FoldedLinks = UNFOLDED,
+        cores: SharedCores | None = None,
     ) -> None:
         self._engine, self._network, self._nodes, self._links = engine, network, np.array(nodes), links
+        self._cores = cores
         self._costs, self._buffer = costs, buffer
         self._known: dict[tuple[int, float, int], int] = {}
         self._patterns: list[Pattern] = []  # keeps them, and so their ids, alive
@@ -55,7 +61,7 @@ class CallSchedules:
         source, destination = round_.source[order], round_.destination[order]
         size = round_.share[order] * nbytes
         reduced = np.where(round_.reduces[order], self._costs.gamma * size, 0.0)
-        return Phase(
+        phase = Phase(
             times,
             sends=np.bincount(source, minlength=ranks),
             receives=np.bincount(destination, minlength=ranks),
@@ -64,10 +70,27 @@ class CallSchedules:
             nbytes=size,
             **self.ways(source, destination, size, channel),
         )
+        return phase if self._cores is None else self._sharing(phase, source, destination, self._cores)
 
-    def ways(
-        self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int
-    ) -> dict[str, np.ndarray]:
+    def _sharing(self, phase: Phase, source: np.ndarray, destination: np.ndarray, cores: SharedCores) -> Phase:
+        """The same on cores that are shared."""
+        pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
+        links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
+        sizes, most, delays = phase.nbytes.tolist(), phase.highest.tolist(), phase.delay.tolist()
+        moved = []
+        for pair, route, size, highest, before in zip(pairs, links, sizes, most, delays, strict=True):
+            delay = self._network.delay_s(route)
+            moved.append(cores.message(pair, route, size, highest, before - delay, delay))
+        return replace(
+            phase,
+            highest=np.array([each.highest for each in moved]),
+            delay=np.array([each.delay for each in moved]),
+            route=np.array([each.route for each in moved]),
+            core=cores.reducing,
+            speed=cores.speed,
+        )
+
+    def ways(self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int) -> dict[str, Any]:
         """Of messages between ranks, for a Phase: what each costs, and over what it goes."""
         pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
         links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]

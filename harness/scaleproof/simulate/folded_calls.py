@@ -10,7 +10,8 @@ import numpy as np
 from scaleproof.rank_programs.graph.replicas import Replicas
 from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.collective_schedules import Pattern, Round
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.phases import Phase
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.server_threads import Threads
+from scaleproof.simulate.shared_cores import SharedCores, shared_cores
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.simulate.training_run import TrainingRun
@@ -50,10 +51,11 @@ def simulate_each_rank(
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
     plan = exchange_plan(case, layers or network_of(case))
     steps = steps_of(case, plan, profile)
-    folding = folding_of(case, plan, steps, network, nodes) if fold and jitter is None else None
+    engine, cores = _engine(case, network, nodes, costs)
+    alike = fold and jitter is None and cores is None
+    folding = folding_of(case, plan, steps, network, nodes) if alike else None
     ranks = case.ranks if folding is None else folding.replicas.ranks.shape[1]
-    engine = Engine(Threads.capacities(network, costs, case.ranks))
-    every = CallSchedules(engine, network, nodes, costs, buffer, folding.links if folding else UNFOLDED)
+    every = CallSchedules(engine, network, nodes, costs, buffer, folding.links if folding else UNFOLDED, cores)
     calls = FoldedSchedules(engine, every, folding.replicas, costs.gamma) if folding else every
     run = TrainingRun(
         engine,
@@ -62,8 +64,9 @@ def simulate_each_rank(
         calls,
         plan.channels,
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile)),
+        _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile), cores),
         _coordinator(case, engine, calls, ranks),
+        cores,
     )
     began = run.main
     for step in range(case.warmup + case.steps):
@@ -84,6 +87,17 @@ def _of_all(some: Prediction, stands: np.ndarray) -> Prediction:
     return Prediction(some.case, spans, some.start[stands], some.end[stands])
 
 
+def _engine(
+    case: TrainCase, network: Network, nodes: list[int], costs: MessageCosts
+) -> tuple[Engine, SharedCores | None]:
+    """With links for the network, the threads of messages, and cores where computing shares them."""
+    capacities = Threads.capacities(network, costs, case.ranks)
+    if (cores := shared_cores(case)) is None:
+        return Engine(capacities), None
+    engine = Engine(np.concatenate([capacities, SharedCores.capacities(nodes, cores)]))
+    return engine, SharedCores(engine, len(capacities), nodes, case.threads_per_rank, costs)
+
+
 def _coordinator(case: TrainCase, engine: Engine, calls: Schedules, ranks: int) -> Coordinator | None:
     fusion_mib = case.value("transport.fusion_mib")
     if fusion_mib is None and case.value("strategy.bucket_order", "ready") == "ready":
@@ -92,10 +106,17 @@ def _coordinator(case: TrainCase, engine: Engine, calls: Schedules, ranks: int) 
 
 
 def _serving(
-    case: TrainCase, engine: Engine, network: Network, costs: MessageCosts, tensors: list[Tensor], update_s: float
+    case: TrainCase,
+    engine: Engine,
+    network: Network,
+    costs: MessageCosts,
+    tensors: list[Tensor],
+    update_s: float,
+    cores: SharedCores | None,
 ) -> Serving:
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-    return Serving(engine, network, nodes, costs, tensors, update_s, case.value("strategy.server") == "process")
+    own_process = case.value("strategy.server") == "process"
+    return Serving(engine, network, nodes, costs, tensors, update_s, own_process, cores)
 
 
 def _tensors(plan: Plan) -> list[Tensor]:
