@@ -90,10 +90,10 @@ class Network:
             name = following
         return tuple(links)
 
-    def alike(self, one: int, other: int) -> bool:
-        """Whether two directed links have the same rates and delay."""
-        tables = self.capacities, self._singles, self.delays
-        return all(table[one] == table[other] for table in tables)
+    def alike(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Whether directed links have the same rates and delay as others."""
+        tables = np.stack([self.capacities, self._singles, self.delays])
+        return (tables[:, some] == tables[:, others]).all(axis=0)
 
     def delay_s(self, route: tuple[int, ...]) -> float:
         """Delay in s of a route, one way."""
