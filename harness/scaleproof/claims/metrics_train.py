@@ -43,7 +43,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
     wall = wall_s(record, samples)
-    trained = len(columns(record, samples).timed("step")) * (case.minibatch // case.ranks)
+    trained = len(columns(record, samples).timed("step")) * case.batch
     return trained / wall if wall and trained else None
 
 

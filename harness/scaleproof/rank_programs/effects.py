@@ -22,6 +22,19 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of the batch of a step at the parameters that the replica has when the effect begins, into the
+    learner's `gradient`; the result is the loss, NaN where nothing is computed."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The learner's optimiser steps its parameters with its `gradient`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """The program's own arithmetic on so many bytes, which it does itself. Only a simulated clock advances: by the
     cost of a reduced byte."""
@@ -44,6 +57,8 @@ class Send:
     peer: int
     value: np.ndarray
     tag: int = 0
+    control: bool = False
+    """Carries no part of a model: counted apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,8 @@ class Call:
     peer: int
     value: np.ndarray
     name: str = ""
+    control: bool = False
+    """Carries no part of a model: counted apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,23 @@ class Ended:
     value: Any
 
 
-Effect = Compute | Charge | Sleep | Send | Receive | Call | Put | Get | Flag | AwaitFlag | Start | Await | AwaitAny
+Effect = (
+    Compute
+    | Gradient
+    | Update
+    | Charge
+    | Sleep
+    | Send
+    | Receive
+    | Call
+    | Put
+    | Get
+    | Flag
+    | AwaitFlag
+    | Start
+    | Await
+    | AwaitAny
+)
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -157,6 +190,8 @@ def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
     if isinstance(effect, Send | Receive) and effect.tag < 0:
         return ""
+    if isinstance(effect, Send | Call) and effect.control:
+        return "control"
     return effect.event if isinstance(effect, Compute) else _EVENTS.get(type(effect), "")
 
 

@@ -37,7 +37,7 @@ from scaleproof.rank_programs.effects import (
     moved_nbytes,
 )
 from scaleproof.spec import registry
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
 from scaleproof.transports.mailbox import Mailbox
 
@@ -67,10 +67,10 @@ def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDrive
 class ProcessDriver:
     """One rank. In a case with option `slept`, computing takes its seconds (dilated) and not the time of its work."""
 
-    def __init__(self, context: RankContext, case: OwnCase) -> None:
+    def __init__(self, context: RankContext, case: OwnCase | TrainCase) -> None:
         self._context, self._case = context, case
         self._mailbox: Mailbox
-        self._step, self._began = -1, 0
+        self._step, self._began, self._zero = -1, 0, 0
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         self._started: list[Future[Any]] = []
         self._recording = threading.Lock()
@@ -96,10 +96,12 @@ class ProcessDriver:
         try:
             self._barrier()
             mark(self._context, "start", 0, mailbox)
+            self._zero = now()
             self._drive(program.main())
             mark(self._context, "end", max(self._step, 0), mailbox)
             self._context.at(self._step, "barrier")
             self._barrier()
+            self.after(program)
             leave(self._context, mailbox)
         finally:
             mailbox.abandon()
@@ -108,12 +110,25 @@ class ProcessDriver:
         for name, passed, detail in program.checks():
             self._context.check(name, passed, detail)
 
+    def after(self, program: Driven) -> None:
+        """All ranks have ended, outside of the timed region."""
+
     def step_begins(self, step: int, warmup: bool) -> None:
         """See Clock."""
         self.steps_end()
         self._step, self._began = step, now()
         self._context.recorder.warmup = warmup
         self._context.at(step, "step")
+
+    def now(self) -> float:
+        """See Clock."""
+        return (now() - self._zero) / 1e9 / self._case.dilation
+
+    def note(self, event: str, value: float) -> None:
+        """See Clock."""
+        moment = now()
+        with self._recording:
+            self._context.recorder.add(event, self._step, moment, moment, value=value)
 
     def steps_end(self) -> None:
         """See Clock."""
@@ -143,7 +158,7 @@ class ProcessDriver:
         return result
 
     def _compute(self, effect: Compute) -> Any:
-        if not self._case.slept:
+        if isinstance(self._case, TrainCase) or not self._case.slept:
             return effect.work() if effect.work else None
         end = time.monotonic() + effect.seconds * self._case.dilation
         result = effect.work() if effect.work else None

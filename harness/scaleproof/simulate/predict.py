@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
@@ -23,12 +23,16 @@ from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.unequal_nodes import relative_times
+from scaleproof.simulate.virtual_training import simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
     )
-    if isinstance(case, TrainCase):  # report early that a case cannot be simulated
+    if isinstance(case, TrainCase) and not case.plugin("strategy").rank_program:  # report early what is not simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
         relative_times(case)
     costs = replace(cost_model(case, results, machine_id()), factors=_factors(case))
@@ -121,16 +125,35 @@ class Predictor:
             costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
+        elif isinstance(case, TrainCase) and case.plugin("strategy").rank_program:
+            samples, checks = self._trained(case, inputs, seed, launch.seed)
         else:
             samples = predict(inputs, seed).samples()
         took_s = round(perf_counter() - started, 6)
         facts = _facts(inputs, seed) | {"took_s": took_s, "binds": self._binds(inputs)}
         return Predicted(samples, facts, checks)
 
+    @staticmethod
+    def _trained(
+        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int
+    ) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """A strategy that is a program of each rank, with its mathematics."""
+        costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
+        profile = drawn_profile(inputs.profile, seed)
+        assert profile is not None
+
+        def factor(rank: int, step: int) -> float:
+            if inputs.jitter is None:
+                return 1.0
+            return float(inputs.jitter.factors(case.ranks, seed or 0, step)[rank])
+
+        cluster = drawn_cluster(inputs.cluster, seed)
+        return simulate_training(case, cluster, costs, profile, factor, seed or 0, data_seed)
+
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""
         case, profile = inputs.case, inputs.profile
-        if not isinstance(case, TrainCase) or profile is None:
+        if not isinstance(case, TrainCase) or profile is None or case.plugin("strategy").rank_program:
             return None
         if case.case_id not in self._binds_by_case:
             found = binding_resource(case, profile, inputs.cluster, inputs.costs.central())

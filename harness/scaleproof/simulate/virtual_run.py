@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,13 +29,13 @@ from scaleproof.rank_programs.effects import (
     event_of,
     moved_nbytes,
 )
-from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_messages import Moves, nothing
 from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted, WantedFlag
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.mailbox import ANY, Message
 
@@ -50,6 +51,12 @@ class Happened:
     start: float
     end: float
     nbytes: int = 0
+    value: float = math.nan
+
+
+def _name_of(case: OwnCase | TrainCase) -> str:
+    """What a message to the user calls its program."""
+    return f"programs/{case.entry}.py" if isinstance(case, OwnCase) else f"strategy {case.strategy}"
 
 
 class VirtualRun:
@@ -58,14 +65,18 @@ class VirtualRun:
 
     def __init__(
         self,
-        form: type[RankProgram],
-        case: OwnCase,
+        form: Form,
+        case: OwnCase | TrainCase,
         network: Network,
         nodes: Sequence[int],
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs, self._name = case, costs, f"programs/{case.entry}.py"
+        self._case, self._costs, self._name = (
+            case,
+            costs,
+            _name_of(case),
+        )
         self._moves = Moves(network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
@@ -105,9 +116,9 @@ class VirtualRun:
             raise SpecError(f"{self._name}: {why(self._ranks)}")
         return [rank.program for rank in self._ranks]
 
-    def happened(self, rank: Rank, event: str, start: float, nbytes: int = 0) -> None:
+    def happened(self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0) -> None:
         """An event that ends now."""
-        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes))
+        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes, value))
 
     def checks(self) -> list[tuple[int, str, bool, str]]:
         """Rank, name, whether it passed, and detail of each check, after the run."""
@@ -119,7 +130,7 @@ class VirtualRun:
                 raise self._failed(f"rank {rank.number}, checks", error) from error
         return found
 
-    def _rank(self, form: type[RankProgram], number: int) -> Rank:
+    def _rank(self, form: Form, number: int) -> Rank:
         try:
             return Rank(form, self._case, number, lambda: self.now, self.happened)
         except Exception as error:
@@ -155,7 +166,7 @@ class VirtualRun:
 
         def then(value: Any) -> None:
             if name:
-                self.happened(rank, name, began, moved_nbytes(effect, value))
+                self.happened(rank, name, began, nbytes=moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)

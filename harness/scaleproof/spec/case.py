@@ -88,6 +88,16 @@ class TrainCase(CommonCase):
         description="How the forward and backward pass of a step are run: `compute.name` below.",
     )
     evaluate_every: NonNegativeInt = Field(0, description="Steps between evaluations on the test set; 0: none.")
+    seconds: PositiveFloat | None = Field(
+        None,
+        description="Strategies whose ranks go at their own pace: no rank begins a step after so many s of true time; "
+        "`steps` is then the most that a rank takes. null: every rank takes all its steps.",
+    )
+    evaluate_s: PositiveFloat | None = Field(
+        None,
+        description="The same strategies: true time between evaluations, s, in place of `evaluate_every`. Each rank "
+        "keeps its parameters at its first step that ends at or after the moment; they are evaluated after the run.",
+    )
 
     @property
     def framework(self) -> str:
@@ -108,6 +118,17 @@ class TrainCase(CommonCase):
     def compute(self) -> str:
         """real, none or replay."""
         return self.compute_options.name
+
+    @property
+    def workers(self) -> int:
+        """Ranks that train: all but servers that do nothing else."""
+        servers = self.plugin("strategy").dedicated_servers
+        return self.ranks - (servers(self) if servers else 0)
+
+    @property
+    def batch(self) -> int:
+        """Samples of a step of one rank."""
+        return self.minibatch // self.workers
 
     @property
     def replayed(self) -> bool:

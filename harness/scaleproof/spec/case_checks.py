@@ -96,8 +96,7 @@ def check_training(case: Case) -> None:
     if case.buffers == "plain" and not case.plugin("strategy").collective_calls:
         message = f"strategy {case.strategy!r} chooses its buffers itself, by its mechanism; leave it out"
         raise FieldError("buffers", message)
-    if case.minibatch % case.ranks:
-        raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")
+    _minibatch_divides(case)
     unreal = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     unreal += ["compute.profile"] if case.compute_options.profile is not None else []
     if unreal and not case.replayed:
@@ -105,6 +104,17 @@ def check_training(case: Case) -> None:
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
     _other_nodes_fit(case)
+
+
+def _minibatch_divides(case: Case) -> None:
+    strategy = case.plugin("strategy")
+    if case.minibatch % max(case.workers, 1):
+        who = "workers" if strategy.dedicated_servers else "ranks"
+        raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
+    if not strategy.rank_program:
+        for field in ("seconds", "evaluate_s"):
+            if getattr(case, field) is not None:
+                raise FieldError(field, f"strategy {case.strategy!r} goes in lockstep: give steps")
 
 
 def _other_nodes_fit(case: Case) -> None:

@@ -204,8 +204,8 @@ _KINDS: dict[str, type[Synthetic | Digits | Reversal | Topics]] = {
 
 
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
-    """The case's data for one rank."""
-    return _KINDS[case.workload_options.data](network, case.minibatch, seed, rank, case.ranks)
+    """The case's data for one rank, counted among those that train."""
+    return _KINDS[case.workload_options.data](network, case.minibatch, seed, rank, case.workers)
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:

@@ -155,7 +155,7 @@ def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) 
         "pass",
         "made in every launch; nobody collected them",
     )
-    expected = POOL * (case.minibatch // case.ranks)
+    expected = POOL * (case.batch)
     findings.judge("D2", "rows of rank 0", len(labels), f"{expected}", len(labels) == expected, otherwise="fail")
     tables.size(findings, sum(batch.inputs.nbytes for batch in pool))
     if not tables.in_range(findings, "labels", labels, network.classes):

@@ -1,0 +1,124 @@
+"""Program `train` under a strategy that is a program of each rank (strategies/replica.py), in processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.programs.common import log_samples
+from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.rank_programs.effects import Gradient, Update
+from scaleproof.rank_programs.process_driver import Driven, ProcessDriver
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plugins import loaded
+from scaleproof.strategies.replica import Replica, Snapshot
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.data import Data
+from scaleproof.workloads.inputs.training import checked_data
+from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import FILE, read
+from scaleproof.workloads.replay import NoData, ReplayModel
+
+MEET_S = 600.0
+
+
+def run_replicas(context: RankContext, case: TrainCase) -> None:
+    """Trains this rank's replica, and evaluates on rank 0."""
+    network = network_of(case)
+    context.at(-1, "data")
+    data = _data(context, case, network)
+    context.at(-1, "model")
+    learner = _learner(context, case, network)
+    context.at(-1, "connect")
+    driver = ReplicaDriver(context, case, learner, data)
+    strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
+    program = strategy(case, context.rank, driver, learner, context.seed)
+    driver.run(program, loaded(cast(str, case.plugin("transport").mailbox))(context, program.serve, program.regions()))
+
+
+def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
+    worker = context.rank - (case.ranks - case.workers)
+    if case.compute == "replay" or worker < 0 and context.rank != 0:
+        return NoData()
+    data = checked_data(case, network, context.seed, max(worker, 0), context.inputs)
+    if worker >= 0:
+        log_samples(context, data.batch(0).inputs)
+    return data
+
+
+def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLearner:
+    if case.compute == "replay":
+        burns = case.compute_options.burns
+        model = ReplayModel(network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
+        return ModelLearner(model, sizes_of(network, case.shrink))
+    return model_learner(case, network, context.seed)
+
+
+class ReplicaDriver(ProcessDriver):
+    """Also computes gradients and updates, with their times."""
+
+    def __init__(self, context: RankContext, case: TrainCase, learner: ModelLearner, data: Data) -> None:
+        super().__init__(context, case)
+        self._train_case, self._learner, self._data = case, learner, data
+        self._perform |= {Gradient: self._gradient, Update: self._update}
+
+    def _gradient(self, effect: Gradient) -> float:
+        recorder, context, learner = self._context.recorder, self._context, self._learner
+        context.at(effect.step, "input")
+        with recorder.span("input", effect.step):
+            batch = self._data.batch(effect.step)
+        context.at(effect.step, "forward")
+        with recorder.span("forward", effect.step):
+            loss = learner.model.forward(batch)
+        context.at(effect.step, "backward")
+        with recorder.span("backward", effect.step):
+            learner.model.backward()
+        if not math.isnan(loss) or self._train_case.compute == "real":
+            moment = now()
+            recorder.add("loss", effect.step, moment, moment, value=loss)
+        return loss
+
+    def _update(self, effect: Update) -> None:
+        with self._context.recorder.span("update", self._step):
+            self._learner.update()
+
+    def after(self, program: Driven) -> None:
+        """Evaluates all snapshots on rank 0, and checks how far apart the replicas have ended."""
+        assert isinstance(program, Replica)
+        program.keep()
+        kept, path = program.snapshots, self._context.folder / f"snapshots-{self._context.rank}.npz"
+        np.savez(
+            path.with_suffix(".part.npz"),
+            values=np.stack([each.values for each in kept]),
+            steps=[each.step for each in kept],
+            moments=[each.moment for each in kept],
+        )
+        path.with_suffix(".part.npz").rename(path)
+        self._context.rendezvous.exchange("snapshots", self._context.rank, self._context.world_size, True, MEET_S)
+        if self._context.rank == 0:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        context, case = self._context, self._train_case
+        kept = [_read(context, rank) for rank in range(context.world_size)]
+        if case.compute == "real":
+            for value in evaluated(case, kept, self._learner, self._data.test):
+                moment = self._zero + round(value.moment * 1e9 * case.dilation)
+                context.recorder.add(value.event, value.step, moment, moment, value=value.value)
+        passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+        context.check("final_parameters", passed, detail)
+
+
+def _read(context: RankContext, rank: int) -> list[Snapshot]:
+    with np.load(context.folder / f"snapshots-{rank}.npz") as kept:
+        return [
+            Snapshot(int(step), float(moment), values)
+            for step, moment, values in zip(kept["steps"], kept["moments"], kept["values"], strict=True)
+        ]

@@ -1,0 +1,130 @@
+"""Training under a strategy that is a program of each rank, in virtual time: the event engine decides when things
+happen, and gradients are those of real data at the parameters that a replica has at that moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import pyarrow as pa
+
+from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.rank_programs.effects import Gradient, Update
+from scaleproof.rank_programs.rank_program import Clock
+from scaleproof.simulate.buffered import buffered_nbytes
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.simulated_program import samples
+from scaleproof.simulate.virtual_rank import Rank, Then
+from scaleproof.simulate.virtual_run import Happened, VirtualRun
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.strategies.replica import Replica
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.data import Data, open_data
+from scaleproof.workloads.learner import Learner, ModelLearner, NoLearner, model_learner
+from scaleproof.workloads.profile import Profile
+from scaleproof.workloads.replay import NoData
+
+Factor = Callable[[int, int], float]
+"""On the compute time of a rank in a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Seconds of a step's passes, undilated, and how they vary."""
+
+    forward: float
+    backward: float
+    update: float
+    factor: Factor
+
+
+class VirtualTraining(VirtualRun):
+    """`learners` and `data` of each rank."""
+
+    def __init__(
+        self,
+        case: TrainCase,
+        cluster: Cluster,
+        costs: MessageCosts,
+        passes: Passes,
+        learners: list[Learner],
+        data: list[Data],
+        seed: int,
+    ) -> None:
+        self._passes, self._learners, self._data, self._train_case = passes, learners, data, case
+        strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
+
+        def form(_: Any, rank: int, clock: Clock) -> Replica:
+            return strategy(case, rank, clock, learners[rank], seed)
+
+        network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
+        nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
+        self._perform |= {Gradient: self._gradient, Update: self._update}
+
+    def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
+        case, learner = self._train_case, self._learners[rank.number]
+        factor = self._passes.factor(rank.number, effect.step) * case.dilation
+        loss = math.nan
+        if isinstance(learner, ModelLearner):
+            loss = learner.compute(self._data[rank.number].batch(effect.step))
+        began, forward = self.now, self._passes.forward * factor
+
+        def forward_ended() -> None:
+            self.happened(rank, "forward", began)
+            self._moves.after(self._passes.backward * factor, partial(backward_ended, self.now))
+
+        def backward_ended(start: float) -> None:
+            self.happened(rank, "backward", start)
+            if not math.isnan(loss):
+                self.happened(rank, "loss", self.now, loss)
+            then(loss)
+
+        self._moves.after(forward, forward_ended)
+
+    def _update(self, rank: Rank, effect: Update, then: Then) -> None:
+        began, seconds = self.now, self._passes.update * self._train_case.dilation
+
+        def ended() -> None:
+            self._learners[rank.number].update()
+            self.happened(rank, "update", began)
+            then(None)
+
+        self._moves.after(seconds, ended)
+
+
+def simulate_training(
+    case: TrainCase, cluster: Cluster, costs: MessageCosts, profile: Profile, factor: Factor, seed: int, data_seed: int
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """The samples of a record, in true time, and its checks. `data_seed`: of parameters, data and the strategy's
+    draws."""
+    passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
+    learners, data = _replicas(case, data_seed)
+    run = VirtualTraining(case, cluster, costs, passes, learners, data, data_seed)
+    programs = [cast(Replica, program) for program in run.run()]
+    for program in programs:
+        program.keep()
+    kept = [program.snapshots for program in programs]
+    zero = min(event.start for event in run.events if event.event == "start")
+    if case.compute == "real":
+        for value in evaluated(case, kept, learners[0], data[case.ranks - case.workers].test):
+            moment = zero + value.moment * case.dilation
+            run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
+    passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+    return samples(run.events, case.dilation), [
+        {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
+    ]
+
+
+def _replicas(case: TrainCase, seed: int) -> tuple[list[Learner], list[Data]]:
+    network, servers = network_of(case), case.ranks - case.workers
+    if case.compute != "real":
+        return [NoLearner(network, case.shrink) for _ in range(case.ranks)], [NoData() for _ in range(case.ranks)]
+    learners: list[Learner] = [model_learner(case, network, seed) for _ in range(case.ranks)]
+    return learners, [open_data(case, network, seed, max(rank - servers, 0)) for rank in range(case.ranks)]

@@ -1,0 +1,137 @@
+"""Laws of delays as people write them: `exponential:0.1`, `gamma:1,1`, `uniform:0,0.3@0.25`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator
+
+
+class Law(NamedTuple):
+    """Names of a law's numbers, and what it means."""
+
+    numbers: tuple[str, ...]
+    meaning: str
+
+
+LAWS = {
+    "fixed": Law(("S",), "S each time"),
+    "uniform": Law(("LOW", "HIGH"), "anything between LOW and HIGH"),
+    "exponential": Law(("MEAN",), "mean MEAN"),
+    "gamma": Law(("SHAPE", "SCALE"), "mean SHAPE times SCALE"),
+    "pareto": Law(("ALPHA", "LEAST"), "at least LEAST, and above x with probability (LEAST / x)^ALPHA (a heavy tail)"),
+    "host": Law(
+        ("S", "IN", "OUT", "HOSTS"),
+        "S in all ranks of a host while it is slow: rank r is on host r mod HOSTS, which becomes slow with probability "
+        "IN a step and fast again with OUT",
+    ),
+}
+MEANING = (
+    "in s of true time: "
+    + "; ".join(f"{name}:{','.join(law.numbers)}: {law.meaning}" for name, law in LAWS.items())
+    + ". LAW@SHARE: only that share of the ranks, drawn by the seed. Several laws add up: LAW+LAW."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DelayLaw:
+    """One law. `share`: of the ranks that it delays."""
+
+    name: str
+    numbers: tuple[float, ...]
+    share: float = 1.0
+
+    def drawn(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Delay of every rank in a step, in s, determined by the seed."""
+        chosen = np.random.default_rng((seed, 20)).permutation(ranks) < round(self.share * ranks)
+        if self.name == "host":
+            return np.where(chosen, self.numbers[0] * self._slow(ranks, seed, step), 0.0)
+        return np.where(chosen, self._values(np.random.default_rng((seed, 21, step)), ranks), 0.0)
+
+    def _values(self, generator: np.random.Generator, ranks: int) -> np.ndarray:
+        if self.name == "uniform":
+            return generator.uniform(self.numbers[0], self.numbers[1], ranks)
+        if self.name == "exponential":
+            return generator.exponential(self.numbers[0], ranks)
+        if self.name == "gamma":
+            return generator.gamma(self.numbers[0], self.numbers[1], ranks)
+        if self.name == "pareto":
+            alpha, least = self.numbers
+            return least * (1.0 + generator.pareto(alpha, ranks))
+        return np.full(ranks, self.numbers[0])
+
+    def _slow(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Whether each rank's host is slow: a chain from step 0 on."""
+        _, into, out, hosts = self.numbers
+        draws = np.random.default_rng((seed, 22)).random((step + 1, int(hosts)))
+        slow = np.zeros(int(hosts), bool)
+        for row in draws:
+            slow = np.where(slow, row >= out, row < into)
+        return slow[np.arange(ranks) % int(hosts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Laws that add up."""
+
+    laws: tuple[DelayLaw, ...]
+
+    def drawn(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Delay of every rank in a step, in s."""
+        return np.sum([law.drawn(ranks, seed, step) for law in self.laws], axis=0)
+
+
+def delays_of(text: str) -> Delays:
+    """Parses laws. Raises ValueError, with what is wrong and how it is written."""
+    return Delays(tuple(_law(part.strip()) for part in text.split("+")))
+
+
+def _law(text: str) -> DelayLaw:
+    from scaleproof.spec.registry import nearest
+
+    body, _, share = text.partition("@")
+    name, _, rest = body.partition(":")
+    if name not in LAWS:
+        raise ValueError(f"unknown law {name!r}; {nearest(name, list(LAWS))}")
+    wanted = LAWS[name].numbers
+    written = rest.split(",") if rest else []
+    if len(written) != len(wanted):
+        raise ValueError(f"{text!r}: write {name}:{','.join(wanted)}")
+    numbers = tuple(_number(text, label, each) for label, each in zip(wanted, written, strict=True))
+    _check(text, name, numbers)
+    part = _number(text, "SHARE", share) if share else 1.0
+    if part > 1:
+        raise ValueError(f"{text!r}: SHARE is at most 1")
+    return DelayLaw(name, numbers, part)
+
+
+def _number(text: str, label: str, written: str) -> float:
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{text!r}: {label} is a number of at least 0")
+    return value
+
+
+def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:
+    if name == "uniform" and numbers[0] > numbers[1]:
+        raise ValueError(f"{text!r}: LOW is above HIGH")
+    if name == "host" and (numbers[1] > 1 or numbers[2] > 1 or numbers[3] < 1 or numbers[3] % 1):
+        raise ValueError(f"{text!r}: IN and OUT are probabilities, HOSTS is a whole number of at least 1")
+    if name in ("gamma", "pareto") and 0 in numbers:
+        raise ValueError(f"{text!r}: numbers of {name} are above 0")
+
+
+def _checked(text: Any) -> Any:
+    if text is not None:
+        delays_of(text)
+    return text
+
+
+DelayText = Annotated[str, AfterValidator(_checked)]
+"""Laws as a case has them."""
