@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -202,6 +203,11 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
     if isinstance(effect, Get):
         return int(result.nbytes)
     return result.value.nbytes if isinstance(effect, Receive) else 0
+
+
+def source_of(effect: Effect, result: Any) -> float:
+    """The rank whose message a receive took; NaN: another effect."""
+    return float(result.source) if isinstance(effect, Receive) else math.nan
 
 
 def described(effect: Effect) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -35,6 +36,7 @@ from scaleproof.rank_programs.effects import (
     described,
     event_of,
     moved_nbytes,
+    source_of,
 )
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
@@ -154,7 +156,7 @@ class ProcessDriver:
         began, name = now(), event_of(effect)
         result = self._perform[type(effect)](effect)
         if name:
-            self._record(name, began, moved_nbytes(effect, result))
+            self._record(name, began, moved_nbytes(effect, result), source_of(effect, result))
         return result
 
     def _compute(self, effect: Compute) -> Any:
@@ -177,6 +179,6 @@ class ProcessDriver:
         ended = next(each for each in effect.started if self._started[each.number].done())
         return Ended(ended, self._started[ended.number].result())
 
-    def _record(self, event: str, began: int, nbytes: int = 0) -> None:
+    def _record(self, event: str, began: int, nbytes: int = 0, value: float = math.nan) -> None:
         with self._recording:  # lanes record, too
-            self._context.recorder.add(event, self._step, began, now(), nbytes)
+            self._context.recorder.add(event, self._step, began, now(), nbytes, value)

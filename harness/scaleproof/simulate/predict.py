@@ -23,7 +23,7 @@ from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.unequal_nodes import relative_times
-from scaleproof.simulate.virtual_training import simulate_training
+from scaleproof.simulate.virtual_training import Orders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.plan import PlannedLaunch
@@ -115,9 +115,10 @@ class Predictor:
         one is missing."""
         return self._inputs(case, programs).digest
 
-    def predict(self, launch: PlannedLaunch) -> Predicted:
+    def predict(self, launch: PlannedLaunch, orders: Orders | None = None) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
-        profile, the same draw in all cases of a block. Raises SpecError when an input is missing."""
+        profile, the same draw in all cases of a block. `orders`: arrivals of another run that are played back (virtual_training.py). Raises SpecError when an
+        input is missing."""
         inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
         case, checks = launch.case, list[dict[str, Any]]()
@@ -126,7 +127,7 @@ class Predictor:
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
         elif isinstance(case, TrainCase) and case.plugin("strategy").rank_program:
-            samples, checks = self._trained(case, inputs, seed, launch.seed)
+            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {})
         else:
             samples = predict(inputs, seed).samples()
         took_s = round(perf_counter() - started, 6)
@@ -135,7 +136,7 @@ class Predictor:
 
     @staticmethod
     def _trained(
-        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int
+        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """A strategy that is a program of each rank, with its mathematics."""
         costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
@@ -148,7 +149,7 @@ class Predictor:
             return float(inputs.jitter.factors(case.ranks, seed or 0, step)[rank])
 
         cluster = drawn_cluster(inputs.cluster, seed)
-        return simulate_training(case, cluster, costs, profile, factor, seed or 0, data_seed)
+        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)
 
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""

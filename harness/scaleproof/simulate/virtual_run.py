@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from scaleproof.rank_programs.effects import (
     Started,
     event_of,
     moved_nbytes,
+    source_of,
 )
 from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
@@ -79,6 +80,8 @@ class VirtualRun:
         )
         self._moves = Moves(network, nodes, costs, buffer)
         self.events: list[Happened] = []
+        self.orders: dict[int, Iterator[int]] = {}
+        """Sources of a rank's receives from any, in the order of another run."""
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
             Compute: self._compute,
             Charge: lambda rank, effect, then: self._moves.after(
@@ -166,7 +169,7 @@ class VirtualRun:
 
         def then(value: Any) -> None:
             if name:
-                self.happened(rank, name, began, nbytes=moved_nbytes(effect, value))
+                self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)
@@ -190,9 +193,12 @@ class VirtualRun:
         )
 
     def _receive(self, rank: Rank, effect: Receive, then: Then) -> None:
-        message = rank.arrivals.take(effect.source, effect.tag)
+        source = effect.source
+        if source == ANY and effect.tag >= 0 and rank.number in self.orders:
+            source = next(self.orders[rank.number])
+        message = rank.arrivals.take(source, effect.tag)
         if message is None:
-            rank.wanted.append(Wanted(effect.source, effect.tag, then))
+            rank.wanted.append(Wanted(source, effect.tag, then))
         else:
             then(message)
 

@@ -4,7 +4,7 @@ happen, and gradients are those of real data at the parameters that a replica ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -32,6 +32,10 @@ from scaleproof.workloads.replay import NoData
 
 Factor = Callable[[int, int], float]
 """On the compute time of a rank in a step."""
+
+
+Orders = Mapping[int, Sequence[int]]
+"""Of ranks: the sources of their receives from any rank, as another run had them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +104,19 @@ class VirtualTraining(VirtualRun):
 
 
 def simulate_training(
-    case: TrainCase, cluster: Cluster, costs: MessageCosts, profile: Profile, factor: Factor, seed: int, data_seed: int
+    case: TrainCase,
+    cluster: Cluster,
+    costs: MessageCosts,
+    profile: Profile,
+    factor: Factor,
+    seed: int,
+    orders: Orders,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """The samples of a record, in true time, and its checks. `data_seed`: of parameters, data and the strategy's
-    draws."""
+    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
-    learners, data = _replicas(case, data_seed)
-    run = VirtualTraining(case, cluster, costs, passes, learners, data, data_seed)
+    learners, data = _replicas(case, seed)
+    run = VirtualTraining(case, cluster, costs, passes, learners, data, seed)
+    run.orders = {rank: iter(sources) for rank, sources in orders.items()}
     programs = [cast(Replica, program) for program in run.run()]
     for program in programs:
         program.keep()
