@@ -113,3 +113,17 @@ def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(tmp_path: 
     prediction = Predictor(tmp_path).predict(PlannedLaunch(case, 0, 1000, 0), {0: order.astype(int).tolist()})
     for event in ("loss", "test_loss", "staleness"):
         assert np.array_equal(values(in_processes, event), values(prediction.samples.to_pandas(), event))
+
+
+def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
+    delays = {"step_delay": "exponential:0.02@0.5+fixed:0.005", "message_delay": "gamma:2,0.001"}
+    (record, real), = launched(tmp_path, {"name": "gossip"}, ranks=2, **delays)
+    assert record.status == "ok"
+    virtual = predicted(tmp_path, {"name": "gossip"}, ranks=2, **delays)[1]
+    for rank in range(2):
+        took = [
+            (rows.end_ns - rows.start_ns)[(rows.event == "delay") & (rows["rank"] == rank)].to_numpy() / 1e9
+            for rows in (real, virtual)
+        ]
+        assert len(took[0]) == len(took[1]) > STEPS
+        assert np.all(took[0] >= took[1] - 1e-6), "a sleep lasts at least as long as it should"

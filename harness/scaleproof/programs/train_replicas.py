@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import log_samples
 from scaleproof.programs.evaluation import Together, agreement, evaluated
-from scaleproof.rank_programs.effects import Gradient, Update
+from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
 from scaleproof.rank_programs.process_driver import Driven, ProcessDriver
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.strategies.replica import Replica, Snapshot
+from scaleproof.strategies.replica import CaseDelays, Replica, Snapshot
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Data
 from scaleproof.workloads.inputs.training import checked_data
@@ -67,7 +68,10 @@ class ReplicaDriver(ProcessDriver):
     def __init__(self, context: RankContext, case: TrainCase, learner: ModelLearner, data: Data) -> None:
         super().__init__(context, case)
         self._train_case, self._learner, self._data = case, learner, data
+        self._delays = CaseDelays(case, context.seed)
         self._perform |= {Gradient: self._gradient, Update: self._update}
+        if case.message_delay is not None:
+            self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, effect: Gradient) -> float:
         recorder, context, learner = self._context.recorder, self._context, self._learner
@@ -83,7 +87,25 @@ class ReplicaDriver(ProcessDriver):
         if not math.isnan(loss) or self._train_case.compute == "real":
             moment = now()
             recorder.add("loss", effect.step, moment, moment, value=loss)
+        self._wait(self._delays.of_step(context.rank, effect.step))
         return loss
+
+    def _wait(self, seconds: float) -> None:
+        """A delay of the case."""
+        if seconds:
+            began = now()
+            time.sleep(seconds * self._train_case.dilation)
+            self._record("delay", began)
+
+    def _delayed(self, perform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """An effect that sends, after the case's delay."""
+
+        def later(effect: Send | Call) -> Any:
+            if not (isinstance(effect, Send) and effect.tag < 0):
+                self._wait(self._delays.of_message(self._context.rank))
+            return perform(effect)
+
+        return later
 
     def _update(self, effect: Update) -> None:
         with self._context.recorder.span("update", self._step):

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from scaleproof.programs.evaluation import Together, agreement, evaluated
-from scaleproof.rank_programs.effects import Gradient, Update
+from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
 from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
@@ -23,7 +23,7 @@ from scaleproof.simulate.virtual_run import Happened, VirtualRun
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
-from scaleproof.strategies.replica import Replica
+from scaleproof.strategies.replica import CaseDelays, Replica
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Data, open_data
 from scaleproof.workloads.learner import Learner, ModelLearner, NoLearner, model_learner
@@ -34,6 +34,7 @@ Factor = Callable[[int, int], float]
 """On the compute time of a rank in a step."""
 
 
+Perform = Callable[[Rank, Any, Then], None]
 Orders = Mapping[int, Sequence[int]]
 """Of ranks: the sources of their receives from any rank, as another run had them."""
 
@@ -70,7 +71,10 @@ class VirtualTraining(VirtualRun):
         network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
         super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
+        self._delays = CaseDelays(case, seed)
         self._perform |= {Gradient: self._gradient, Update: self._update}
+        if case.message_delay is not None:
+            self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         case, learner = self._train_case, self._learners[rank.number]
@@ -88,9 +92,33 @@ class VirtualTraining(VirtualRun):
             self.happened(rank, "backward", start)
             if not math.isnan(loss):
                 self.happened(rank, "loss", self.now, loss)
-            then(loss)
+            self._wait(rank, self._delays.of_step(rank.number, effect.step), partial(then, loss))
 
         self._moves.after(forward, forward_ended)
+
+    def _wait(self, rank: Rank, seconds: float, then: Callable[[], None]) -> None:
+        """A delay of the case."""
+        began = self.now
+
+        def ended() -> None:
+            self.happened(rank, "delay", began)
+            then()
+
+        if seconds:
+            self._moves.after(seconds * self._train_case.dilation, ended)
+        else:
+            then()
+
+    def _delayed(self, perform: Perform) -> Perform:
+        """An effect that sends, after the case's delay."""
+
+        def later(rank: Rank, effect: Send | Call, then: Then) -> None:
+            seconds = 0.0
+            if not (isinstance(effect, Send) and effect.tag < 0):
+                seconds = self._delays.of_message(rank.number)
+            self._wait(rank, seconds, partial(perform, rank, effect, then))
+
+        return later
 
     def _update(self, rank: Rank, effect: Update, then: Then) -> None:
         began, seconds = self.now, self._passes.update * self._train_case.dilation

@@ -20,6 +20,7 @@ from scaleproof.spec.case_checks import check_training, check_transfer
 from scaleproof.spec.choice import nested
 from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, Transport, Workload
 from scaleproof.spec.compute import ComputeOptions, compute_of
+from scaleproof.spec.delay_law import MEANING, DelayText
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options
 from scaleproof.spec.program_options import ProgramOptions
@@ -92,6 +93,13 @@ class TrainCase(CommonCase):
         None,
         description="Strategies whose ranks go at their own pace: no rank begins a step after so many s of true time; "
         "`steps` is then the most that a rank takes. null: every rank takes all its steps.",
+    )
+    step_delay: DelayText | None = Field(
+        None, description=f"The same strategies: time that a rank waits in each step after computing, {MEANING}"
+    )
+    message_delay: DelayText | None = Field(
+        None,
+        description="The same strategies: time that a rank waits before it sends a message or a call, by the same laws.",
     )
     evaluate_s: PositiveFloat | None = Field(
         None,

@@ -112,9 +112,9 @@ def _minibatch_divides(case: Case) -> None:
         who = "workers" if strategy.dedicated_servers else "ranks"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
     if not strategy.rank_program:
-        for field in ("seconds", "evaluate_s"):
+        for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):
             if getattr(case, field) is not None:
-                raise FieldError(field, f"strategy {case.strategy!r} goes in lockstep: give steps")
+                raise FieldError(field, f"strategy {case.strategy!r} is no program of each rank; leave it out")
 
 
 def _other_nodes_fit(case: Case) -> None:

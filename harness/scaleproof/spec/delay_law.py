@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -44,48 +45,61 @@ class DelayLaw:
     numbers: tuple[float, ...]
     share: float = 1.0
 
-    def drawn(self, ranks: int, seed: int, step: int) -> np.ndarray:
-        """Delay of every rank in a step, in s, determined by the seed."""
-        chosen = np.random.default_rng((seed, 20)).permutation(ranks) < round(self.share * ranks)
+    def drawn(self, rank: int, ranks: int, seed: int, number: int) -> float:
+        """The delay of a rank's n-th step or message, in s, determined by the seed."""
+        if rank not in _chosen(seed, ranks, round(self.share * ranks)):
+            return 0.0
         if self.name == "host":
-            return np.where(chosen, self.numbers[0] * self._slow(ranks, seed, step), 0.0)
-        return np.where(chosen, self._values(np.random.default_rng((seed, 21, step)), ranks), 0.0)
+            seconds, into, out, hosts = self.numbers
+            slow = _slow_hosts(seed, into, out, int(hosts), 1 << number.bit_length())
+            return seconds * bool(slow[number, rank % int(hosts)])
+        return self._value(np.random.default_rng((seed, 21, rank, number)))
 
-    def _values(self, generator: np.random.Generator, ranks: int) -> np.ndarray:
+    def _value(self, generator: np.random.Generator) -> float:
+        first, *others = self.numbers
         if self.name == "uniform":
-            return generator.uniform(self.numbers[0], self.numbers[1], ranks)
+            return float(generator.uniform(first, others[0]))
         if self.name == "exponential":
-            return generator.exponential(self.numbers[0], ranks)
+            return float(generator.exponential(first))
         if self.name == "gamma":
-            return generator.gamma(self.numbers[0], self.numbers[1], ranks)
+            return float(generator.gamma(first, others[0]))
         if self.name == "pareto":
-            alpha, least = self.numbers
-            return least * (1.0 + generator.pareto(alpha, ranks))
-        return np.full(ranks, self.numbers[0])
+            return float(others[0] * (1.0 + generator.pareto(first)))
+        return first
 
-    def _slow(self, ranks: int, seed: int, step: int) -> np.ndarray:
-        """Whether each rank's host is slow: a chain from step 0 on."""
-        _, into, out, hosts = self.numbers
-        draws = np.random.default_rng((seed, 22)).random((step + 1, int(hosts)))
-        slow = np.zeros(int(hosts), bool)
-        for row in draws:
-            slow = np.where(slow, row >= out, row < into)
-        return slow[np.arange(ranks) % int(hosts)]
+
+@lru_cache
+def _chosen(seed: int, ranks: int, count: int) -> frozenset[int]:
+    """Ranks that a law delays."""
+    return frozenset(np.random.default_rng((seed, 20)).permutation(ranks)[:count].tolist())
+
+
+@lru_cache
+def _slow_hosts(seed: int, into: float, out: float, hosts: int, steps: int) -> np.ndarray:
+    """Whether a host is slow, bool (steps, hosts): a chain of two states from fast."""
+    slow = np.zeros((steps, hosts), bool)
+    for step, row in enumerate(np.random.default_rng((seed, 22)).random((steps, hosts))):
+        before = slow[step - 1] if step else np.zeros(hosts, bool)
+        slow[step] = np.where(before, row >= out, row < into)
+    return slow
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
     """Laws that add up."""
 
-    laws: tuple[DelayLaw, ...]
+    laws: tuple[DelayLaw, ...] = ()
 
-    def drawn(self, ranks: int, seed: int, step: int) -> np.ndarray:
-        """Delay of every rank in a step, in s."""
-        return np.sum([law.drawn(ranks, seed, step) for law in self.laws], axis=0)
+    def drawn(self, rank: int, ranks: int, seed: int, number: int) -> float:
+        """The delay of a rank's n-th step or message, in s."""
+        return sum(law.drawn(rank, ranks, seed, number) for law in self.laws)
 
 
-def delays_of(text: str) -> Delays:
-    """Parses laws. Raises ValueError, with what is wrong and how it is written."""
+@lru_cache
+def delays_of(text: str | None) -> Delays:
+    """Parses laws; None: no delay. Raises ValueError, with what is wrong and how it is written."""
+    if text is None:
+        return Delays()
     return Delays(tuple(_law(part.strip()) for part in text.split("+")))
 
 

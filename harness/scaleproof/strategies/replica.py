@@ -15,6 +15,7 @@ from scaleproof.rank_programs.effects import Effect
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.delay_law import delays_of
 from scaleproof.spec.errors import FieldError
 from scaleproof.workloads.learner import Learner
 
@@ -27,6 +28,24 @@ class Snapshot:
     step: int
     moment: float
     values: np.ndarray
+
+
+class CaseDelays:
+    """Delays of a case's ranks, the same on every clock."""
+
+    def __init__(self, case: TrainCase, seed: int) -> None:
+        self._of_steps, self._of_messages = delays_of(case.step_delay), delays_of(case.message_delay)
+        self._ranks, self._seed = case.ranks, seed
+        self._sent = [0] * case.ranks
+
+    def of_step(self, rank: int, step: int) -> float:
+        """How long a rank waits in a step, s of true time."""
+        return self._of_steps.drawn(rank, self._ranks, self._seed, step)
+
+    def of_message(self, rank: int) -> float:
+        """How long a rank waits before its next message, s of true time."""
+        self._sent[rank] += 1
+        return self._of_messages.drawn(rank, self._ranks, self._seed + 1, self._sent[rank])
 
 
 class Replica(RankProgram):
