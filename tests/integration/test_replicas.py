@@ -13,6 +13,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.simulate.predict import Predictor
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import launches
 from tests.short_form import train_case
@@ -82,6 +83,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.Data
 def test_a_strategy_trains_in_processes(real: list[tuple[Record, pd.DataFrame]], number: int) -> None:
     record, samples = real[number]
     assert record.status == "ok", record.failure
+    assert isinstance(record.case, TrainCase)
     workers = record.case.workers
     assert len(samples[samples.event == "loss"]) == workers * (STEPS + WARMUP)
     losses = samples[samples.event == "test_loss"].sort_values("step").value.tolist()
@@ -100,14 +102,14 @@ def test_a_strategy_trains_in_virtual_time(tmp_path: Path, strategy: dict[str, A
 
 @pytest.mark.parametrize(("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "server"}, 2)])
 def test_virtual_time_gives_the_bits_of_processes(tmp_path: Path, strategy: dict[str, Any], ranks: int) -> None:
-    (_, in_processes), = launched(tmp_path, strategy, ranks=ranks)
+    ((_, in_processes),) = launched(tmp_path, strategy, ranks=ranks)
     _, in_virtual_time = predicted(tmp_path, strategy, ranks=ranks)
     for event in ("loss", "test_loss", "test_accuracy"):
         assert values(in_processes, event) == values(in_virtual_time, event)
 
 
 def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(tmp_path: Path) -> None:
-    (_, in_processes), = launched(tmp_path, {"name": "server"}, ranks=4)
+    ((_, in_processes),) = launched(tmp_path, {"name": "server"}, ranks=4)
     order = in_processes[(in_processes.event == "wait") & (in_processes["rank"] == 0)].sort_values("start_ns").value
     case = train_case(**{**DIGITS, **VIRTUAL, "strategy": {"name": "server"}, "ranks": 4})
     prediction = Predictor(tmp_path).predict(PlannedLaunch(case, 0, 1000, 0), {0: order.astype(int).tolist()})
@@ -117,7 +119,7 @@ def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(tmp_path: 
 
 def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
     delays = {"step_delay": "exponential:0.02@0.5+fixed:0.005", "message_delay": "gamma:2,0.001"}
-    (record, real), = launched(tmp_path, {"name": "gossip"}, ranks=2, **delays)
+    ((record, real),) = launched(tmp_path, {"name": "gossip"}, ranks=2, **delays)
     assert record.status == "ok"
     virtual = predicted(tmp_path, {"name": "gossip"}, ranks=2, **delays)[1]
     for rank in range(2):

@@ -13,8 +13,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import log_samples
 from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.programs.process_driver import Driven, ProcessDriver
 from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
-from scaleproof.rank_programs.process_driver import Driven, ProcessDriver
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import loaded

@@ -117,8 +117,8 @@ class Predictor:
 
     def predict(self, launch: PlannedLaunch, orders: Orders | None = None) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
-        profile, the same draw in all cases of a block. `orders`: arrivals of another run that are played back (virtual_training.py). Raises SpecError when an
-        input is missing."""
+        profile, the same draw in all cases of a block. `orders`: arrivals of another run that are played back
+        (virtual_training.py). Raises SpecError when an input is missing."""
         inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
         case, checks = launch.case, list[dict[str, Any]]()

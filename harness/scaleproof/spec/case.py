@@ -99,7 +99,7 @@ class TrainCase(CommonCase):
     )
     message_delay: DelayText | None = Field(
         None,
-        description="The same strategies: time that a rank waits before it sends a message or a call, by the same laws.",
+        description="The same strategies: time that a rank waits before it sends a message or calls, by the same laws.",
     )
     evaluate_s: PositiveFloat | None = Field(
         None,

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.collectives import all_reduce
-from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.rank_programs.effects import Charge, Collective, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.strategies.replica import Replica, check_replicas
-
-AVERAGE = 0
 
 
 class LocalOptions(Options):
@@ -32,7 +29,7 @@ class LocalSgd(Replica):
             yield Gradient(step)
             yield Update()
             if (step + 1) % tau == 0:
-                yield from all_reduce(self.rank, self.world_size, self.x, AVERAGE)
+                yield Collective("all_reduce", self.x)
                 self.x *= np.float32(1 / self.world_size)
                 yield Charge(self.x.nbytes)
 
