@@ -24,7 +24,7 @@ LAWS = {
     "exponential": Law(("MEAN",), "mean MEAN"),
     "gamma": Law(("SHAPE", "SCALE"), "mean SHAPE times SCALE"),
     "pareto": Law(("ALPHA", "LEAST"), "at least LEAST, and above x with probability (LEAST / x)^ALPHA (a heavy tail)"),
-    "host": Law(
+    "two_state": Law(
         ("S", "IN", "OUT", "HOSTS"),
         "S in all ranks of a host while it is slow: rank r is on host r mod HOSTS, which becomes slow with probability "
         "IN a step and fast again with OUT",
@@ -49,7 +49,7 @@ class DelayLaw:
         """The delay of a rank's n-th step or message, in s, determined by the seed."""
         if rank not in _chosen(seed, ranks, round(self.share * ranks)):
             return 0.0
-        if self.name == "host":
+        if self.name == "two_state":
             seconds, into, out, hosts = self.numbers
             slow = _slow_hosts(seed, into, out, int(hosts), 1 << number.bit_length())
             return seconds * bool(slow[number, rank % int(hosts)])
@@ -135,7 +135,7 @@ def _number(text: str, label: str, written: str) -> float:
 def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:
     if name == "uniform" and numbers[0] > numbers[1]:
         raise ValueError(f"{text!r}: LOW is above HIGH")
-    if name == "host" and (numbers[1] > 1 or numbers[2] > 1 or numbers[3] < 1 or numbers[3] % 1):
+    if name == "two_state" and (numbers[1] > 1 or numbers[2] > 1 or numbers[3] < 1 or numbers[3] % 1):
         raise ValueError(f"{text!r}: IN and OUT are probabilities, HOSTS is a whole number of at least 1")
     if name in ("gamma", "pareto") and 0 in numbers:
         raise ValueError(f"{text!r}: numbers of {name} are above 0")

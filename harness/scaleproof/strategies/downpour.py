@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import GET, MOVE, Centre, check_centre, dedicated
 
 
@@ -56,4 +57,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="centre",
+    tags=asynchronous_tags("centralized", "asynchronous"),
 )

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre, check_centre, dedicated
 
 BETA = 0.9
@@ -106,4 +107,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="centre",
+    tags=asynchronous_tags("decentralized", "asynchronous"),
 )

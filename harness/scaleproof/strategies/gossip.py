@@ -14,6 +14,7 @@ from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Sta
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
 
 NOTHING = np.empty(0, np.float32)
@@ -127,4 +128,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="average",
+    tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Collective, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
 
 
@@ -45,4 +46,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="lockstep",
     evaluates="average",
+    tags=synchronous_tags("DP", "data"),
 )

@@ -14,6 +14,7 @@ from scaleproof.rank_programs.effects import Call, Effect, Gradient, Send, Sleep
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import check_replicas
 from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions, dedicated
 
@@ -89,6 +90,13 @@ def check(case: TrainCase) -> None:
         raise FieldError("strategy", "sampled barriers are of asynchronous servers: leave out `update` and `bound`")
 
 
+def tags(case: TrainCase) -> dict[str, str]:
+    """Its place on the axes of the taxonomy."""
+    sampled = case.options_of(BarrierOptions).sample
+    scheduling = {None: "bounded-asynchronous", 0: "asynchronous"}.get(sampled, "soft-bounded-asynchronous")
+    return asynchronous_tags("centralized", scheduling)(case)
+
+
 PLUGIN = StrategyPlugin(
     name="probabilistic_barrier",
     summary="asynchronous servers whose workers wait for a random sample of their peers",
@@ -101,4 +109,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="centre",
+    tags=tags,
 )

@@ -17,6 +17,7 @@ from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Rece
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import Replica, check_replicas, parts_of
 
 PUSH, PULL = 0, 1
@@ -170,6 +171,15 @@ def dedicated(case: TrainCase) -> int:
     return case.options_of(ServerOptions).servers
 
 
+def tags(case: TrainCase) -> dict[str, str]:
+    """Its place on the axes of the taxonomy."""
+    options = case.options_of(ServerOptions)
+    if options.update == "together":
+        return server_tags(case)
+    scheduling = "asynchronous" if options.bound is None else "bounded-asynchronous"
+    return asynchronous_tags("centralized", scheduling)(case)
+
+
 PLUGIN = StrategyPlugin(
     name="server",
     summary="parameter servers of workers at their own pace: asynchronous, stale-synchronous, or with backup workers",
@@ -182,4 +192,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="centre",
+    tags=tags,
 )

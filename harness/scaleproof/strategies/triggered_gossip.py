@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.gossip import Gossip, GossipOptions, check
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
@@ -77,4 +78,5 @@ PLUGIN = StrategyPlugin(
     replicas="apart",
     pace="own",
     evaluates="average",
+    tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )
