@@ -31,7 +31,7 @@ DIGITS: dict[str, Any] = {
     "evaluate_every": 3,
 }
 VIRTUAL: dict[str, Any] = {
-    "fabric": {"name": "simulated", "link_mbit": 10_000},
+    "fabric": {"name": "simulated", "link_mbit": 10_000, "mathematics": "alone"},
     "compute": {"name": "real", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5},
 }
 STRATEGIES: list[dict[str, Any]] = [
@@ -129,3 +129,14 @@ def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
         ]
         assert len(took[0]) == len(took[1]) > STEPS
         assert np.all(took[0] >= took[1] - 1e-6), "a sleep lasts at least as long as it should"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=[str(list(each.values())) for each in STRATEGIES])
+def test_stacked_replicas_learn_as_those_alone(tmp_path: Path, strategy: dict[str, Any]) -> None:
+    stacked = {"fabric": {"name": "simulated", "link_mbit": 10_000}}
+    alone = predicted(tmp_path, strategy, ranks=4)[1]
+    together = predicted(tmp_path, strategy, ranks=4, **stacked)[1]
+    for event in ("loss", "test_loss"):
+        each, other = values(alone, event), values(together, event)
+        assert [row[:2] for row in each] == [row[:2] for row in other]
+        np.testing.assert_allclose([row[2] for row in each], [row[2] for row in other], rtol=2e-6)

@@ -44,6 +44,11 @@ class SimulatedOptions(ClusterOptions):
     stragglers: str | None = Field(
         None, description=f"{MEANING} null: fitted, where compute is this machine's and was fitted, else none."
     )
+    mathematics: Literal["stacked", "alone"] = Field(
+        "stacked",
+        description="Strategies that are programs of each rank learn for real in virtual time. stacked: the gradients "
+        "of many ranks are computed together; alone: each by itself in the framework, with the bits of processes.",
+    )
     alpha_times: float = Field(
         1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.replica import Snapshot, parts_of
-from scaleproof.workloads.data import Batch
+from scaleproof.workloads.data import Data
 from scaleproof.workloads.learner import Learner
 
 
@@ -69,15 +69,15 @@ def together(kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
         yield Together(tuple(each[min(number, len(each) - 1)] for each in kept))
 
 
-def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, test: Batch) -> Iterator[Value]:
+def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, data: Data) -> Iterator[Value]:
     """Test accuracy and loss, and the consensus distance, at every evaluation. The learner's parameters are lost."""
     for snapshots in together(kept):
         step, moment = snapshots.step, snapshots.moment
         yield Value("consensus_distance", step, moment, snapshots.distance(case))
-        if len(test.labels):
+        if len(data.test.labels):
             learner.parameters[:] = snapshots.model(case)
-            yield Value("test_accuracy", step, moment, learner.accuracy(test))
-            yield Value("test_loss", step, moment, learner.loss(test))
+            yield Value("test_accuracy", step, moment, learner.accuracy(data.test, data.reference))
+            yield Value("test_loss", step, moment, learner.loss(data.test))
 
 
 def agreement(case: TrainCase, last: Together) -> tuple[bool, str]:

@@ -131,7 +131,7 @@ class ReplicaDriver(ProcessDriver):
         context, case = self._context, self._train_case
         kept = [_read(context, rank) for rank in range(context.world_size)]
         if case.compute == "real":
-            for value in evaluated(case, kept, self._learner, self._data.test):
+            for value in evaluated(case, kept, self._learner, self._data):
                 moment = self._zero + round(value.moment * 1e9 * case.dilation)
                 context.recorder.add(value.event, value.step, moment, moment, value=value.value)
         passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))

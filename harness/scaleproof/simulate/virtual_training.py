@@ -18,17 +18,14 @@ from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.simulated_program import samples
+from scaleproof.simulate.virtual_learners import Learners, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
 from scaleproof.simulate.virtual_run import Happened, VirtualRun
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.strategies.replica import CaseDelays, Replica
-from scaleproof.workloads.case_network import network_of
-from scaleproof.workloads.data import Data, open_data
-from scaleproof.workloads.learner import Learner, ModelLearner, NoLearner, model_learner
 from scaleproof.workloads.profile import Profile
-from scaleproof.workloads.replay import NoData
 
 Factor = Callable[[int, int], float]
 """On the compute time of a rank in a step."""
@@ -58,15 +55,14 @@ class VirtualTraining(VirtualRun):
         cluster: Cluster,
         costs: MessageCosts,
         passes: Passes,
-        learners: list[Learner],
-        data: list[Data],
+        learners: Learners,
         seed: int,
     ) -> None:
-        self._passes, self._learners, self._data, self._train_case = passes, learners, data, case
+        self._passes, self._learners, self._train_case = passes, learners, case
         strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
 
         def form(_: Any, rank: int, clock: Clock) -> Replica:
-            return strategy(case, rank, clock, learners[rank], seed)
+            return strategy(case, rank, clock, learners.of[rank], seed)
 
         network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
@@ -77,11 +73,9 @@ class VirtualTraining(VirtualRun):
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
-        case, learner = self._train_case, self._learners[rank.number]
+        case = self._train_case
         factor = self._passes.factor(rank.number, effect.step) * case.dilation
-        loss = math.nan
-        if isinstance(learner, ModelLearner):
-            loss = learner.compute(self._data[rank.number].batch(effect.step))
+        self._learners.begin(rank.number, effect.step)
         began, forward = self.now, self._passes.forward * factor
 
         def forward_ended() -> None:
@@ -90,6 +84,7 @@ class VirtualTraining(VirtualRun):
 
         def backward_ended(start: float) -> None:
             self.happened(rank, "backward", start)
+            loss = self._learners.end(rank.number)
             if not math.isnan(loss):
                 self.happened(rank, "loss", self.now, loss)
             self._wait(rank, self._delays.of_step(rank.number, effect.step), partial(then, loss))
@@ -124,7 +119,7 @@ class VirtualTraining(VirtualRun):
         began, seconds = self.now, self._passes.update * self._train_case.dilation
 
         def ended() -> None:
-            self._learners[rank.number].update()
+            self._learners.of[rank.number].update()
             self.happened(rank, "update", began)
             then(None)
 
@@ -142,8 +137,8 @@ def simulate_training(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
-    learners, data = _replicas(case, seed)
-    run = VirtualTraining(case, cluster, costs, passes, learners, data, seed)
+    learners = learners_of(case, seed)
+    run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
     programs = [cast(Replica, program) for program in run.run()]
     for program in programs:
@@ -151,18 +146,10 @@ def simulate_training(
     kept = [program.snapshots for program in programs]
     zero = min(event.start for event in run.events if event.event == "start")
     if case.compute == "real":
-        for value in evaluated(case, kept, learners[0], data[case.ranks - case.workers].test):
+        for value in evaluated(case, kept, learners.of[0], learners.data[0]):
             moment = zero + value.moment * case.dilation
             run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
     passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
     return samples(run.events, case.dilation), [
         {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
     ]
-
-
-def _replicas(case: TrainCase, seed: int) -> tuple[list[Learner], list[Data]]:
-    network, servers = network_of(case), case.ranks - case.workers
-    if case.compute != "real":
-        return [NoLearner(network, case.shrink) for _ in range(case.ranks)], [NoData() for _ in range(case.ranks)]
-    learners: list[Learner] = [model_learner(case, network, seed) for _ in range(case.ranks)]
-    return learners, [open_data(case, network, seed, max(rank - servers, 0)) for rank in range(case.ranks)]

@@ -29,11 +29,11 @@ class Learner(Protocol):
     def update(self) -> None:
         """SGD with the case's momentum: one step of `parameters` along `gradient`."""
 
-    def accuracy(self, batch: Batch) -> float:
-        """Share of samples whose largest output is their label."""
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
+        """As Model.accuracy."""
 
     def loss(self, batch: Batch) -> float:
-        """Mean loss, without a gradient."""
+        """Mean loss; batch normalisations use the mean and variance of `batch`."""
 
 
 class ModelLearner:
@@ -66,9 +66,9 @@ class ModelLearner:
         """See Learner."""
         self.model.update()
 
-    def accuracy(self, batch: Batch) -> float:
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
         """See Learner."""
-        return self.model.accuracy(batch)
+        return self.model.accuracy(batch, reference)
 
     def loss(self, batch: Batch) -> float:
         """See Learner."""
@@ -88,7 +88,7 @@ class NoLearner:
     def update(self) -> None:
         """See Learner."""
 
-    def accuracy(self, batch: Batch) -> float:
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
         """See Learner."""
         return math.nan
 
