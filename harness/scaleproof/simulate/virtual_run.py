@@ -123,9 +123,12 @@ class VirtualRun:
             raise SpecError(f"{self._name}: {why(self._ranks)}")
         return [rank.program for rank in self._ranks]
 
-    def happened(self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0) -> None:
-        """An event that ends now."""
-        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes, value))
+    def happened(
+        self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0, end: float | None = None
+    ) -> None:
+        """An event that ends now, or has ended before."""
+        ended = self.now if end is None else end
+        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, ended, nbytes, value))
 
     def checks(self) -> list[tuple[int, str, bool, str]]:
         """Rank, name, whether it passed, and detail of each check, after the run."""

@@ -73,23 +73,24 @@ class VirtualTraining(VirtualRun):
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
-        case = self._train_case
-        factor = self._passes.factor(rank.number, effect.step) * case.dilation
-        self._learners.begin(rank.number, effect.step)
-        began, forward = self.now, self._passes.forward * factor
+        number, dilation = rank.number, self._train_case.dilation
+        factor = self._passes.factor(number, effect.step) * dilation
+        delay = self._delays.of_step(number, effect.step) * dilation
+        passed = self.now + self._passes.forward * factor
+        ready, began = passed + self._passes.backward * factor, self.now
+        self._learners.begin(number, effect.step)
 
-        def forward_ended() -> None:
-            self.happened(rank, "forward", began)
-            self._moves.after(self._passes.backward * factor, partial(backward_ended, self.now))
-
-        def backward_ended(start: float) -> None:
-            self.happened(rank, "backward", start)
-            loss = self._learners.end(rank.number)
+        def ended() -> None:
+            loss = self._learners.end(number)
+            self.happened(rank, "forward", began, end=passed)
+            self.happened(rank, "backward", passed, end=ready)
             if not math.isnan(loss):
-                self.happened(rank, "loss", self.now, loss)
-            self._wait(rank, self._delays.of_step(rank.number, effect.step), partial(then, loss))
+                self.happened(rank, "loss", ready, loss, end=ready)
+            if delay:
+                self.happened(rank, "delay", ready)
+            then(loss)
 
-        self._moves.after(forward, forward_ended)
+        self._moves.after(ready + delay - began, ended)
 
     def _wait(self, rank: Rank, seconds: float, then: Callable[[], None]) -> None:
         """A delay of the case."""
