@@ -19,6 +19,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import loaded
 from scaleproof.strategies.replica import CaseDelays, Replica, Snapshot
+from scaleproof.transports.mailbox import Mailbox
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Data
 from scaleproof.workloads.inputs.training import checked_data
@@ -38,10 +39,10 @@ def run_replicas(context: RankContext, case: TrainCase) -> None:
     context.at(-1, "model")
     learner = _learner(context, case, network)
     context.at(-1, "connect")
-    driver = ReplicaDriver(context, case, learner, data)
+    mailbox = loaded(cast(str, case.plugin("transport").mailbox))(context)
+    driver = ReplicaDriver(context, case, mailbox, learner, data)
     strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
-    program = strategy(case, context.rank, driver, learner, context.seed)
-    driver.run(program, loaded(cast(str, case.plugin("transport").mailbox))(context, program.serve, program.regions()))
+    driver.run(lambda: strategy(case, context.rank, driver, learner, context.seed))
 
 
 def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
@@ -65,8 +66,10 @@ def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLe
 class ReplicaDriver(ProcessDriver):
     """Also computes gradients and updates, with their times."""
 
-    def __init__(self, context: RankContext, case: TrainCase, learner: ModelLearner, data: Data) -> None:
-        super().__init__(context, case)
+    def __init__(
+        self, context: RankContext, case: TrainCase, mailbox: Mailbox, learner: ModelLearner, data: Data
+    ) -> None:
+        super().__init__(context, case, mailbox)
         self._train_case, self._learner, self._data = case, learner, data
         self._delays = CaseDelays(case, context.seed)
         self._perform |= {Gradient: self._gradient, Update: self._update}
@@ -87,10 +90,10 @@ class ReplicaDriver(ProcessDriver):
         if not math.isnan(loss) or self._train_case.compute == "real":
             moment = now()
             recorder.add("loss", effect.step, moment, moment, value=loss)
-        self._wait(self._delays.of_step(context.rank, effect.step))
+        self._delay(self._delays.of_step(context.rank, effect.step))
         return loss
 
-    def _wait(self, seconds: float) -> None:
+    def _delay(self, seconds: float) -> None:
         """A delay of the case."""
         if seconds:
             began = now()
@@ -102,7 +105,7 @@ class ReplicaDriver(ProcessDriver):
 
         def later(effect: Send | Call) -> Any:
             if not (isinstance(effect, Send) and effect.tag < 0):
-                self._wait(self._delays.of_message(self._context.rank))
+                self._delay(self._delays.of_message(self._context.rank))
             return perform(effect)
 
         return later

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
 from scaleproof.transports.mailbox import ANY
 
@@ -54,6 +55,11 @@ class Sleep:
     seconds: float
 
 
+class Apart(int):
+    """A tag below 0, of messages that are no program's own: of barriers and collectives. No receive of a program takes
+    them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
     """Sends a flat array to a peer, with a tag of 0 or more. It ends when the array may be changed again: a connection
@@ -65,6 +71,9 @@ class Send:
     control: bool = False
     """Carries no part of a model: counted apart."""
 
+    def __post_init__(self) -> None:
+        _check_tag(self.tag)
+
 
 @dataclass(frozen=True, slots=True)
 class Receive:
@@ -74,6 +83,9 @@ class Receive:
     source: int = ANY
     tag: int = 0
     part_of: str = ""
+
+    def __post_init__(self) -> None:
+        _check_tag(self.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,16 @@ class AwaitFlag:
 
     name: str
     least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAndSwap:
+    """Sets a flag of a peer to `new` where it is `expected`, as one step; the result is what it was."""
+
+    peer: int
+    name: str
+    expected: int
+    new: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +208,14 @@ class AwaitAny:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancels a started Receive or AwaitFlag. The result is True where it had taken nothing: it never will, and its own
+    result is None. False: it has ended, and has its result."""
+
+    started: Started
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A started effect that has ended, and its result."""
 
@@ -193,8 +223,8 @@ class Ended:
     value: Any
 
 
-Moving = Send | Receive | Call | Put | Get | Flag | AwaitFlag | Collective
-Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny
+Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
+Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -202,9 +232,15 @@ _EVENTS: dict[type, str] = {
     Call: "call",
     Put: "put",
     Get: "get",
+    CompareAndSwap: "swap",
     AwaitFlag: "wait",
     AwaitAll: "wait",
 }
+
+
+def _check_tag(tag: int) -> None:
+    if tag < 0 and not isinstance(tag, Apart):
+        raise ValueError(f"a tag is 0 or more, not {tag}: those below are of barriers and collectives")
 
 
 def event_of(effect: Effect) -> str:
@@ -226,12 +262,12 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
         return effect.nbytes
     if isinstance(effect, Get):
         return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) else 0
+    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
 
 
 def source_of(effect: Effect, result: Any) -> float:
     """The rank whose message a receive took; NaN: another effect."""
-    return float(result.source) if isinstance(effect, Receive) else math.nan
+    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
 
 
 def described(effect: Effect) -> str:
@@ -248,7 +284,13 @@ def described(effect: Effect) -> str:
     if isinstance(effect, Collective):
         return f"{effect.operation} of {effect.nbytes} B with {effect.group}, tag {effect.tag}"
     name = type(effect).__name__.lower()
-    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name
+    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag | CompareAndSwap) else name
+
+
+def check_cancellable(effect: Effect) -> None:
+    """Raises TransportError for an effect that takes more than what it waits for."""
+    if not isinstance(effect, Receive | AwaitFlag):
+        raise TransportError(f"only a Receive or an AwaitFlag can be cancelled, not a {type(effect).__name__}")
 
 
 def weightless(nbytes: float) -> np.ndarray:

@@ -91,6 +91,12 @@ def loaded(implementation: str) -> Any:
     return getattr(module, attribute) if attribute else module
 
 
+MESSAGE_MAILBOX = "scaleproof.transports.message_mailbox:MessageMailbox"
+"""The mailbox over the sends and receives of any transport."""
+ONE_SIDED_MAILBOX = "scaleproof.transports.one_sided_mailbox:OneSidedMailbox"
+"""The same, with puts, gets and flags by the one-sided operations of a transport that exposes memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportPlugin(Plugin):
     """How bytes move."""
@@ -121,8 +127,14 @@ class TransportPlugin(Plugin):
     """Large sends move only while the caller waits or tests: what a server gets leaves behind the backward pass."""
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
+    channels: bool = False
+    """A process may connect it several times at once, each with connections of its own and used by a thread of its own:
+    option `channels` of strategies."""
     mailbox: str | None = None
-    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
+    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need: MESSAGE_MAILBOX,
+    ONE_SIDED_MAILBOX, or one of its own."""
+    no_mailbox: str = ""
+    """Why it has none."""
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
     message_threads: int = 1
