@@ -21,7 +21,6 @@ from tests.short_form import train_case
 STEPS, WARMUP = 6, 1
 DIGITS: dict[str, Any] = {
     "transport": "tcp",
-    "collective": "ring",
     "workload": "dnn_digits",
     "data": "digits",
     "minibatch": 48,

@@ -36,7 +36,10 @@ def written_key(case: Case, field: str) -> str:
 def _collective_fits(case: Case) -> None:
     transport = case.plugin("transport")
     lifted = case.plugin("collective").implementation is not None
-    needs_collectives = not (case.program == "transfer" or (case.program == "own" and not lifted))
+    sends_itself = case.program in ("transfer", "own") or (
+        case.value("strategy") is not None and case.plugin("strategy").rank_program
+    )
+    needs_collectives = not (case.program == "transfer" or (sends_itself and not lifted))
     if (lifted and not transport.sends) or (transport.point_to_point and not lifted and needs_collectives):
         algorithms = ", ".join(registry.algorithms())
         requirement = f"an algorithm ({algorithms})" if transport.point_to_point else "'native'"
