@@ -99,7 +99,7 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
     with folder() as results:
         start = time.monotonic()
         if entry_of(variant).launcher in STARTED:
-            process = mpirun(fault, case_of(variant, 3), results, SET_S)
+            process = mpirun(f"process_set.{fault}", case_of(variant, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
         errors = run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
@@ -133,7 +133,7 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
     case, children = case_of(variant, ranks), psutil.Process().children(recursive=True)
     with folder() as results:
         if entry_of(variant).launcher in STARTED:
-            process = mpirun("check_everything", case, results, SET_S)
+            process = mpirun("process_set.check_everything", case, results, SET_S)
             problems = [process.stderr] if process.returncode else []
             problems += [f"left {path}" for path in results.rglob("sm_segment*")]
         else:

@@ -47,7 +47,7 @@ def simulate_each_rank(
     plan = exchange_plan(case, layers or network_of(case))
     steps = steps_of(case, plan, profile)
     engine, cores = _engine(case, network, nodes, costs)
-    calls = CallSchedules(engine, network, nodes, costs, buffer, cores)
+    calls = CallSchedules(engine, network, nodes, costs, buffer, cores=cores)
     run = TrainingRun(
         engine,
         Patterns(case, plan.groups),

@@ -43,7 +43,7 @@ def end_s(nodes: list[int], cores: float, costs: MessageCosts = COSTS, compute_s
     links, ranks = Threads.capacities(network, costs, len(nodes)), len(nodes)
     engine = Engine(np.concatenate([links, SharedCores.capacities(nodes, cores)]))
     shared = SharedCores(engine, len(links), nodes, 1, costs)
-    calls = CallSchedules(engine, network, nodes, costs, 0.0, shared)
+    calls = CallSchedules(engine, network, nodes, costs, 0.0, cores=shared)
     run = TrainingRun(engine, Patterns(case_of(ranks=ranks), 1), calls, 1, False, cast(Serving, None), None, shared)
     exchange = Start(Collective("all_reduce", weightless(NBYTES)))
     run.step(0, [exchange, Compute(compute_s, event="backward"), AwaitAll((Started(0),))], np.ones(ranks))
