@@ -137,11 +137,11 @@ def _mark(
             points += [_absolute(metric, ours)] if ours else []
             launches += [_launch(series.name, measured, metric, size) for measured in ours]
         elif ours:
-            theirs = _values(_base_of(same[0], base, figure.over), metric, size)
+            theirs = _values(_base_of(same[0], base, figure), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
     if not points:
         return None
-    value, low, high = around(points)
+    value, low, high = around(points).minus(1.0 if figure.y.difference else 0.0)
     offset = figure.x.offset if figure.x is not None else 0
     shown_x = None if x is None else x + offset
     tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
@@ -170,12 +170,14 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
-def _base_of(run: Run, base: Sequence[Run], over: Sequence[str]) -> list[Run]:
-    """The base's launches at the same level of evidence and, if there are any, at the same point of each range."""
-    same = [other for other in base if _record(other).evidence == _record(run).evidence]
-    for name in over:
+def _base_of(run: Run, base: Sequence[Run], figure: FigureForm) -> list[Run]:
+    """The base's launches at the same level of evidence and, if there are any, at the same point of each range; at the
+    figure's level of evidence only those at the same point."""
+    level = figure.base_evidence or _record(run).evidence
+    same = [other for other in base if _record(other).evidence == level]
+    for name in figure.over:
         alike = [other for other in same if _field(other, name) == _field(run, name)]
-        same = alike or same
+        same = alike if alike or figure.base_evidence else same
     return same
 
 
@@ -200,6 +202,8 @@ def _absolute(metric: Metric, values: Sequence[Measured]) -> Estimate:
 
 def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
     above, below = (base, ours) if figure.y.inverse else (ours, base)
+    if figure.base_evidence is not None:
+        return _absolute(above).by(_absolute(below))
     if _record(ours[0].run).evidence == "simulated":
         most = limit_of_ratio(metric.ratio_of or metric.name, _of_records(above), _of_records(below))
         ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)), most)
