@@ -1,5 +1,6 @@
 """Messages per second of the event engine on general graphs, beside SimGrid on the same graphs in the same run; one
-call on a large cluster with two levels of switches; and the memory of messages under way."""
+call on a large cluster with two levels of switches; an iteration of a pipeline; and the memory of messages under
+way."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.pipelines import Pipeline, pipeline_graph
 from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.collective_call import Call
@@ -40,6 +42,10 @@ MOST_IN_SIMGRID = 128
 """Ranks: it lists the routes of all pairs."""
 POD_S = 2.0
 """Target of a ring's call on 1,024 ranks."""
+PIPELINE_S = 5.0
+"""Target of an iteration on 2,048 ranks."""
+BUFFER = 4 * 2.0**20
+"""Bytes that a connection takes before its receiver reads."""
 ROUNDS = 5
 LARGE = 512
 """Random graphs from this number of ranks on run once."""
@@ -155,6 +161,24 @@ def test_one_call_of_a_ring_in_a_pod_of_1024_ranks(rows: list[dict[str, Any]], b
         "messages_per_s": round(messages / median),
         "target_s": POD_S,
         "met": median < POD_S,
+    }
+    rows.append(row)
+    show(benchmark, times, row)
+
+
+def test_one_iteration_of_a_pipeline_on_2048_ranks(rows: list[dict[str, Any]], benchmark: BenchmarkFixture) -> None:
+    pipeline = Pipeline()
+    graph = pipeline_graph(pipeline)
+    ranks, in_calls = range(graph.ranks), 2 * (pipeline.replicas - 1) * graph.ranks
+    times = timed(lambda: run_graph(graph, Network(pod(graph.ranks)), ranks, COSTS, buffer=BUFFER))
+    median, messages = statistics.median(times), len(graph.of_kind(Kind.SEND)) + in_calls
+    row = {
+        "arm": f"a pipeline of {pipeline.stages} stages with {pipeline.replicas} replicas in a pod",
+        "messages": messages,
+        "seconds": round(median, 6),
+        "messages_per_s": round(messages / median),
+        "target_s": PIPELINE_S,
+        "met": median < PIPELINE_S,
     }
     rows.append(row)
     show(benchmark, times, row)

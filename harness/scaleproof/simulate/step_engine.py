@@ -5,7 +5,6 @@ ranks are computed as vectors, call by call; otherwise every rank by itself in t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
-from scaleproof.simulate.collective_exchange import Exchange, Queued
+from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
@@ -73,8 +72,7 @@ def simulate(
     calls = [patterns.of(item) for item in items if isinstance(item, Submit)]
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
     if exchange.exact(calls) and not decided_late and not any(isinstance(item, Served) for item in items):
-        with suppress(Queued):
-            return _as_vectors(case, items, exchange, patterns, jitter, seed)
+        return _as_vectors(case, items, exchange, patterns, jitter, seed)
     return simulate_each_rank(
         case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=seed, layers=options.layers
     )
@@ -88,7 +86,7 @@ def _as_vectors(
     jitter: Variation | None,
     seed: int,
 ) -> Prediction:
-    """All ranks together. Raises Queued."""
+    """All ranks together."""
     ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:

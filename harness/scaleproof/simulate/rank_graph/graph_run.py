@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from scaleproof.rank_programs.graph.graph_check import check, deadlock
 from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.simulate.call_schedules import CallSchedules
-from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
+from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
@@ -137,19 +136,14 @@ class _Columns:
         nodes = graph.of_kind(Kind.COLLECTIVE)
         nodes = nodes[np.argsort(graph.peer[nodes], kind="stable")]
         bounds = np.searchsorted(graph.peer[nodes], np.arange(len(graph.collectives) + 1))
+        place = np.empty(graph.ranks, np.int64)
         for number, call in enumerate(graph.collectives):
-            members, pattern = call.members, pattern_of(call.algorithm, call.operation, len(call.members))
-            if members != tuple(range(graph.ranks)):
-                pattern = grouped_once(pattern, members, graph.ranks)
-            of_ranks = self._engine.call(schedules.of(pattern, call.nbytes), np.full(graph.ranks, NONE))
-            joined = nodes[bounds[number] : bounds[number + 1]]
-            tasks[joined] = of_ranks[graph.rank[joined]]
-
-
-@lru_cache(maxsize=256)
-def grouped_once(pattern: Pattern, members: tuple[int, ...], ranks: int) -> Pattern:
-    """The collective of some of the ranks: one object for each, as schedules are known by them."""
-    return grouped(pattern, (members,), ranks)
+            count, joined = len(call.members), nodes[bounds[number] : bounds[number + 1]]
+            schedule = schedules.of(
+                pattern_of(call.algorithm, call.operation, count), call.nbytes, members=tuple(call.members)
+            )
+            place[list(call.members)] = np.arange(count)
+            tasks[joined] = self._engine.call(schedule, np.full(count, NONE))[place[graph.rank[joined]]]
 
 
 def _numbered(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
