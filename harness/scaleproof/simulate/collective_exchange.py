@@ -4,16 +4,26 @@ otherwise in the event engine."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.buffered_rounds import EXCLUSIVE, Connections
-from scaleproof.simulate.engine.growing import new_rows
+from scaleproof.simulate.engine.buffered_rounds import Connections, exclusive
 from scaleproof.simulate.engine_calls import run_calls
 from scaleproof.simulate.link_network import Network
+
+
+class _Messages(NamedTuple):
+    """Of each message of a round: bytes, s until its first byte leaves, s until all have arrived after that, and s of
+    its reduction."""
+
+    size: np.ndarray
+    before: np.ndarray
+    moving: np.ndarray
+    reducing: np.ndarray
 
 
 class Exchange:
@@ -77,15 +87,16 @@ class Exchange:
                 at += times * duration[0]
                 self._connections.all_arrived(at - messages.reducing[0])
             else:
-                self._connections.rounds(messages, times, at)
+                self._connections.rounds(exclusive(round_.source, round_.destination, *messages), times, at)
         return at
 
-    def _messages(self, round_: Round, nbytes: float, star: tuple[np.ndarray, ...]) -> np.recarray:
+    def _messages(self, round_: Round, nbytes: float, star: tuple[np.ndarray, ...]) -> _Messages:
         up, down, delay = star
-        messages, size = new_rows(len(round_.source), EXCLUSIVE), round_.share * nbytes
+        size = round_.share * nbytes
         rate = np.minimum(up[round_.source], down[round_.destination])
-        messages.source, messages.destination, messages["nbytes"] = round_.source, round_.destination, size
-        messages.before = self.costs.alpha(size) + delay[round_.source] + delay[round_.destination]
-        messages.moving = size * np.maximum(self.costs.beta(size), 1 / rate)
-        messages.reducing = np.where(round_.reduces, self.costs.gamma * size, 0.0)
-        return messages
+        return _Messages(
+            size,
+            self.costs.alpha(size) + delay[round_.source] + delay[round_.destination],
+            size * np.maximum(self.costs.beta(size), 1 / rate),
+            np.where(round_.reduces, self.costs.gamma * size, 0.0),
+        )

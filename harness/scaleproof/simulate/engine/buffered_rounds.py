@@ -7,7 +7,7 @@ import numpy as np
 
 from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.engine.growing import START, more_rows, new_rows, row_type
+from scaleproof.simulate.engine.growing import more_rows, new_rows, row_type
 
 EXCLUSIVE = row_type("source destination", "nbytes before moving reducing")
 """A message of a round in which no rank sends or receives two: s until its first byte leaves, s until all have arrived
@@ -18,24 +18,30 @@ UNDER_WAY = row_type("following free", "arrives nbytes")
 """Messages that are under way; `free`: a stack of free rows."""
 
 
+def exclusive(*columns: np.ndarray) -> np.recarray:
+    """The messages of a round."""
+    rows = new_rows(len(columns[0]), EXCLUSIVE)
+    for name, column in zip(EXCLUSIVE.names or (), columns, strict=True):
+        rows[name] = column
+    return rows
+
+
 class Connections:
-    """The connections of all ranks. `buffer`: bytes that each takes before its receiver reads."""
+    """The connections of all ranks. `buffer`: bytes that each takes before its receiver reads. `arrives`: when the last
+    message of each rank arrives, in s; -inf: none was sent."""
 
     def __init__(self, ranks: int, buffer: float) -> None:
         self._buffer, self._of_ranks, self._entered = buffer, new_rows(ranks, CONNECTIONS), np.zeros(ranks)
-        self._of_ranks.first, self._of_ranks.arrives = NONE, -np.inf
-        self._free, self._under_way = np.array([START]), new_rows(START, UNDER_WAY)
-        self._under_way.free = np.arange(START)
-
-    @property
-    def arrives(self) -> np.ndarray:
-        """When the last message of each rank arrives, in s; -inf: none was sent."""
-        return self._of_ranks.arrives
+        self.arrives, self._first = self._of_ranks["arrives"], self._of_ranks["first"]
+        self.arrives[:], self._first[:] = -np.inf, NONE
+        self._free, self._under_way = np.zeros(1, np.int64), new_rows(0, UNDER_WAY)
 
     def all_arrived(self, at: np.ndarray) -> None:
         """Every rank has sent messages, the last of which has arrived at a time in s."""
-        self._of_ranks.arrives, self._of_ranks["nbytes"], self._of_ranks.first = at, 0.0, NONE
-        self._under_way.free, self._free[0] = np.arange(len(self._under_way)), len(self._under_way)
+        self.arrives[:] = at
+        if self._free[0] < len(self._under_way):
+            self._first[:], self._of_ranks["nbytes"] = NONE, 0.0
+            self._under_way.free, self._free[0] = np.arange(len(self._under_way)), len(self._under_way)
 
     def rounds(self, messages: np.recarray, times: int, at: np.ndarray) -> None:
         """A round, repeated. `at`: when each rank enters it, in s, and then when it has done with the last."""
