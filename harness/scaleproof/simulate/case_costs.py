@@ -12,6 +12,7 @@ from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
+from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.stated_model import stated_model
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
@@ -51,7 +52,8 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
         model = model.also_assumed(
             f"a message between nodes costs what one between two ranks of this machine does ({where})"
         )
-    if fitted is not None and isinstance(case, TrainCase) and case.plugin("strategy").has_servers:
+    cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
+    if fitted is not None and cores:
         model = model.also_assumed("the time of a core that a message takes is stated")
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")

@@ -44,21 +44,17 @@ Form = TypeVar("Form", bound=_Form)
 
 
 class NodeType(_Form):
-    """What a node computes at its peak, and where that is said. `gpu_gflops`: GFLOP/s of its GPU, which computes in
-    place of the cores; software that sends and receives runs on the cores."""
+    """What the cores of a node compute at their peak, and where that is said."""
 
     summary: str
     cores: PositiveInt
     ghz: PositiveFloat
     flop_per_cycle: PositiveInt
-    gpu_gflops: PositiveFloat | None = None
     source: str
 
     @property
     def peak_flops(self) -> float:
-        """FLOP/s of the GPU, or of all cores where there is none."""
-        if self.gpu_gflops is not None:
-            return self.gpu_gflops * 1e9
+        """FLOP/s of all cores."""
         return self.cores * self.ghz * 1e9 * self.flop_per_cycle
 
 
