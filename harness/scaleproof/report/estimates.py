@@ -49,9 +49,9 @@ def of_launches(values: Sequence[InCampaign]) -> Estimate:
     return _with_interval(median(numbers), around_campaigns(median_interval(numbers), alone))
 
 
-def of_predictions(values: Mapping[int, float]) -> Estimate:
-    """The prediction (repetition 0) with the spread of its draws (the others)."""
-    return _with_interval(predictions.central(values), predictions.spread(values))
+def of_predictions(values: Mapping[int, float], most: float | None = None) -> Estimate:
+    """The prediction (repetition 0) with the spread of its draws (the others). `most`: what no draw can exceed."""
+    return _with_interval(predictions.central(values), predictions.spread(values, most=most))
 
 
 def ratio_of_launches(above: Sequence[InCampaign], below: Sequence[InCampaign]) -> Estimate:

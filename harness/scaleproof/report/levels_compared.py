@@ -9,8 +9,9 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from scaleproof.calibrate.attainable import Attained
+from scaleproof.claims.compute_limit import THROUGHPUT, limit_of
 from scaleproof.claims.level_difference import level_independent_key
-from scaleproof.core.record_schema import Evidence
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.report.data import Run
 from scaleproof.report.estimates import Estimate, InCampaign, of_launches, of_predictions
 from scaleproof.report.groups import arm, grouped, network_at_any_minibatch, training
@@ -37,20 +38,21 @@ def rates(runs: Iterable[Run]) -> list[InCampaign]:
     ]
 
 
+def predicted_rates(runs: Iterable[Run]) -> list[tuple[Record, float]]:
+    """Records of predictions that have a throughput, with it."""
+    return [(run.record, value) for run in runs if run.record and (value := run.metric(THROUGHPUT)) is not None]
+
+
 def by_draw(runs: Iterable[Run]) -> dict[int, float]:
     """Throughput of predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
-    return predictions.by_repetition(
-        [
-            (run.record.plan_index, value)
-            for run in runs
-            if run.record and (value := run.metric("throughput")) is not None
-        ]
-    )
+    return predictions.by_repetition([(record.plan_index, value) for record, value in predicted_rates(runs)])
 
 
 def rate(runs: Sequence[Run]) -> Estimate:
     """Throughput in samples/s: the median over launches, or the prediction with the spread of its draws."""
-    return of_predictions(by_draw(runs)) if level(runs[0]) == "simulated" else of_launches(rates(runs))
+    if level(runs[0]) != "simulated":
+        return of_launches(rates(runs))
+    return of_predictions(by_draw(runs), limit_of(THROUGHPUT, (record for record, _ in predicted_rates(runs))))
 
 
 class Side(NamedTuple):

@@ -284,6 +284,31 @@ def set_both(figure: dict) -> None:
     figure["series"][0]["claim"] = "example.claim0"
 
 
+def set_claims(figure: dict) -> None:
+    figure["series"][0] = {"name": "tcp", "claims": ["example.claim0"]}
+
+
+def set_agreement(figure: dict) -> None:
+    set_claims(figure)
+    figure["kind"] = "agreement"
+
+
+def drop_row(figure: dict) -> None:
+    set_agreement(figure)
+    del figure["series"][1:], figure["x"]["row"]
+
+
+def set_wrong_row(figure: dict) -> None:
+    set_agreement(figure)
+    del figure["series"][1:]
+    figure["x"]["row"] = "gpus"
+
+
+def set_unknown_claims(figure: dict) -> None:
+    set_wrong_row(figure)
+    figure["series"][0]["claims"] = ["example.clam0"]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -299,7 +324,12 @@ def set_both(figure: dict) -> None:
         (set_fastest, "[0].kind: kind 'fastest' needs 'rows': the field that its rows show"),
         (set_rows, "[0].rows: kind 'levels' has no rows of a field; leave it out"),
         (set_wrong_rows, "[0].rows: unknown field of a case 'rnaks'; did you mean 'ranks'?"),
-        (set_both, "series 'tcp' needs 'claim' or 'select', one of them"),
+        (set_both, "series 'tcp' needs 'claim', 'claims' or 'select', one of them"),
+        (set_claims, "[0].series[0].claims: drawn by kind agreement only"),
+        (set_agreement, "[0].series[1]: kind 'agreement' draws claims over what their rows count: give 'claims'"),
+        (drop_row, "[0].x: kind 'agreement' needs 'row'"),
+        (set_wrong_row, "[0].series[0].claims[0]: row 'example.claim0' has no number 'gpus' in its x"),
+        (set_unknown_claims, "[0].series[0].claims[0]: unknown claim 'example.clam0'; did you mean 'example.claim0'?"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_line_and_key(

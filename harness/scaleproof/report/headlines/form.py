@@ -34,19 +34,25 @@ class YAxis(_Form):
 
 
 class SeriesForm(_Form):
-    """One series: the value of a claim, or the figure's metric over the selected launches."""
+    """One series: the value of a claim, several claims over what their rows count, or the figure's metric over the
+    selected launches."""
 
     name: str = Field(description="Its entry in the legend.")
     claim: str | None = Field(None, description="Id of a claim whose value and interval are drawn.")
+    claims: tuple[str, ...] = Field(
+        (),
+        description="Ids of claims with published rows, for kinds that draw them: ours over the published value, at "
+        "the place of the row.",
+    )
     select: dict[str, Any] = Field({}, description="Fields of the cases whose launches are drawn.")
     against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
     published: tuple[str, ...] = Field((), description="Ids of rows of published.yaml that are drawn beside ours.")
 
     @model_validator(mode="after")
     def _has_one_source(self) -> SeriesForm:
-        if bool(self.claim) == bool(self.select):
-            raise ValueError(f"series {self.name!r} needs 'claim' or 'select', one of them")
-        if self.claim and self.against is not None:
+        if [bool(source) for source in (self.claim, self.claims, self.select)].count(True) != 1:
+            raise ValueError(f"series {self.name!r} needs 'claim', 'claims' or 'select', one of them")
+        if not self.select and self.against is not None:
             raise ValueError(f"series {self.name!r}: a claim has its own 'against'; leave it out here")
         return self
 
