@@ -23,7 +23,8 @@ from scaleproof.transports._mailbox_core import EMPTY, MailboxCore, Result
 from scaleproof.transports._mailbox_frames import ANSWER, LAST, Frame
 from scaleproof.transports._message_frames import IncomingFrames, messages
 from scaleproof.transports._waiting import SLEEP_MAX_S, SLEEP_MIN_S, YIELD_NS, yield_core
-from scaleproof.transports.contract import REAL_DTYPES, Array, Handle, PointToPoint, WatchesPeers
+from scaleproof.transports.contract import REAL_DTYPES, Array, Handle, PointToPoint
+from scaleproof.transports.mailbox_contract import WatchesPeers
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
