@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,10 +18,17 @@ from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.shared_cores import SharedCores
 
 
+class Schedules(Protocol):
+    """Schedules of one engine."""
+
+    def of(self, pattern: Pattern, nbytes: float, channel: int = 0) -> int:
+        """The number of the schedule of a call over so many bytes."""
+
+
 class CallSchedules:
-    """Schedules of one engine. `nodes`: the node of each rank; `buffer`: bytes that a socket takes before its receiver
-    reads; `links`: where equal replicas are folded; `cores`: those that messages share with what is computed, if they
-    do."""
+    """Schedules with the messages of all ranks. `nodes`: the node of each rank; `buffer`: bytes that a socket takes
+    before its receiver reads; `links`: where equal replicas are folded; `cores`: those that messages share with what is
+    computed, if they do."""
 
     def __init__(
         self,

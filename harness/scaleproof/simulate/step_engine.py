@@ -1,6 +1,7 @@
 """Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
 virtual time. Where no two messages can share a link, and where a model predicts calls between GPUs as a whole, all
-ranks are computed as vectors, call by call; otherwise every rank by itself in the event engine."""
+ranks are computed as vectors, call by call; otherwise in the event engine, every rank by itself, or one for all that do
+the same."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from scaleproof.workloads.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one. `layers`: of a
-    network that is not in the registry."""
+    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one, and ranks that
+    do the same each by itself. `layers`: of a network that is not in the registry."""
 
     symmetry: bool = True
     layers: LayerTable | None = None
@@ -73,7 +74,15 @@ def simulate(
         with suppress(Queued):
             return _as_vectors(case, steps, exchange, patterns, jitter, seed)
     return simulate_each_rank(
-        case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=seed, layers=options.layers
+        case,
+        profile,
+        cluster,
+        costs,
+        buffer=buffer,
+        jitter=jitter,
+        seed=seed,
+        layers=options.layers,
+        fold=options.symmetry,
     )
 
 
