@@ -6,7 +6,6 @@ the same."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from scaleproof.rank_programs.effects import Await, AwaitAll, Collective, Comput
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
-from scaleproof.simulate.collective_exchange import Exchange, Queued
+from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
@@ -71,8 +70,7 @@ def simulate(
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
     together = exchange.exact(calls) and not decided_late and shared_cores(case) is None
     if together and not any(isinstance(each, Receive) for each in steps.first):
-        with suppress(Queued):
-            return _as_vectors(case, steps, exchange, patterns, jitter, seed)
+        return _as_vectors(case, steps, exchange, patterns, jitter, seed)
     return simulate_each_rank(
         case,
         profile,
@@ -94,7 +92,7 @@ def _as_vectors(
     jitter: Variation | None,
     seed: int,
 ) -> Prediction:
-    """All ranks together. Raises Queued."""
+    """All ranks together."""
     ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
