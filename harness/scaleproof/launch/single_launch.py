@@ -176,7 +176,7 @@ class SingleLaunch:
         """The machine right before the launch."""
         fixed = environment(variables) | {"difference": write_difference(self.store.results)}
         if prepared.profile is not None:
-            fixed |= {"replay": described(prepared.profile)}
+            fixed |= {"replay": described(prepared.profile, prepared.planned.case)}
         return Surroundings(
             fixed,
             _utc(),

@@ -27,6 +27,7 @@ from scaleproof.programs.train_results import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import ProgramPlugin
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.base import Strategy
 from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, Data, initial_parameters
@@ -98,8 +99,9 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
     """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
-        burns = case.compute_options.burns
-        return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
+        burns, times = case.compute_options.burns, relative_times(case)
+        longer = case.dilation * (times[context.rank] if times else 1.0)
+        return ReplayModel(strategy.network, read(context.folder / FILE), longer, case.shrink, burns=burns)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
         strategy.network,

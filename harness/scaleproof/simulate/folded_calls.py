@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scaleproof.rank_programs.graph.replicas import Replicas
 from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.collective_schedules import Pattern, Round
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.phases import Phase
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +87,14 @@ def _rows(source: np.ndarray, destination: np.ndarray, round_: Round) -> np.ndar
     return rows[:, np.lexsort(rows)]
 
 
-class OneForAll:
-    """Schedules of calls in which every rank does the same, and rank 0 stands for all. In place of CallSchedules."""
+class FoldedSchedules:
+    """Schedules of calls of all ranks, in which those of replica 0 stand for all. In place of CallSchedules. `ways`: of
+    messages between ranks."""
 
-    def __init__(self, engine: Engine, ways: CallSchedules, gamma: float) -> None:
+    def __init__(self, engine: Engine, ways: CallSchedules, replicas: Replicas, gamma: float) -> None:
         self._engine, self._ways, self._gamma = engine, ways, gamma
+        every = np.arange(replicas.ranks.size)
+        self._people = [Participant(rank, every, replicas.place) for rank in replicas.ranks[0].tolist()]
         self._known: dict[tuple[int, float, int], int] = {}
         self._patterns: list[Pattern] = []  # keeps them, and so their ids, alive
 
@@ -98,8 +103,7 @@ class OneForAll:
         key = id(pattern), nbytes, channel
         if key not in self._known:
             self._patterns.append(pattern)
-            people = [Participant(0, np.arange(pattern.ranks), np.zeros(pattern.ranks, np.int64))]
             self._known[key] = schedule(
-                self._engine, self._ways, pattern, nbytes, people, channel=channel, gamma=self._gamma
+                self._engine, self._ways, pattern, nbytes, self._people, channel=channel, gamma=self._gamma
             )
         return self._known[key]

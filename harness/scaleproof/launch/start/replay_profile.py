@@ -12,6 +12,7 @@ from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.workloads.profile import FILE, Profile, profile_of
 
 
@@ -26,6 +27,7 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
         return None
     assert isinstance(case, TrainCase)
     try:
+        relative_times(case)
         return profile_of(case, results / "machines" / machine_id())
     except SpecError as error:
         return obstacle_of(error, "see docs/replay.md", "profile")
@@ -34,7 +36,8 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
 def stall_limit_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
     """`stall_s`; where ranks sleep instead of computing at least twice the length of a step, since a sleeping rank
     looks like one that hangs."""
-    return stall_s if profile is None else max(stall_s, 2 * profile.step_s * case.dilation)
+    slowest = max(relative_times(case), default=1.0)
+    return stall_s if profile is None else max(stall_s, 2 * profile.step_s * slowest * case.dilation)
 
 
 def write_profile(profile: Profile, folder: Path) -> None:
@@ -42,8 +45,9 @@ def write_profile(profile: Profile, folder: Path) -> None:
     (folder / FILE).write_text(profile.model_dump_json())
 
 
-def described(profile: Profile) -> dict[str, Any]:
-    """For the record, beside the file: where the times were measured, how, and the digest of the profile."""
+def described(profile: Profile, case: AnyCase) -> dict[str, Any]:
+    """For the record, beside the file: where the times were measured, how, the digest of the profile, and how much
+    longer each rank computes where nodes are of several types."""
     return {
         "sha256": digest(profile),
         "node": profile.node,
@@ -54,6 +58,7 @@ def described(profile: Profile) -> dict[str, Any]:
         "forward_s": profile.forward_s,
         "backward_s": profile.backward_s,
         "update_s": profile.update_s.median,
+        **({"relative_times": list(times)} if (times := relative_times(case)) else {}),
     }
 
 
