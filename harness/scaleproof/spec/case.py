@@ -144,8 +144,8 @@ class TrainCase(CommonCase):
     @property
     def workers(self) -> int:
         """Ranks that train: all but servers that do nothing else."""
-        servers = self.plugin("strategy").dedicated_servers
-        return self.ranks - (servers(self) if servers else 0)
+        traits = self.plugin("strategy").rank_program
+        return self.ranks - (traits.dedicated_servers(self) if traits and traits.dedicated_servers else 0)
 
     @property
     def batch(self) -> int:

@@ -112,7 +112,7 @@ def check_training(case: Case) -> None:
 def _minibatch_divides(case: Case) -> None:
     strategy = case.plugin("strategy")
     if case.minibatch % max(case.workers, 1):
-        who = "workers" if strategy.dedicated_servers else "ranks"
+        who = "ranks" if case.workers == case.ranks else "workers"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
     if not strategy.rank_program:
         for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):

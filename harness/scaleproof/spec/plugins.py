@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scaleproof.spec.replica_traits import ReplicaTraits
+
 Kind = Literal[
     "transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "dataset", "framework"
 ]
@@ -189,16 +191,8 @@ class StrategyPlugin(Plugin):
     communicates_beside_compute: bool = False
     """Makes calls during the backward pass: by a thread of its own, unless option `communication` says `main` or the
     transport fuses."""
-    rank_program: bool = False
-    """A program of each rank (strategies/replica.py), which needs a mailbox in place of collectives."""
-    dedicated_servers: Callable[[Any], int] | None = None
-    """How many of the first ranks of a case serve and train nothing; None: none."""
-    replicas: Literal["equal", "bounded", "apart"] = "equal"
-    """How far apart replicas are when all ranks have ended: the same bits, within a bound, or any distance."""
-    pace: Literal["lockstep", "own"] = "lockstep"
-    """Whether all ranks are in the same step."""
-    evaluates: Literal["first", "average", "centre"] = "first"
-    """The model that is evaluated: that of the first rank that trains, the average of those ranks, or the servers'."""
+    rank_program: ReplicaTraits | None = None
+    """Of a program of each rank (strategies/replica.py), which needs a mailbox in place of collectives."""
     simulated_step: Callable[..., Generator[Any, Any, Any]] | None = None
     """One step after the forward pass, as effects (strategies/step_program.py); None: this strategy is not
     simulated."""

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import GET, MOVE, Centre, check_centre, dedicated
 
@@ -52,10 +53,6 @@ PLUGIN = StrategyPlugin(
     options=DownpourOptions,
     check=check_centre,
     collective_calls=False,
-    rank_program=True,
-    dedicated_servers=dedicated,
-    replicas="apart",
-    pace="own",
-    evaluates="centre",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
     tags=asynchronous_tags("centralized", "asynchronous"),
 )

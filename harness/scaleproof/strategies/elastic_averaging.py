@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre, check_centre, dedicated
 
@@ -102,10 +103,6 @@ PLUGIN = StrategyPlugin(
     options=ElasticOptions,
     check=check_centre,
     collective_calls=False,
-    rank_program=True,
-    dedicated_servers=dedicated,
-    replicas="apart",
-    pace="own",
-    evaluates="centre",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
     tags=asynchronous_tags("decentralized", "asynchronous"),
 )

@@ -14,6 +14,7 @@ from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Sta
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
 
@@ -124,9 +125,6 @@ PLUGIN = StrategyPlugin(
     options=GossipOptions,
     check=check,
     collective_calls=False,
-    rank_program=True,
-    replicas="apart",
-    pace="own",
-    evaluates="average",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )

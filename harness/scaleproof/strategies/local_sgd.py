@@ -10,6 +10,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Collective, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
 
@@ -42,9 +43,6 @@ PLUGIN = StrategyPlugin(
     options=LocalOptions,
     check=check_replicas,
     collective_calls=False,
-    rank_program=True,
-    replicas="apart",
-    pace="lockstep",
-    evaluates="average",
+    rank_program=ReplicaTraits(pace="lockstep", end="apart", evaluated="average"),
     tags=synchronous_tags("DP", "data"),
 )

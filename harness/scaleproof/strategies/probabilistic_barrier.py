@@ -14,6 +14,7 @@ from scaleproof.rank_programs.effects import Call, Effect, Gradient, Send, Sleep
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import check_replicas
 from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions, dedicated
@@ -104,10 +105,6 @@ PLUGIN = StrategyPlugin(
     options=BarrierOptions,
     check=check,
     collective_calls=False,
-    rank_program=True,
-    dedicated_servers=dedicated,
-    replicas="apart",
-    pace="own",
-    evaluates="centre",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
     tags=tags,
 )

@@ -17,6 +17,7 @@ from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Rece
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import Replica, check_replicas, parts_of
 
@@ -187,10 +188,6 @@ PLUGIN = StrategyPlugin(
     options=ServerOptions,
     check=check,
     collective_calls=False,
-    rank_program=True,
-    dedicated_servers=dedicated,
-    replicas="apart",
-    pace="own",
-    evaluates="centre",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
     tags=tags,
 )

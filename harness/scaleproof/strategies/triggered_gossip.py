@@ -11,6 +11,7 @@ from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.gossip import Gossip, GossipOptions, check
 from scaleproof.workloads.case_network import network_of
@@ -74,9 +75,6 @@ PLUGIN = StrategyPlugin(
     options=TriggeredOptions,
     check=check,
     collective_calls=False,
-    rank_program=True,
-    replicas="apart",
-    pace="own",
-    evaluates="average",
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )
