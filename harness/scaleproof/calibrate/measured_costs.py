@@ -1,4 +1,5 @@
-"""Fits alpha, beta and gamma of every transport to a suite's ping-pongs and all-reduces; runs no launches."""
+"""Fits alpha, beta, gamma and the time of a call of every transport to a suite's ping-pongs and all-reduces; runs no
+launches."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.calibrate.measured_handover import fit_handover
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics_sizes import by_size
@@ -74,6 +76,7 @@ def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: s
         experiment=experiment,
         size=size,
         transports=tuple(transports),
+        handover_s=fit_handover(pool, machine),
     )
 
 
@@ -112,6 +115,7 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
         rounds = RoundsCost(
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
+            call_s=_parameter(fitted.call),
             gamma_s_per_byte=_parameter(fitted.gamma),
             fit=_fit(fitted.goodness),
             points=_points(measured_table, fitted.predicted),

@@ -32,8 +32,27 @@ class CallSchedules:
         if key not in self._known:
             self._patterns.append(pattern)
             phases = [self._phase(round_, times, nbytes, channel, pattern.ranks) for round_, times in pattern.rounds]
-            self._known[key] = self._engine.schedule(phases)
+            begin = [self._begin(pattern.ranks)] if self._costs.call else []
+            self._known[key] = self._engine.schedule([*begin, *phases])
         return self._known[key]
+
+    def _begin(self, ranks: int) -> Phase:
+        """What a call takes of each rank before its first message."""
+        nobody, none = np.zeros(ranks, np.int64), np.zeros(0)
+        number = none.astype(np.int64)
+        return Phase(
+            1,
+            sends=nobody,
+            receives=nobody,
+            work=np.full(ranks, self._costs.call),
+            destination=number,
+            nbytes=none,
+            highest=none,
+            delay=none,
+            route=number,
+            stream=number,
+            buffer=none,
+        )
 
     def _phase(self, round_: Round, times: int, nbytes: float, channel: int, ranks: int) -> Phase:
         order = np.argsort(round_.source, kind="stable")

@@ -61,7 +61,8 @@ class Exchange:
             try:
                 for call in calls:
                     call.start = np.maximum(call.ready, self.free[0])
-                    call.end = self._in_step(call.pattern, call.nbytes, call.start, self._star)
+                    begins = call.start + self.costs.call
+                    call.end = self._in_step(call.pattern, call.nbytes, begins, self._star)
                     self.free[0] = call.end
                 return
             except Queued:

@@ -33,9 +33,8 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
     """Stated costs of the case's transport. `here`: on the machine's own cores, not on those of the case's node type.
     Raises SpecError for a file that is not as it should be."""
     plugin = case.plugin("transport") if case.transport is not None else None
-    file = GENERAL if plugin is None or not plugin.stated_costs else _beside(plugin)
     name = "a library" if plugin is None else plugin.name
-    sheet = read_sheet(file, _needed(plugin))
+    sheet = _sheet(plugin)
     if isinstance(case, TrainCase) and case.plugin("strategy").has_servers:
         sheet = sheet.of_one_run()
     speed = _speed(case, sheet.core) if isinstance(sheet.core, Core) and not here else _Speed()
@@ -57,6 +56,18 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         _within(plugin),
         _threads(case, plugin),
     )
+
+
+def one_run_differs(case: AnyCase) -> bool:
+    """Whether a case's messages are many of one run, which cost something else than a message alone."""
+    if not isinstance(case, TrainCase) or case.transport is None or not case.plugin("strategy").has_servers:
+        return False
+    return bool(_sheet(case.plugin("transport")).one_run)
+
+
+def _sheet(plugin: TransportPlugin | None) -> Sheet:
+    file = GENERAL if plugin is None or not plugin.stated_costs else _beside(plugin)
+    return read_sheet(file, _needed(plugin))
 
 
 def _threads(case: AnyCase, plugin: TransportPlugin | None) -> int:

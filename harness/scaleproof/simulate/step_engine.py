@@ -15,7 +15,6 @@ from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import exchange_plan, step_program
@@ -25,6 +24,7 @@ from scaleproof.simulate.unequal_nodes import on_its_nodes
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.step_program import (
     Compute,
@@ -34,6 +34,7 @@ from scaleproof.strategies.step_program import (
     Wait,
 )
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
 from scaleproof.workloads.profile import Profile
 
@@ -110,6 +111,8 @@ class _RankClocks:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""
+        self._handover = exchange.costs.handover if calls_from_a_thread(case) else 0.0
+        """s from the main thread to the one that makes the calls, and back."""
         fusion_mib = case.value("transport.fusion_mib")
         self.fusion = None if fusion_mib is None else fusion_mib * MIB / case.shrink
         """Most bytes that the transport fuses into one call; None: it fuses nothing."""
@@ -132,9 +135,8 @@ class _RankClocks:
             if isinstance(item, Compute):
                 self._compute(item, step, factors, spans)
             elif isinstance(item, Submit):
-                call = Call(
-                    self.patterns.of(item), item.nbytes, self.at, item.priority, item.number % len(self.exchange.free)
-                )
+                ready, channel = self.at + self._handover, item.number % len(self.exchange.free)
+                call = Call(self.patterns.of(item), item.nbytes, ready, item.priority, channel)
                 self._pending.append((item.number, call))
                 self._latest[item.number] = call
                 self._unrecorded.append((step, call))
@@ -148,7 +150,7 @@ class _RankClocks:
         spans, unfinished = [], []
         for step, call in self._unrecorded:
             if len(call.end):
-                spans.append(Span("queue", step, call.ready, call.start, int(call.nbytes)))
+                spans.append(Span("queue", step, call.ready - self._handover, call.start, int(call.nbytes)))
                 spans.append(Span("communication", step, call.start, call.end, int(call.nbytes)))
             else:
                 unfinished.append((step, call))
@@ -176,7 +178,7 @@ class _RankClocks:
             while any(number == item.number for number, _ in self._pending):
                 self._run_next()
             ends = [self._latest[item.number].end]
-        self.at = np.maximum.reduce([before, *ends])
+        self.at = np.maximum(before, np.maximum.reduce(ends) + self._handover) if ends else before
         spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
 
     def _run_in_main_thread(self, last: int | None) -> None:

@@ -11,7 +11,6 @@ from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.server_threads import Threads
@@ -21,10 +20,12 @@ from scaleproof.simulate.training_run import TrainingRun
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.server_placement import owners
 from scaleproof.strategies.step_program import Plan, Submit
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
 from scaleproof.workloads.profile import Profile
 
@@ -57,6 +58,7 @@ def simulate_each_rank(
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
         _serving(case, engine, network, costs, _tensors(case, table, plan), _update_s(case, profile)),
         _coordinator(case, engine, calls),
+        costs.handover if calls_from_a_thread(case) else 0.0,
     )
     of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]
     began = run.main

@@ -52,7 +52,8 @@ class Submitted:
 
 
 class TrainingRun:
-    """Builds the tasks. `main`: the last task of each rank's main thread. Every method adds what all ranks do next."""
+    """Builds the tasks. `main`: the last task of each rank's main thread. Every method adds what all ranks do next.
+    `handover`: s from the main thread to the one that makes the calls, and back."""
 
     def __init__(
         self,
@@ -63,9 +64,10 @@ class TrainingRun:
         by_main: bool,
         serving: Serving,
         coordinator: Coordinator | None,
+        handover: float = 0.0,
     ) -> None:
         self.engine, self.ranks, self._calls, self._by_main, self._serving = engine, ranks, calls, by_main, serving
-        self._coordinator = coordinator
+        self._coordinator, self._handover = coordinator, handover
         self._lanes = [engine.lanes(ranks) for _ in range(channels)]
         self.main = engine.work(0.0, count=ranks)
         self.spans: list[Recorded] = []
@@ -88,7 +90,7 @@ class TrainingRun:
             elif isinstance(item, Pushed):
                 pushed[item.index] = self.main
             elif isinstance(item, Served):
-                self._serve(number, pushed, began)
+                self._serve(number, pushed, began, factors)
         self.spans.append(Recorded("step", number, Moment(began), Moment(self.main)))
 
     def barrier(self) -> None:
@@ -130,15 +132,23 @@ class TrainingRun:
                 pattern,
                 item.nbytes,
                 item.priority,
-                self.main,
+                self._handed_over(self.main),
                 lambda tasks: self._record_call(call, Moment(tasks, at_end=False)),
             )
         else:
             tasks = self.engine.call(schedule, self._lanes[channel])
-            self._wait_for(tasks, self.main)
+            self._wait_for(tasks, self._handed_over(self.main))
             call = Submitted(item, step, self.main, tasks)
             self._record_call(call, Moment(tasks, at_end=False))
         self._latest[item.number] = call
+
+    def _handed_over(self, tasks: np.ndarray) -> np.ndarray:
+        """A task per rank after which its other thread goes on."""
+        if not self._handover:
+            return tasks
+        after = self.engine.work(self._handover, count=self.ranks)
+        self._wait_for(after, tasks)
+        return after
 
     def _record_call(self, call: Submitted, start: Moment) -> None:
         nbytes = int(call.item.nbytes)
@@ -153,7 +163,7 @@ class TrainingRun:
         chosen = self._latest.values() if item.number is None else [self._latest[item.number]]
         waited = self._after_main(0.0)
         for call in chosen:
-            self._wait_for(waited, call.tasks)
+            self._wait_for(waited, self._handed_over(call.tasks))
         self.spans.append(Recorded(item.event, step, Moment(before), Moment(waited), int(item.nbytes)))
         self.main = waited
 
@@ -169,9 +179,9 @@ class TrainingRun:
             call.tasks = self.main = tasks
             self._record_call(call, Moment(call.made))
 
-    def _serve(self, step: int, pushed: dict[int, np.ndarray], began: np.ndarray) -> None:
+    def _serve(self, step: int, pushed: dict[int, np.ndarray], began: np.ndarray, factors: np.ndarray) -> None:
         before = self.main
-        served = self._serving.add(pushed, began, before)
+        served = self._serving.add(pushed, began, before, factors)
         self.main = served.end
         self.spans.append(Recorded("wait", step, Moment(before), Moment(served.end)))
         self.spans += [Recorded("update", step, Moment(update.start), Moment(update.end)) for update in served.updates]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.mixed_nodes import other_nodes
+from scaleproof.workloads.jitter_model import Variation
 
 
 def relative_times(case: AnyCase) -> tuple[float, ...]:

@@ -220,6 +220,7 @@ PLUGIN = TransportPlugin(
     moves_in_wait=True,
     within_node="memory",
     stated_costs="mpi.costs.yaml",
+    polls=True,
     colour="gold",
     marker="v",
 )

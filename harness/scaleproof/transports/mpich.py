@@ -110,4 +110,5 @@ PLUGIN = TransportPlugin(
     moves_in_wait=True,
     within_node="memory",
     stated_costs="mpich.costs.yaml",
+    polls=True,
 )

@@ -54,4 +54,5 @@ PLUGIN = TransportPlugin(
     launcher="mpirun",
     within_node="memory",
     stated_costs="torch_mpi.costs.yaml",
+    polls=True,
 )

@@ -39,4 +39,5 @@ PLUGIN = TransportPlugin(
     advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
     axis="UCC",
     stated_costs="ucc.costs.yaml",
+    polls=True,
 )

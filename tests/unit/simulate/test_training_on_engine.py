@@ -11,11 +11,11 @@ import pytest
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.cluster import cluster_of
+from scaleproof.workloads.jitter_model import Jitter
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
 COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10)

@@ -264,6 +264,7 @@ PLUGIN = TransportPlugin(
     progress="caller",
     within_node="memory",
     stated_costs="shm.costs.yaml",
+    polls=True,
     check_installation=why_not,
     colour="blue",
     marker="o",

@@ -256,4 +256,5 @@ PLUGIN = TransportPlugin(
     moves_in_wait=True,
     within_node="memory",
     stated_costs="ucx.costs.yaml",
+    polls=True,
 )

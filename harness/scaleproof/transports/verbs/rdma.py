@@ -293,4 +293,5 @@ PLUGIN = TransportPlugin(
     pinned_bytes=pinned_bytes,
     progress="caller",
     stated_costs="rdma.costs.yaml",
+    polls=True,
 )
