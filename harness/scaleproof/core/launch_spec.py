@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from scaleproof.core.atomic_write import write_json
 from scaleproof.spec.case import AnyCase, parse_case
 
 FILE = "launch.json"
@@ -59,8 +60,8 @@ class LaunchSpec:
         return case.model_copy(update={"nodes": self.nodes, "interface": self.interface}) if self.nodes else case
 
     def write(self, folder: Path) -> None:
-        """Write launch.json into the launch's folder."""
-        (folder / FILE).write_text(json.dumps(asdict(self)))
+        """Write launch.json into the launch's folder; who looks there meanwhile sees none, not half of one."""
+        write_json(folder / FILE, asdict(self))
 
 
 def read_launch_spec(folder: Path) -> LaunchSpec:
