@@ -107,7 +107,8 @@ def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
 
 def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Sequence[Launch]) -> AllReduceCost:
     case: Any = launches[0].record.case
-    title, measured_table = f"all_reduce over {arm}", table(launches)
+    # An array with fewer elements than ranks has empty parts, whose messages are not sent.
+    title, measured_table = f"all_reduce over {arm}", table(launches, case.ranks * np.dtype(case.dtype).itemsize)
     call, rounds = fit_transfer(title, *measured_table), None
     if line is not None and sent is not None:
         algorithm = ASSUMED if case.collective == NATIVE else case.collective
@@ -123,12 +124,12 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
     return AllReduceCost(ranks=case.ranks, call=_line(call, measured_table), rounds=rounds)
 
 
-def table(launches: Sequence[Launch]) -> Table:
-    """The times of launches of one case, without messages of 0 bytes, which are not fitted. Launches that lack a size
-    are left out."""
+def table(launches: Sequence[Launch], least: int = 1) -> Table:
+    """The times of launches of one case, of sizes of at least `least` bytes; none of 0 bytes, which are not fitted.
+    Launches that lack a size are left out."""
     frames = [by_size(launch.record, launch.samples) for launch in launches]
     rows = [dict(zip(frame["nbytes"], frame["time_s"], strict=True)) for frame in frames]
-    nbytes = sorted({int(size) for row in rows for size in row if size})
+    nbytes = sorted({int(size) for row in rows for size in row if size >= least})
     return np.array(nbytes, float), np.array(
         [[row[size] for size in nbytes] for row in rows if all(size in row for size in nbytes)]
     )
