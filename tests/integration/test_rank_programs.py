@@ -77,6 +77,51 @@ def counted(samples: pd.DataFrame) -> dict[tuple[int, str], int]:
     return counts | {(int(rank), f"{event}, bytes"): int(nbytes) for (rank, event), nbytes in moved.items()}
 
 
+COLLECTIVES = """
+from scaleproof.rank_programs.effects import AwaitAll, Collective, Compute, Start
+from scaleproof.rank_programs.rank_program import RankProgram
+import numpy as np
+
+class Program(RankProgram):
+    def groups(self):
+        return {"pairs": ((0, 1), (2, 3)), "across": ((0, 2), (1, 3))}
+
+    def main(self):
+        self.same = True
+        for step in self.steps():
+            values = [np.full(30000, self.rank + 0.1 * step) for _ in range(3)]
+            started = []
+            for lane, (group, value) in enumerate(zip(("all", "pairs", "across"), values)):
+                started.append((yield Start(Collective("all_reduce", value, step, group), lane)))
+            yield Compute(0.001)
+            yield AwaitAll(tuple(started))
+            part = yield Collective("all_gather", np.full(8, float(self.rank)), 100 + step)
+            self.same &= part.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+            for value, ranks in zip(values, (range(4), range(self.rank // 2 * 2, self.rank // 2 * 2 + 2),
+                                             range(self.rank % 2, 4, 2))):
+                self.same &= np.allclose(value, sum(rank + 0.1 * step for rank in ranks))
+
+    def checks(self):
+        return [("sums", bool(self.same), "")]
+
+PROGRAM = Program
+"""
+
+
+def test_collectives_in_groups_and_on_lanes_do_the_same_in_processes_and_simulated(tmp_path: Path) -> None:
+    (tmp_path / "sums.py").write_text(COLLECTIVES)
+    program = {"entry": "sums", "ranks": 4, "options": {}, "collective": "halving_doubling"}
+    real, in_processes = launched(tmp_path, program, tmp_path)
+    simulated, predicted = launched(tmp_path, program, tmp_path, fabric=SIMULATED)
+    for record, samples in ((real, in_processes), (simulated, predicted)):
+        assert [(check.name, check.passed) for check in record.checks] == [("sums", True)] * 4
+        moved = samples[samples["event"].isin(["all_reduce", "all_gather", "send"])]
+        assert moved.groupby("event", observed=True)["nbytes"].agg(["size", "sum"]).T.to_dict("list") == {
+            "all_gather": [16, 16 * 64],
+            "all_reduce": [48, 48 * 240000],
+        }
+
+
 @pytest.mark.parametrize("program", [SERVER, PIPELINE, ONE_SIDED], ids=lambda program: program["entry"])
 def test_a_program_does_the_same_in_processes_slept_and_simulated(tmp_path: Path, program: dict[str, Any]) -> None:
     real, in_processes = launched(tmp_path, program)

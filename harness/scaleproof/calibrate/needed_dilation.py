@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from scaleproof.calibrate.cluster_capacity import Capacity, messages_in
+from scaleproof.rank_programs.effects import Send, Start
 from scaleproof.record.host import memory_mib
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import FREE
@@ -17,7 +18,7 @@ from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.estimate import estimate
 from scaleproof.spec.launch_kind import sleeps
-from scaleproof.strategies.step_program import Pushed, Submit
+from scaleproof.strategies.step_program import collectives, listed
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
@@ -90,15 +91,14 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
     network = network_of(true)
     plan, nothing = exchange_plan(true, network), timeless(network, case.minibatch // case.ranks)
     patterns, nbytes, messages = Patterns(true, plan.groups), 0.0, 0.0
-    for item in step_program(true, plan, nothing):
-        if isinstance(item, Submit):
-            pattern = patterns.of(item)
-            nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
-        elif isinstance(item, Pushed):
-            nbytes, messages = (
-                nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index],
-                messages + 2 * (case.ranks - 1),
-            )
+    effects, _ = listed(step_program(true, plan, nothing))
+    for call in collectives(effects):
+        pattern = patterns.of(call)
+        nbytes, messages = nbytes + pattern.sent * call.nbytes, messages + messages_in(pattern)
+    for effect in effects:
+        if isinstance(effect, Start) and isinstance(effect.effect, Send):  # to a server, and its parameter comes back
+            nbytes += 2 * (case.ranks - 1) * effect.effect.value.nbytes
+            messages += 2 * (case.ranks - 1)
     try:
         profile = profile_of(true, machine)
     except SpecError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from scaleproof.core.context import RankContext
+from scaleproof.programs.process_driver import run_program
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.plugins import ProgramPlugin
 
@@ -26,7 +27,11 @@ def run(context: RankContext) -> None:
     case = context.case
     assert isinstance(case, OwnCase)
     module = load_entry(Path(context.programs), case.entry)
-    getattr(module, "PROGRAM", module).run(context)
+    program = getattr(module, "PROGRAM", None)
+    if program is None:
+        module.run(context)
+    else:
+        run_program(context, program)
 
 
 def load_entry(folder: Path, entry: str) -> ModuleType:

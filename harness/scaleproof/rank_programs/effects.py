@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.spec.case import Operation
 from scaleproof.transports.mailbox import ANY
+
+ALL = "all"
+"""The group of all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,12 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Receives the earliest `Message` with a tag, from one rank or from ANY."""
+    """Receives the earliest `Message` with a tag, from one rank or from ANY. `part_of`: where the rank is, in messages
+    to the user, if a driver receives for it."""
 
     source: int = ANY
     tag: int = 0
+    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,26 @@ class AwaitFlag:
 
 
 @dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective in place on a flat array, by the case's algorithm; sums where it reduces. `group`: ALL, or a name of
+    the program's `groups`, of which the rank's own one takes part; each of its ranks yields it. `tag`: of no other
+    collective at that time. `root`: of a broadcast, counted in the group. `priority`: where the order of calls is
+    decided late, lower goes first. The result is the array."""
+
+    operation: Operation
+    value: np.ndarray
+    tag: int = 0
+    group: str = ALL
+    root: int = 0
+    priority: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array."""
+        return self.value.nbytes
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Begins an effect on another lane of the rank, which carries out one effect after the other. The result is a
     `Started`. An array that is sent so may be changed after `Await`."""
@@ -120,9 +146,18 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Waits for a started effect; the result is its result."""
+    """Waits for a started effect; the result is its result. `event`, `nbytes`: what is recorded of the wait."""
 
     started: Started
+    event: str = "wait"
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitAll:
+    """Waits until all of several started effects have ended; the result is a list of their results."""
+
+    started: tuple[Started, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +175,8 @@ class Ended:
     value: Any
 
 
-Effect = Compute | Charge | Sleep | Send | Receive | Call | Put | Get | Flag | AwaitFlag | Start | Await | AwaitAny
+Moving = Send | Receive | Call | Put | Get | Flag | AwaitFlag | Collective
+Effect = Compute | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -149,7 +185,7 @@ _EVENTS: dict[type, str] = {
     Put: "put",
     Get: "get",
     AwaitFlag: "wait",
-    Await: "wait",
+    AwaitAll: "wait",
 }
 
 
@@ -157,13 +193,17 @@ def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
     if isinstance(effect, Send | Receive) and effect.tag < 0:
         return ""
-    return effect.event if isinstance(effect, Compute) else _EVENTS.get(type(effect), "")
+    if isinstance(effect, Collective):
+        return effect.operation
+    return effect.event if isinstance(effect, Compute | Await) else _EVENTS.get(type(effect), "")
 
 
 def moved_nbytes(effect: Effect, result: Any) -> int:
     """Bytes that an effect moved."""
-    if isinstance(effect, Send | Call | Put):
+    if isinstance(effect, Send | Call | Put | Collective):
         return effect.value.nbytes
+    if isinstance(effect, Await):
+        return effect.nbytes
     if isinstance(effect, Get):
         return int(result.nbytes)
     return result.value.nbytes if isinstance(effect, Receive) else 0
@@ -173,12 +213,22 @@ def described(effect: Effect) -> str:
     """What a rank does, in a message to the user."""
     if isinstance(effect, Receive):
         source = "any rank" if effect.source == ANY else f"rank {effect.source}"
-        return f"receives from {source}, tag {effect.tag}" if effect.tag >= 0 else f"is at a barrier with {source}"
+        return f"is {effect.part_of} with {source}" if effect.part_of else f"receives from {source}, tag {effect.tag}"
     if isinstance(effect, AwaitFlag):
         return f"waits for flag {effect.name!r} of {effect.least}"
     if isinstance(effect, Send):
         return f"sends {effect.value.nbytes} B to rank {effect.peer}, tag {effect.tag}"
     if isinstance(effect, Compute):
         return effect.event
+    if isinstance(effect, Collective):
+        return f"{effect.operation} of {effect.nbytes} B with {effect.group}, tag {effect.tag}"
     name = type(effect).__name__.lower()
     return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name
+
+
+def weightless(nbytes: float) -> np.ndarray:
+    """So many bytes that take no memory, for a program whose values nobody reads."""
+    return np.broadcast_to(_ZERO, int(nbytes))
+
+
+_ZERO = np.zeros((), np.uint8)

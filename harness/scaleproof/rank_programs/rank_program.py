@@ -1,19 +1,16 @@
-"""A program of a rank, written once and driven on three clocks: in processes over a transport, the same with replayed
-compute, and in virtual time (simulate/virtual_run.py)."""
+"""A program of a rank, written once and driven on three clocks: in processes over a transport
+(programs/process_driver.py), the same with replayed compute, and in virtual time (simulate/virtual_run.py)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from scaleproof.rank_programs.effects import Effect
 from scaleproof.spec.case import OwnCase
-
-if TYPE_CHECKING:
-    from scaleproof.core.context import RankContext
 
 
 class Clock(Protocol):
@@ -30,13 +27,6 @@ class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
     ranks have ended. `checks` runs when all have ended, outside of the timed region."""
 
-    @classmethod
-    def run(cls, context: RankContext) -> None:
-        """Runs it on this rank, in its process."""
-        from scaleproof.rank_programs.process_driver import run_program
-
-        run_program(context, cls)
-
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         self.case, self.rank, self.world_size = case, rank, case.ranks
         self._clock = clock
@@ -51,6 +41,10 @@ class RankProgram(ABC):
 
     def regions(self) -> dict[str, np.ndarray]:
         """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""
+        return {}
+
+    def groups(self) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Groups of ranks for collectives, by name: parts of all ranks, of which a rank is in one at most."""
         return {}
 
     def checks(self) -> list[tuple[str, bool, str]]:

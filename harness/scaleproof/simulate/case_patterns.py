@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from scaleproof.rank_programs.effects import ALL, Collective
 from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.spec.case import TrainCase
-from scaleproof.strategies.step_program import Submit
 
 
 class Patterns:
@@ -13,21 +13,25 @@ class Patterns:
 
     def __init__(self, case: TrainCase, groups: int) -> None:
         self.ranks, self._algorithm = case.ranks, algorithm_of(case)
-        size = case.ranks // groups
-        inside = tuple(tuple(range(first, first + size)) for first in range(0, case.ranks, size))
-        between = tuple(tuple(range(local_rank, case.ranks, size)) for local_rank in range(size))
-        self._members = {"inside": inside, "between": between}
+        self._members = groups_of(case.ranks, groups)
         self._cache: dict[tuple[str, str], Pattern] = {}
 
-    def of(self, item: Submit) -> Pattern:
+    def of(self, call: Collective) -> Pattern:
         """The schedule of a call among its ranks."""
-        key = (item.operation, item.scope)
+        key = (call.operation, call.group)
         if key not in self._cache:
-            if item.scope == "all":
-                self._cache[key] = pattern_of(self._algorithm, item.operation, self.ranks)
+            if call.group == ALL:
+                self._cache[key] = pattern_of(self._algorithm, call.operation, self.ranks)
             else:
-                groups = self._members[item.scope]
+                groups = self._members[call.group]
                 self._cache[key] = grouped(
-                    pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks
+                    pattern_of(self._algorithm, call.operation, len(groups[0])), groups, self.ranks
                 )
         return self._cache[key]
+
+
+def groups_of(ranks: int, groups: int) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Neighbours in so many groups, and ranks with the same position in these."""
+    size = ranks // groups
+    inside = tuple(tuple(range(first, first + size)) for first in range(0, ranks, size))
+    return {"inside": inside, "between": tuple(tuple(range(first, ranks, size)) for first in range(size))}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scaleproof.rank_programs.effects import Await, AwaitAll, Collective, Compute, Effect, Receive, Start, Started
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
@@ -17,7 +18,7 @@ from scaleproof.simulate.collective_exchange import Exchange, Queued
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
-from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.program import Steps, exchange_plan, steps_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.simulate.unequal_nodes import on_its_nodes
@@ -26,13 +27,7 @@ from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
-from scaleproof.strategies.step_program import (
-    Compute,
-    Item,
-    Served,
-    Submit,
-    Wait,
-)
+from scaleproof.strategies.step_program import collectives
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
@@ -64,18 +59,18 @@ def simulate(
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.layers or network_of(case))
-    items = step_program(case, plan, profile)
+    steps = steps_of(case, plan, profile)
     if (devices := devices_of(case, cluster)) is not None:
         between = DeviceExchange(devices, network, nodes, costs)
-        return _as_vectors(case, items, between, DevicePatterns(ranks), jitter, seed)
+        return _as_vectors(case, steps, between, DevicePatterns(ranks), jitter, seed)
     buffer = buffered_nbytes(case)
     exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry, buffer)
     patterns = Patterns(case, plan.groups)
-    calls = [patterns.of(item) for item in items if isinstance(item, Submit)]
+    calls = [patterns.of(call) for call in collectives(steps.first)]
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
-    if exchange.exact(calls) and not decided_late and not any(isinstance(item, Served) for item in items):
+    if exchange.exact(calls) and not decided_late and not any(isinstance(each, Receive) for each in steps.first):
         with suppress(Queued):
-            return _as_vectors(case, items, exchange, patterns, jitter, seed)
+            return _as_vectors(case, steps, exchange, patterns, jitter, seed)
     return simulate_each_rank(
         case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=seed, layers=options.layers
     )
@@ -83,7 +78,7 @@ def simulate(
 
 def _as_vectors(
     case: TrainCase,
-    items: Sequence[Item],
+    steps: Steps,
     exchange: Exchange,
     patterns: Patterns | DevicePatterns,
     jitter: Variation | None,
@@ -96,7 +91,7 @@ def _as_vectors(
             clocks.barrier()
             prediction.start = clocks.at.copy()
         factors = jitter.factors(ranks, seed, step) if jitter else 1.0
-        prediction.spans += clocks.run_step(step, items, factors)
+        prediction.spans += clocks.run_step(step, steps.of(step), factors)
     clocks.barrier()
     prediction.spans += clocks.calls()
     prediction.spans = [replace(span, warmup=span.step < case.warmup) for span in prediction.spans]
@@ -117,9 +112,10 @@ class _RankClocks:
         self.fusion = None if fusion_mib is None else fusion_mib * MIB / case.shrink
         """Most bytes that the transport fuses into one call; None: it fuses nothing."""
         self.at = np.zeros(patterns.ranks)
-        self._pending: list[tuple[int, Call]] = []
-        self._latest: dict[int, Call] = {}
-        """The last call of each number, finished or not."""
+        self._pending: list[Call] = []
+        self._calls: list[Call] = []
+        self._before = 0
+        """Calls of this step and the one before it, and how many are of the latter."""
         self._unrecorded: list[tuple[int, Call]] = []
 
     def barrier(self) -> None:
@@ -128,20 +124,20 @@ class _RankClocks:
             self._run_next()
         self.at = np.full(len(self.at), float(max(self.at.max(), self.exchange.free.max())))
 
-    def run_step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
-        """Run all items of step number `step` and return its spans."""
+    def run_step(self, step: int, effects: Sequence[Effect], factors: np.ndarray | float) -> list[Span]:
+        """Run all effects of step number `step` and return its spans."""
         began, spans = self.at, list[Span]()
-        for item in items:
-            if isinstance(item, Compute):
-                self._compute(item, step, factors, spans)
-            elif isinstance(item, Submit):
-                ready, channel = self.at + self._handover, item.number % len(self.exchange.free)
-                call = Call(self.patterns.of(item), item.nbytes, ready, item.priority, channel)
-                self._pending.append((item.number, call))
-                self._latest[item.number] = call
-                self._unrecorded.append((step, call))
-            elif isinstance(item, Wait):
-                self._wait(item, step, spans)
+        self._calls = self._calls[self._before :]
+        self._before = len(self._calls)
+        for effect in effects:
+            if isinstance(effect, Compute):
+                self._compute(effect, step, factors, spans)
+            elif isinstance(effect, Start):
+                self._submit(effect, step)
+            elif isinstance(effect, Await):
+                self._wait([effect.started], effect.event, effect.nbytes, step, spans)
+            elif isinstance(effect, AwaitAll):
+                self._wait(effect.started, "wait", 0, step, spans)
         spans.append(Span("step", step, began, self.at))
         return [*spans, *self.calls()]
 
@@ -164,29 +160,34 @@ class _RankClocks:
         else:
             spans.append(Span(item.event, step, before, self.at))
 
-    def _wait(self, item: Wait, step: int, spans: list[Span]) -> None:
-        if item.number is not None and item.number not in self._latest:
-            return  # the first step has no earlier call to wait for
-        before = self.at
-        if self._by_main:
-            self._run_in_main_thread(item.number)
-        if item.number is None:
-            while self._pending:
-                self._run_next()
-            ends = [call.end for call in self._latest.values()]
-        else:
-            while any(number == item.number for number, _ in self._pending):
-                self._run_next()
-            ends = [self._latest[item.number].end]
-        self.at = np.maximum(before, np.maximum.reduce(ends) + self._handover) if ends else before
-        spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
+    def _submit(self, effect: Start, step: int) -> None:
+        made = effect.effect
+        assert isinstance(made, Collective)
+        ready = self.at + self._handover
+        call = Call(self.patterns.of(made), made.nbytes, ready, made.priority, effect.lane)
+        self._pending.append(call)
+        self._calls.append(call)
+        self._unrecorded.append((step, call))
 
-    def _run_in_main_thread(self, last: int | None) -> None:
-        """The main thread runs calls to their end in order: up to number `last`, or all. A call counts as started when
-        it was made, although it has moved nothing since."""
-        numbers = [number for number, _ in self._pending]
-        count = len(numbers) if last is None else numbers.index(last) + 1 if last in numbers else 0
-        chosen, self._pending = [call for _, call in self._pending[:count]], self._pending[count:]
+    def _wait(self, started: Sequence[Started], event: str, nbytes: int, step: int, spans: list[Span]) -> None:
+        before, chosen = self.at, [self._calls[self._before + each.number] for each in started]
+        if self._by_main:
+            self._run_in_main_thread(chosen)
+        while self._places(chosen):
+            self._run_next()
+        self.at = np.maximum.reduce([before, *(call.end + self._handover for call in chosen)])
+        spans.append(Span(event, step, before, self.at, nbytes))
+
+    def _places(self, calls: Sequence[Call]) -> list[int]:
+        """Where these stand among those that have not run."""
+        chosen = set(map(id, calls))
+        return [place for place, pending in enumerate(self._pending) if id(pending) in chosen]
+
+    def _run_in_main_thread(self, awaited: Sequence[Call]) -> None:
+        """The main thread runs calls to their end in order, up to the last of these. A call counts as started when it
+        was made, although it has moved nothing since."""
+        count = 1 + max(self._places(awaited), default=-1)
+        chosen, self._pending = self._pending[:count], self._pending[count:]
         made = [call.ready for call in chosen]
         for call in chosen:
             call.ready = np.maximum(call.ready, self.at)
@@ -204,19 +205,19 @@ class _RankClocks:
             chosen, self._pending = self._pending, []
         else:
             free = float(self.exchange.free[0].max())
-            ready = [max(float(call.ready.max()), free) for _, call in self._pending]
+            ready = [max(float(call.ready.max()), free) for call in self._pending]
             soonest = min(ready)
             first = min(
                 (index for index, when in enumerate(ready) if when <= soonest),
-                key=lambda index: self._pending[index][1].priority,
+                key=lambda index: self._pending[index].priority,
             )
             chosen = [self._pending.pop(first)]
-        self.exchange.run([call for _, call in chosen])
+        self.exchange.run(chosen)
 
     def _fuse(self, limit: float) -> None:
         """Fuses the calls that are ready on all ranks when the channel is free, up to `limit` bytes. At least the next
         call runs."""
-        calls = [call for _, call in self._pending]
+        calls = self._pending
         begins = max(float(calls[0].ready.max()), float(self.exchange.free[0].max()))
         count, nbytes = 1, calls[0].nbytes
         while (

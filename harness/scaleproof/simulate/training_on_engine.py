@@ -12,7 +12,7 @@ from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.server_threads import Threads
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.tensor_servers import Serving, Tensor
@@ -22,8 +22,7 @@ from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
-from scaleproof.strategies.server_placement import owners
-from scaleproof.strategies.step_program import Plan, Submit
+from scaleproof.strategies.step_program import Plan
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
@@ -45,29 +44,27 @@ def simulate_each_rank(
     strategy that cannot be simulated."""
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-    table = layers or network_of(case)
-    plan = exchange_plan(case, table)
-    items, patterns = step_program(case, plan, profile), Patterns(case, plan.groups)
+    plan = exchange_plan(case, layers or network_of(case))
+    steps = steps_of(case, plan, profile)
     engine = Engine(Threads.capacities(network, costs, case.ranks))
     calls = CallSchedules(engine, network, nodes, costs, buffer)
     run = TrainingRun(
         engine,
-        case.ranks,
+        Patterns(case, plan.groups),
         calls,
-        case.value("strategy.channels", 1),
+        plan.channels,
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        _serving(case, engine, network, costs, _tensors(case, table, plan), _update_s(case, profile)),
+        _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile)),
         _coordinator(case, engine, calls),
         costs.handover if calls_from_a_thread(case) else 0.0,
     )
-    of_items = [patterns.of(item) if isinstance(item, Submit) else None for item in items]
     began = run.main
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
             run.barrier()
             began = run.main
         factors = jitter.factors(case.ranks, seed, step) if jitter else np.ones(case.ranks)
-        run.step(step, items, of_items, factors)
+        run.step(step, steps.of(step), factors)
     run.barrier()
     spans = [replace(span, warmup=span.step < case.warmup) for span in run.run()]
     return Prediction(case, spans, engine.end[began].copy(), engine.end[run.main].copy())
@@ -87,8 +84,9 @@ def _serving(
     return Serving(engine, network, nodes, costs, tensors, update_s, case.value("strategy.server") == "process")
 
 
-def _tensors(case: TrainCase, table: LayerTable, plan: Plan) -> list[Tensor]:
-    return [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners(case, table), strict=True)]
+def _tensors(plan: Plan) -> list[Tensor]:
+    """None without servers."""
+    return [Tensor(*each) for each in zip(plan.parameters, plan.owners, strict=True)] if plan.owners else []
 
 
 def _update_s(case: TrainCase, profile: Profile | None) -> float:

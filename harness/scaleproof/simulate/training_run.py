@@ -1,4 +1,4 @@
-"""Training steps of all ranks in the event engine: the items of a step (strategies/step_program.py) become tasks of
+"""Training steps of all ranks in the event engine: the effects of a step (strategies/step_program.py) become tasks of
 every rank, with what each waits for. All messages of all steps move over one network on one clock."""
 
 from __future__ import annotations
@@ -8,14 +8,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scaleproof.rank_programs.effects import (
+    Await,
+    AwaitAll,
+    Collective,
+    Compute,
+    Effect,
+    Receive,
+    Send,
+    Start,
+    Started,
+)
 from scaleproof.simulate.call_coordinator import Coordinator
 from scaleproof.simulate.call_schedules import CallSchedules
-from scaleproof.simulate.collective_schedules import Pattern
+from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.simulated_spans import Span
 from scaleproof.simulate.tensor_servers import Serving
-from scaleproof.strategies.step_program import Compute, Item, Pushed, Served, Submit, Wait
+from scaleproof.strategies.parameter_server_step import parameter_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,7 @@ class Recorded:
 class Submitted:
     """A collective call of all ranks. `made`: the task of each rank after which it is made; `tasks`: of the call."""
 
-    item: Submit
+    effect: Collective
     step: int
     made: np.ndarray
     tasks: np.ndarray
@@ -58,7 +69,7 @@ class TrainingRun:
     def __init__(
         self,
         engine: Engine,
-        ranks: int,
+        patterns: Patterns,
         calls: CallSchedules,
         channels: int,
         by_main: bool,
@@ -66,37 +77,45 @@ class TrainingRun:
         coordinator: Coordinator | None,
         handover: float = 0.0,
     ) -> None:
-        self.engine, self.ranks, self._calls, self._by_main, self._serving = engine, ranks, calls, by_main, serving
-        self._coordinator, self._handover = coordinator, handover
-        self._lanes = [engine.lanes(ranks) for _ in range(channels)]
-        self.main = engine.work(0.0, count=ranks)
+        self.engine, self.ranks, self._patterns, self._schedules = engine, patterns.ranks, patterns, calls
+        self._by_main, self._serving, self._coordinator = by_main, serving, coordinator
+        self._handover = handover
+        self._lanes = [engine.lanes(self.ranks) for _ in range(channels)]
+        self.main = engine.work(0.0, count=self.ranks)
         self.spans: list[Recorded] = []
         self._of_calls: list[Recorded] = []
-        self._latest: dict[int, Submitted] = {}
+        self._calls: list[Submitted | None] = []
+        self._before = 0
+        """What this step and the one before it have started (None: a message to a server), and how much the latter."""
         self._delayed: list[Submitted] = []
         """Calls that move nothing before the main thread waits."""
 
-    def step(self, number: int, items: Sequence[Item], patterns: Sequence[Pattern | None], factors: np.ndarray) -> None:
-        """A step; `patterns`: of the items that are calls; `factors`: of each rank's computing."""
-        began, pushed = self.main, dict[int, np.ndarray]()
-        for item, pattern in zip(items, patterns, strict=True):
-            if isinstance(item, Compute):
-                self._compute(item, number, factors)
-            elif isinstance(item, Submit):
-                assert pattern is not None
-                self._submit(item, number, pattern)
-            elif isinstance(item, Wait):
-                self._wait(item, number)
-            elif isinstance(item, Pushed):
-                pushed[item.index] = self.main
-            elif isinstance(item, Served):
+    def step(self, number: int, effects: Sequence[Effect], factors: np.ndarray) -> None:
+        """A step; `factors`: of each rank's computing."""
+        began, pushed, served = self.main, dict[int, np.ndarray](), False
+        self._calls = self._calls[self._before :]
+        self._before = len(self._calls)
+        for effect in effects:
+            if isinstance(effect, Compute):
+                self._compute(effect, number, factors)
+            elif isinstance(effect, Start) and isinstance(effect.effect, Send):
+                pushed[parameter_of(effect.effect.tag)] = self.main
+                self._calls.append(None)
+            elif isinstance(effect, Start):
+                self._submit(effect, number)
+            elif isinstance(effect, Receive) and not served:
                 self._serve(number, pushed, began, factors)
+                served = True  # with all that it receives
+            elif isinstance(effect, Await):
+                self._wait([effect.started], effect.event, effect.nbytes, number)
+            elif isinstance(effect, AwaitAll) and not served:
+                self._wait(effect.started, "wait", 0, number)
         self.spans.append(Recorded("step", number, Moment(began), Moment(self.main)))
 
     def barrier(self) -> None:
         """All ranks wait for each other, and for all calls so far."""
-        self._run_delayed(None)
-        before = [self.main, *(call.tasks for call in self._latest.values())]
+        self._run_delayed(self._delayed)
+        before = [self.main, *(call.tasks for call in self._calls[self._before :] if call is not None)]
         together = self.engine.work(0.0)
         self._wait_for(np.repeat(together, sum(map(len, before))), np.concatenate(before))
         self.main = np.repeat(together, self.ranks)
@@ -120,27 +139,29 @@ class TrainingRun:
             self.spans.append(Recorded(item.event, step, Moment(self.main), Moment(tasks)))
         self.main = tasks
 
-    def _submit(self, item: Submit, step: int, pattern: Pattern) -> None:
-        channel = item.number % len(self._lanes)
-        schedule = self._calls.of(pattern, item.nbytes, channel)
+    def _submit(self, effect: Start, step: int) -> None:
+        made = effect.effect
+        assert isinstance(made, Collective)
+        pattern = self._patterns.of(made)
+        schedule = self._schedules.of(pattern, made.nbytes, effect.lane)
         if self._by_main:
-            call = Submitted(item, step, self.main, np.full(self.ranks, schedule))
+            call = Submitted(made, step, self.main, np.full(self.ranks, schedule))
             self._delayed.append(call)
         elif self._coordinator is not None:
-            call = Submitted(item, step, self.main, np.full(self.ranks, NONE))
+            call = Submitted(made, step, self.main, np.full(self.ranks, NONE))
             call.tasks = self._coordinator.submit(
                 pattern,
-                item.nbytes,
-                item.priority,
+                made.nbytes,
+                made.priority,
                 self._handed_over(self.main),
                 lambda tasks: self._record_call(call, Moment(tasks, at_end=False)),
             )
         else:
-            tasks = self.engine.call(schedule, self._lanes[channel])
+            tasks = self.engine.call(schedule, self._lanes[effect.lane])
             self._wait_for(tasks, self._handed_over(self.main))
-            call = Submitted(item, step, self.main, tasks)
+            call = Submitted(made, step, self.main, tasks)
             self._record_call(call, Moment(tasks, at_end=False))
-        self._latest[item.number] = call
+        self._calls.append(call)
 
     def _handed_over(self, tasks: np.ndarray) -> np.ndarray:
         """A task per rank after which its other thread goes on."""
@@ -151,27 +172,25 @@ class TrainingRun:
         return after
 
     def _record_call(self, call: Submitted, start: Moment) -> None:
-        nbytes = int(call.item.nbytes)
+        nbytes = call.effect.nbytes
         self._of_calls.append(Recorded("queue", call.step, Moment(call.made), start, nbytes))
         self._of_calls.append(Recorded("communication", call.step, start, Moment(call.tasks), nbytes))
 
-    def _wait(self, item: Wait, step: int) -> None:
-        if item.number is not None and item.number not in self._latest:
-            return  # the first step has no earlier call to wait for
-        before = self.main
-        self._run_delayed(item.number)
-        chosen = self._latest.values() if item.number is None else [self._latest[item.number]]
+    def _wait(self, started: Sequence[Started], event: str, nbytes: int, step: int) -> None:
+        before, chosen = self.main, [self._calls[self._before + each.number] for each in started]
+        calls = [call for call in chosen if call is not None]
+        self._run_delayed(calls)
         waited = self._after_main(0.0)
-        for call in chosen:
+        for call in calls:
             self._wait_for(waited, self._handed_over(call.tasks))
-        self.spans.append(Recorded(item.event, step, Moment(before), Moment(waited), int(item.nbytes)))
+        self.spans.append(Recorded(event, step, Moment(before), Moment(waited), nbytes))
         self.main = waited
 
-    def _run_delayed(self, last: int | None) -> None:
-        """The main thread runs delayed calls to their end in order: up to number `last`, or all. A call counts as
-        started when it was made, although it has moved nothing since."""
-        numbers = [call.item.number for call in self._delayed]
-        count = len(numbers) if last is None else numbers.index(last) + 1 if last in numbers else 0
+    def _run_delayed(self, awaited: Sequence[Submitted]) -> None:
+        """The main thread runs delayed calls to their end in order, up to the last of these. A call counts as started
+        when it was made, although it has moved nothing since."""
+        last = set(map(id, awaited))
+        count = 1 + max((place for place, call in enumerate(self._delayed) if id(call) in last), default=-1)
         chosen, self._delayed = self._delayed[:count], self._delayed[count:]
         for call in chosen:
             tasks = self.engine.call(int(call.tasks[0]), np.full(self.ranks, NONE))

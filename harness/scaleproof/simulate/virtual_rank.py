@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from scaleproof.rank_programs.collectives import barrier
-from scaleproof.rank_programs.effects import Await, AwaitAny, Effect
+from scaleproof.rank_programs.collectives import Collectives, barrier
+from scaleproof.rank_programs.effects import Await, AwaitAll, AwaitAny, Effect
 from scaleproof.rank_programs.rank_program import RankProgram
 from scaleproof.spec.case import OwnCase
 from scaleproof.transports.mailbox import Arrivals, Regions
@@ -81,6 +81,9 @@ class Rank:
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)
         self.regions = Regions(number, self.program.regions())
+        self.collectives = Collectives(case, number, self.program.groups())
+        self.inside = dict[int, Effect]()
+        """By id of a collective that is being carried out: what of it."""
         self.done, self.ended = False, False
         """Whether its program has ended; whether it has met all others after that."""
         self.main = self._whole()
@@ -100,11 +103,11 @@ class Rank:
 
     def waits(self) -> Iterator[Effect]:
         """Effects that are being carried out."""
-        if self.waits_in is not None and not isinstance(self.waits_in, Await | AwaitAny):
-            yield self.waits_in
-        for lane in self.lanes.values():
-            if lane.effects:
-                yield lane.effects[0][0]
+        effects = [lane.effects[0][0] for lane in self.lanes.values() if lane.effects]
+        if self.waits_in is not None and not isinstance(self.waits_in, Await | AwaitAll | AwaitAny):
+            effects.insert(0, self.waits_in)
+        for effect in effects:
+            yield self.inside.get(id(effect), effect)
 
     def step_begins(self, step: int, warmup: bool) -> None:
         """See Clock."""

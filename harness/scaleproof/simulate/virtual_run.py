@@ -10,10 +10,12 @@ from typing import Any
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import (
     Await,
+    AwaitAll,
     AwaitAny,
     AwaitFlag,
     Call,
     Charge,
+    Collective,
     Compute,
     Effect,
     Ended,
@@ -83,7 +85,9 @@ class VirtualRun:
             AwaitFlag: self._await_flag,
             Start: self._start,
             Await: lambda rank, effect, then: rank.started[effect.started.number].tell(then),
+            AwaitAll: self._await_all,
             AwaitAny: self._await_any,
+            Collective: self._collective,
         }
         self._ranks = [self._rank(form, number) for number in range(case.ranks)]
 
@@ -228,6 +232,41 @@ class VirtualRun:
                 self._next(rank, lane)
 
         self._carry_out(rank, effect).tell(ended)
+
+    def _collective(self, rank: Rank, effect: Collective, then: Then) -> None:
+        """Its messages one after the other, without events of their own."""
+        part = rank.collectives.messages(effect)
+
+        def go_on(value: Any) -> None:
+            while True:
+                try:
+                    inner = part.send(value)
+                except StopIteration as end:
+                    rank.inside.pop(id(effect), None)
+                    then(end.value)
+                    return
+                except Exception as error:
+                    raise self._failed(rank.where, error) from error
+                rank.inside[id(effect)] = inner
+                result = Result()
+                self._perform[type(inner)](rank, inner, result.put)
+                if not result.there:
+                    result.tell(go_on)
+                    return
+                value = result.value
+
+        go_on(None)
+
+    def _await_all(self, rank: Rank, effect: AwaitAll, then: Then) -> None:
+        left = [rank.started[started.number] for started in effect.started]
+
+        def go_on(_: Any = None) -> None:
+            if all(result.there for result in left):
+                then([result.value for result in left])
+            else:
+                next(result for result in left if not result.there).tell(go_on)
+
+        go_on()
 
     def _await_any(self, rank: Rank, effect: AwaitAny, then: Then) -> None:
         waits = True

@@ -7,7 +7,7 @@ kind, or by an entry point of a user's own package. Nothing else in the harness 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -171,11 +171,12 @@ class StrategyPlugin(Plugin):
     communicates_beside_compute: bool = False
     """Makes calls during the backward pass: by a thread of its own, unless option `communication` says `main` or the
     transport fuses."""
-    simulated_step: Callable[..., list[Any]] | None = None
-    """The simulator's items of one step (strategies/step_program.py); None: this strategy is not simulated."""
+    simulated_step: Callable[..., Generator[Any, Any, Any]] | None = None
+    """One step after the forward pass, as effects (strategies/step_program.py); None: this strategy is not
+    simulated."""
     simulated_plan: Callable[..., Any] | None = None
     """What it exchanges in a step; None: buckets that all ranks hold."""
-    simulated_passes: Callable[..., list[Any]] | None = None
+    simulated_passes: Callable[..., Generator[Any, Any, Any]] | None = None
     """Adds the calls that the forward and backward passes wait for."""
     tags: Callable[[Any], Mapping[str, str]] | None = None
     """Its values on the axes of the taxonomy for a case (spec/tags.py: `synchronous_tags`); None: none applies."""

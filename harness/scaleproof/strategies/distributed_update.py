@@ -8,7 +8,6 @@ parameters. Part-reduce and part-broadcast are das2016's terms for reduce-scatte
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from time import monotonic_ns as now
 from typing import TYPE_CHECKING, cast
@@ -16,20 +15,21 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.rank_programs.effects import Await, AwaitAll, Compute
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies import update_parts
 from scaleproof.strategies.buckets import Bucket
 from scaleproof.strategies.step_program import (
-    Compute,
-    Item,
+    Calls,
     Passed,
     Plan,
-    Wait,
+    Step,
     beside_backward,
+    calls_of,
     plan_of_buckets,
-    submits,
+    start_all,
 )
 from scaleproof.strategies.strategy_options import OverlapOptions, check_divided
 from scaleproof.strategies.sync_overlap import SyncOverlap
@@ -110,17 +110,20 @@ class DistributedUpdate(SyncOverlap):
         return self.parts[number].reduce()
 
 
-def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:
     """Part-reduce during the backward pass; then each rank updates its part of one bucket while the previous bucket is
     part-broadcast."""
-    reduces = [replace(submit, operation="reduce_scatter", scope=plan.scope(submit.number)) for submit in submits(plan)]
-    items, total = beside_backward(plan, passed, list(reduces)), plan.undivided or sum(plan.nbytes)
-    for number, reduce in enumerate(reduces):
-        update_s = update.seconds * reduce.nbytes / total / plan.sharers(number)
-        items += [Wait(number), Compute("update", update_s)]
-        items.append(replace(reduce, number=len(reduces) + number, operation="all_gather"))
-    own = [Compute("update", update.seconds * plan.alone / total)] if plan.alone else []
-    return [*items, *own, Wait()]
+    reduces = yield from beside_backward(plan, passed, list(calls_of(plan, "reduce_scatter")))
+    total, gathers = plan.undivided or sum(plan.nbytes), Calls()
+    for number, gather in enumerate(calls_of(plan, "all_gather", len(plan.nbytes))):
+        yield Await(reduces[number])
+        update_s = update.seconds * plan.nbytes[number] / total / plan.sharers(number)
+        yield Compute(update_s, event="update")
+        gathers |= yield from start_all([gather])
+    if plan.alone:
+        yield Compute(update.seconds * plan.alone / total, event="update")
+    yield AwaitAll((*reduces.values(), *gathers.values()))
+    return {}
 
 
 def simulated_plan(case: TrainCase, network: Network) -> Plan:

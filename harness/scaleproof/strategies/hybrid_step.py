@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from scaleproof.rank_programs.effects import Await, Collective, Compute, Effect, Start, weightless
 from scaleproof.spec.case import Operation, TrainCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies.buckets import ITEM, Parameter
-from scaleproof.strategies.step_program import Compute, Item, Plan, Scope, Submit, Wait, bucketed, parameters_of
+from scaleproof.strategies.step_program import Calls, Plan, Scope, Step, bucketed, parameters_of
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.strips import check_division, strip_bounds, tail
@@ -67,59 +68,61 @@ def simulated_plan(case: TrainCase, network: Network) -> Plan:
     )
 
 
-def with_activations(case: TrainCase, plan: Plan, items: Sequence[Item]) -> list[Item]:
+def with_activations(case: TrainCase, plan: Plan, step: Step) -> Step:
     """The step with the exchanges of activations: labels, points before the first divided layer, features after every
     divided layer, and their gradients."""
     network, size = network_of(case), case.ranks // plan.groups
     layers, points = tail(network), case.minibatch // plan.groups
     if size == 1:
-        return list(items)
+        return (yield from step)
     wide = [size * _widest(layer, size) for layer in layers]
     border = prod(layers[0].input_shape)
     first, count = len(network.layers) - len(layers), len(network.layers)
     calls = _Calls(case.shrink, points)
-    forward = {first + position: calls.gather(features) for position, features in enumerate(wide)}
-    backward = {first + position: calls.reduce(wide[position - 1]) for position in range(1, len(layers))}
+    gathered = {first + position: features for position, features in enumerate(wide)}
+    reduced = {first + position: wide[position - 1] for position in range(1, len(layers))}
     if layers[0].inputs != (INPUT,):
-        backward[first] = calls.reduce(border)
-    extended: list[Item] = [*calls.labels()]
-    passed = {"forward": 0, "backward": 0}
-    for item in items:
-        if isinstance(item, Compute) and item.event == "forward" and passed["forward"] == first:
-            extended += calls.gather(border)
-        extended.append(item)
-        if not isinstance(item, Compute) or item.event not in passed:
-            continue
-        passed[item.event] += 1
-        if item.event == "forward":
-            extended += forward.get(passed["forward"] - 1, [])
-        elif passed["backward"] % 2 == 0:
-            extended += backward.get(count - passed["backward"] // 2, [])
-    return extended
+        reduced[first] = border
+    yield from calls.exchange(points * LABEL, "all_gather")
+    forward, backward, result = 0, 0, None
+    while True:
+        try:
+            effect = step.send(result)
+        except StopIteration as end:
+            return cast(Calls, end.value)
+        event = effect.event if isinstance(effect, Compute) else ""
+        if event == "forward" and forward == first:
+            yield from calls.gather(border)
+        result = yield effect
+        if event == "forward":
+            yield from calls.gather(gathered.get(forward))
+            forward += 1
+        elif event == "backward":
+            backward += 1
+            yield from calls.reduce(reduced.get(count - backward // 2) if backward % 2 == 0 else None)
 
 
 class _Calls:
-    """Numbered calls inside a group that a pass waits for."""
+    """Calls inside a group that a pass waits for, with tags of their own."""
 
     def __init__(self, shrink: float, points: int) -> None:
         self._shrink, self._points = shrink, points
         self._next = FIRST_CALL
 
-    def labels(self) -> Iterator[Item]:
-        """part-broadcast of the labels of all points of the group."""
-        yield from self._call(self._points * LABEL, "all_gather")
+    def gather(self, features: int | None) -> Generator[Effect, Any, None]:
+        """part-broadcast of activations; None: there are none."""
+        if features is not None:
+            yield from self.exchange(self._points * shrunk(features, self._shrink) * ITEM, "all_gather")
 
-    def gather(self, features: int) -> list[Item]:
-        """part-broadcast of activations."""
-        return list(self._call(self._points * shrunk(features, self._shrink) * ITEM, "all_gather"))
-
-    def reduce(self, features: int) -> list[Item]:
+    def reduce(self, features: int | None) -> Generator[Effect, Any, None]:
         """part-reduce of gradients of activations."""
-        return list(self._call(self._points * shrunk(features, self._shrink) * ITEM, "reduce_scatter"))
+        if features is not None:
+            yield from self.exchange(self._points * shrunk(features, self._shrink) * ITEM, "reduce_scatter")
 
-    def _call(self, nbytes: float, operation: Operation) -> Iterator[Item]:
-        yield Submit(self._next, float(nbytes), 0, operation, "inside")
-        yield Wait(self._next, "activations", float(nbytes))
+    def exchange(self, nbytes: int, operation: Operation) -> Generator[Effect, Any, None]:
+        """A call that is waited for at once."""
+        started = yield Start(Collective(operation, weightless(nbytes), self._next, "inside"))
+        yield Await(started, "activations", nbytes)
         self._next += 1
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scaleproof.rank_programs.effects import Compute
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.strategies.base import Strategy
-from scaleproof.strategies.step_program import Compute, Item, Passed, Plan
+from scaleproof.strategies.step_program import Passed, Plan, Step
 
 
 class LocalOnly(Strategy):
@@ -26,9 +27,12 @@ class LocalOnly(Strategy):
         self.apply(update)
 
 
-def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:
     """Only computing."""
-    return [*(Compute("backward", before + after) for _, before, after in passed), update]
+    for _, before, after in passed:
+        yield Compute(before + after, event="backward")
+    yield update
+    return {}
 
 
 PLUGIN = StrategyPlugin(

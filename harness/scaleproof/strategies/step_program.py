@@ -1,16 +1,18 @@
-"""One training step of each rank's main thread, for the simulator: computing, submitting calls to the communication
-thread, waiting for them.
+"""One training step of a rank's main thread, as effects of a rank program (rank_programs/effects.py): it computes,
+starts collectives on lanes for communication, sends to servers, and waits.
 
 A strategy's file defines its `simulated_step`. If it does not exchange buckets that all ranks hold, it also defines its
-`simulated_plan`.
+`simulated_plan`. All steps of all ranks are alike: the program names ranks as members of groups, and its arrays have no
+values. Seconds and bytes are those of the case, dilated and shrunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from scaleproof.rank_programs.effects import AwaitAll, Collective, Compute, Effect, Start, Started, weightless
 from scaleproof.spec.case import Operation, TrainCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies import buckets
@@ -18,52 +20,12 @@ from scaleproof.strategies.base import MIB
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter
 from scaleproof.workloads.networks import Network
 
-
-@dataclass(frozen=True, slots=True)
-class Compute:
-    """The main thread computes for `seconds`. Consecutive items of one event become one span."""
-
-    event: str
-    seconds: float
-
-
 Scope = Literal["all", "inside", "between"]
-"""Ranks of a call: all, those of one group, or those with the same position in their groups."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """A call is submitted. `priority`: its first layer, for bucket order by priority (lower goes first)."""
-
-    number: int
-    nbytes: float
-    priority: int = 0
-    operation: Operation = "all_reduce"
-    scope: Scope = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Waits until call `number` (None: all calls so far) has finished; recorded as `event`."""
-
-    number: int | None = None
-    event: str = "wait"
-    nbytes: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """The gradient of parameter `index` is sent to its server."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """Servers sum and update, and all ranks wait for the new parameters."""
-
-
-Item = Compute | Submit | Wait | Pushed | Served
+"""Group of a collective: all ranks, one group of neighbours, or ranks with the same position in such groups."""
+Calls = dict[int, Started]
+"""What has been started for each bucket."""
+Step = Generator[Effect, Any, Calls]
+"""A step; the next one may wait for its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +47,10 @@ class Plan:
     """Bytes of all parameters if a rank holds only strips of some; 0: the buckets hold all."""
     alone: float = 0.0
     """Bytes that a rank updates and no other rank holds."""
+    channels: int = 1
+    """Lanes for collectives."""
+    owners: tuple[int, ...] = ()
+    """With parameter servers: the rank that serves each parameter."""
     late: frozenset[int] = frozenset()
     """With parameter servers: parameters whose gradients are sent only when the main thread waits."""
 
@@ -106,7 +72,7 @@ def plan_of_buckets(case: TrainCase, network: Network, parts: int = 1) -> Plan:
     parameters, layers = parameters_of(network, case.shrink)
     members, nbytes = bucketed(case, parameters, range(len(parameters)), parts)
     sizes = tuple(float(parameter.elements * ITEM) for parameter in parameters)
-    return Plan(nbytes, members, layers, sizes, ranks=case.ranks)
+    return Plan(nbytes, members, layers, sizes, ranks=case.ranks, channels=case.value("strategy.channels", 1))
 
 
 def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tuple[int, ...]]:
@@ -132,26 +98,69 @@ def bucketed(
     return indices, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
 
 
-def beside_backward(plan: Plan, passed: Passed, submits: list[Submit]) -> list[Item]:
-    """The backward pass with calls in order, each submitted as soon as its gradients are ready."""
-    items, ready = list[Item](), set[int]()
+def beside_backward(plan: Plan, passed: Passed, calls: list[Start]) -> Step:
+    """The backward pass with calls in order, each started as soon as its gradients are ready."""
+    started, ready, left = Calls(), set[int](), list(calls)
     if not passed:
-        return [*submits]
+        return (yield from start_all(left))
     for finished_layer, before, after in passed:
-        items.append(Compute("backward", before))
+        yield Compute(before, event="backward")
         ready |= {index for index, layer in enumerate(plan.layers) if layer == finished_layer}
-        while submits and ready.issuperset(plan.members[submits[0].number]):
-            items.append(submits.pop(0))
-        items.append(Compute("backward", after))
-    return items
+        count = 0
+        while count < len(left) and ready.issuperset(plan.members[tag_of(left[count])]):
+            count += 1
+        started |= yield from start_all(left[:count])
+        left = left[count:]
+        yield Compute(after, event="backward")
+    return started
 
 
-def submits(plan: Plan) -> Iterator[Submit]:
-    """A call for every bucket, in the order of the plan."""
+def tag_of(start: Start) -> int:
+    """Of a collective that is started: the number of its bucket."""
+    assert isinstance(start.effect, Collective)
+    return start.effect.tag
+
+
+def start_all(calls: Iterable[Start]) -> Step:
+    """Starts collectives; by their tags."""
+    started = Calls()
+    for call in calls:
+        started[tag_of(call)] = yield call
+    return started
+
+
+def calls_of(plan: Plan, operation: Operation = "all_reduce", first_tag: int = 0) -> Iterator[Start]:
+    """A collective for every bucket, in the order of the plan. Its priority is its first layer."""
     for number, (nbytes, bucket) in enumerate(zip(plan.nbytes, plan.members, strict=True)):
-        yield Submit(number, nbytes, min(plan.layers[index] for index in bucket))
+        tag, priority = first_tag + number, min(plan.layers[index] for index in bucket)
+        call = Collective(operation, weightless(nbytes), tag, plan.scope(number), priority=priority)
+        yield Start(call, tag % plan.channels)
 
 
-def end_of_step(update: Compute, across: bool) -> Sequence[Item]:
+def end_of_step(calls: Calls, update: Compute, across: bool) -> Step:
     """The update after waiting for all calls; `across`: the forward pass of the next step waits instead."""
-    return (update,) if across else (Wait(), update)
+    if not across:
+        yield AwaitAll(tuple(calls.values()))
+    yield update
+    return calls
+
+
+def listed(step: Step, first: int = 0) -> tuple[list[Effect], Calls]:
+    """All effects of a step, and its calls. What is started is numbered from `first`."""
+    effects, result, number = list[Effect](), None, first
+    while True:
+        try:
+            effect = step.send(result)
+        except StopIteration as end:
+            return effects, end.value
+        effects.append(effect)
+        result = None
+        if isinstance(effect, Start):
+            result, number = Started(number), number + 1
+
+
+def collectives(effects: Iterable[Effect]) -> Iterator[Collective]:
+    """The collectives that are started."""
+    for effect in effects:
+        if isinstance(effect, Start) and isinstance(effect.effect, Collective):
+            yield effect.effect

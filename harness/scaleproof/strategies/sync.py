@@ -8,12 +8,13 @@ from functools import partial
 from itertools import pairwise
 from time import monotonic_ns as now
 
+from scaleproof.rank_programs.effects import Compute
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Exchange
-from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
+from scaleproof.strategies.step_program import Passed, Plan, Step, calls_of, end_of_step, start_all
 from scaleproof.strategies.strategy_options import ExchangeOptions, check_exchange
 from scaleproof.transports.contract import Collectives
 
@@ -50,13 +51,12 @@ class Sync(Strategy):
         return sender.drain()
 
 
-def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:
     """All buckets are sent after the backward pass."""
-    return [
-        *(Compute("backward", before + after) for _, before, after in passed),
-        *submits(plan),
-        *end_of_step(update, across),
-    ]
+    for _, before, after in passed:
+        yield Compute(before + after, event="backward")
+    calls = yield from start_all(calls_of(plan))
+    return (yield from end_of_step(calls, update, across))
 
 
 PLUGIN = StrategyPlugin(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from scaleproof.rank_programs.effects import Compute
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
@@ -18,7 +19,7 @@ from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Sender
-from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, beside_backward, end_of_step, submits
+from scaleproof.strategies.step_program import Passed, Plan, Step, beside_backward, calls_of, end_of_step
 from scaleproof.strategies.strategy_options import ExchangeOptions, OverlapOptions, check_exchange, check_overlap
 from scaleproof.transports.contract import Collectives, Handle
 
@@ -111,9 +112,10 @@ class SyncOverlap(Strategy):
         return CommunicationThread(cores.communication)
 
 
-def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:
     """Buckets are sent during the backward pass."""
-    return [*beside_backward(plan, passed, list(submits(plan))), *end_of_step(update, across)]
+    calls = yield from beside_backward(plan, passed, list(calls_of(plan)))
+    return (yield from end_of_step(calls, update, across))
 
 
 class SyncOverlapOptions(ExchangeOptions, OverlapOptions):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.rank_programs.collectives import all_reduce, barrier, collective
+from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import (
     ANY,
     Await,
@@ -17,6 +17,7 @@ from scaleproof.rank_programs.effects import (
     AwaitFlag,
     Call,
     Charge,
+    Collective,
     Compute,
     Effect,
     Ended,
@@ -50,6 +51,8 @@ def virtual(
     serve: Callable[..., np.ndarray] | None = None,
     regions: dict[str, np.ndarray] | None = None,
     nodes: Sequence[int] = (),
+    algorithm: str = "native",
+    groups: dict[str, tuple[tuple[int, ...], ...]] | None = None,
 ) -> VirtualRun:
     """Rank r runs `mains[r]`, on a star with a node for each rank or on `nodes`. `regions`: of rank 1."""
 
@@ -63,8 +66,12 @@ def virtual(
         def regions(self) -> dict[str, np.ndarray]:
             return (regions or {}) if self.rank == 1 else super().regions()
 
+        def groups(self) -> dict[str, tuple[tuple[int, ...], ...]]:
+            return groups or super().groups()
+
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": len(mains)}
-    case = case_from({**fields, "iterations": 2, "warmup": 1})
+    moving = {"transport": "tcp", "collective": algorithm, "fabric": "simulated", "nodes": 2}
+    case = case_from({**fields, "iterations": 2, "warmup": 1, **(moving if algorithm != "native" else {})})
     assert isinstance(case, OwnCase)
     network = Network(star("star", len(mains), RATE / MBIT, 0.0))
     run = VirtualRun(Program, case, network, nodes or range(len(mains)), costs, buffer)
@@ -202,7 +209,7 @@ def test_a_barrier_waits_for_all_and_takes_no_message_of_the_program() -> None:
 def test_an_all_reduce_gives_every_rank_the_sum(ranks: int) -> None:
     def main(program: RankProgram) -> Generator[Effect, Any, None]:
         value = np.arange(7.0) * (program.rank + 1)
-        yield from all_reduce(program.rank, ranks, value, 3)
+        assert (yield Collective("all_reduce", value, 3)) is value
         assert np.array_equal(value, np.arange(7.0) * ranks * (ranks + 1) / 2)
 
     virtual(*[main] * ranks, buffer=1e6)
@@ -213,7 +220,7 @@ def test_an_all_reduce_gives_every_rank_the_sum(ranks: int) -> None:
 def test_other_collectives_give_every_rank_its_part(operation: Operation, algorithm: str) -> None:
     def main(program: RankProgram) -> Generator[Effect, Any, None]:
         value, part = np.arange(12.0) * (program.rank + 1), slice(3 * program.rank, 3 * program.rank + 3)
-        yield from collective(operation, program.rank, 4, value, 3, algorithm, root=2)
+        yield Collective(operation, value, 3, root=2)
         if operation == "reduce_scatter":
             assert np.array_equal(value[part], np.arange(12.0)[part] * 10)
         elif operation == "all_gather":
@@ -221,7 +228,7 @@ def test_other_collectives_give_every_rank_its_part(operation: Operation, algori
         else:
             assert np.array_equal(value, np.arange(12.0) * 3)
 
-    virtual(*[main] * 4, buffer=1e6)
+    virtual(*[main] * 4, buffer=1e6, algorithm=algorithm)
 
 
 def test_ranks_have_their_own_numbers_of_steps() -> None:
@@ -330,7 +337,7 @@ def test_a_call_that_nobody_serves_names_the_caller() -> None:
 
 def test_unequal_collectives_name_rank_tag_and_sizes() -> None:
     def main(program: RankProgram) -> Generator[Effect, Any, None]:
-        yield from all_reduce(program.rank, 2, np.zeros(4 + 2 * program.rank), 3)
+        yield Collective("all_reduce", np.zeros(4 + 2 * program.rank), 3)
 
     with pytest.raises(SpecError) as error:
         virtual(main, main, buffer=1e6)

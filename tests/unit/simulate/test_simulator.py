@@ -24,7 +24,7 @@ from scaleproof.strategies import buckets
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.parameter_server_step import SOCKET
-from scaleproof.strategies.step_program import Submit
+from scaleproof.strategies.step_program import collectives, listed
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.jitter_model import Jitter
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
@@ -205,10 +205,9 @@ def test_fusion_joins_what_is_ready_together():
 def test_hybrid_sends_the_bytes_of_its_formula(groups):
     case = case_of(strategy="hybrid", workload="vgg_a", ranks=8, minibatch=64, groups=groups, bucket_mib=25.0)
     plan, sent = exchange_plan(case, network_of(case)), {"inside": 0.0, "between": 0.0, "all": 0.0}
-    for item in step_program(case, plan, profile_of(case)):
-        if isinstance(item, Submit):
-            members = {"inside": 8 // groups, "between": groups, "all": 8}[item.scope]
-            sent[item.scope] += item.nbytes * (members - 1) / members
+    for call in collectives(listed(step_program(case, plan, profile_of(case)))[0]):
+        members = {"inside": 8 // groups, "between": groups, "all": 8}[call.group]
+        sent[call.group] += call.nbytes * (members - 1) / members
     volumes = volume(network_of(case), 8, 64, groups)
     lone = groups == 8
     assert sent["inside"] == pytest.approx(volumes.activations + volumes.logits, rel=1e-6)

@@ -5,28 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
+from scaleproof.rank_programs.effects import (
+    ALL,
+    Await,
+    AwaitAll,
+    Collective,
+    Compute,
+    Effect,
+    Receive,
+    Send,
+    Start,
+    Started,
+)
+from scaleproof.simulate.chakra import chakra_files
+from scaleproof.simulate.chakra.chakra_files import NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.strategies.server_placement import owners
-from scaleproof.strategies.step_program import Compute, Item, Plan, Pushed, Served, Submit, Wait
+from scaleproof.strategies.parameter_server_step import from_server, parameter_of, to_server
+from scaleproof.strategies.step_program import Plan, collectives, listed
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
 
 COLLECTIVES = {
-    "all_reduce": Collective.ALL_REDUCE,
-    "all_gather": Collective.ALL_GATHER,
-    "reduce_scatter": Collective.REDUCE_SCATTER,
-    "broadcast": Collective.BROADCAST,
+    "all_reduce": chakra_files.Collective.ALL_REDUCE,
+    "all_gather": chakra_files.Collective.ALL_GATHER,
+    "reduce_scatter": chakra_files.Collective.REDUCE_SCATTER,
+    "broadcast": chakra_files.Collective.BROADCAST,
 }
 CASE = "scaleproof_case"
 """Metadata attribute with the case's canonical JSON. It tells a replay what the trace does not contain (links,
 transport, algorithm)."""
-TO_SERVER, FROM_SERVER = 0, 1
 USUAL = {
     "strategy.communication": "thread",
     "strategy.channels": 1,
@@ -53,15 +65,11 @@ def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> T
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)
     plan = exchange_plan(plain, network)
-    items = step_program(plain, plan, profile)
-    groups = (
-        _groups(plain.ranks, plan.groups)
-        if any(isinstance(item, Submit) and item.scope != "all" for item in items)
-        else {}
-    )
+    step, _ = listed(step_program(plain, plan, profile))
+    groups = _groups(plain.ranks, plan.groups) if any(call.group != ALL for call in collectives(step)) else {}
     update_s = profile.update_s.median if profile else 0.0
     ranks = tuple(
-        _Rank(rank, plain, network, plan, groups, costs.gamma, update_s).nodes_of(items) for rank in range(plain.ranks)
+        _Rank(rank, plain, network, plan, groups, costs.gamma, update_s).nodes_of(step) for rank in range(plain.ranks)
     )
     named = {str(number): members for (_, number), members in groups.items()}
     about = {
@@ -99,44 +107,45 @@ class _Rank:
     nodes: list[Node] = field(default_factory=list)
     _stream: list[int] = field(default_factory=list)
     _channel: list[int] = field(default_factory=list)
-    _calls: dict[int, int] = field(default_factory=dict)
-    _open: list[int] = field(default_factory=list)
+    _started: list[list[int]] = field(default_factory=list)
+    """Ids of what has been started; none for a call of a group of one, or a message to itself."""
     _lanes: dict[tuple[int, int], int] = field(default_factory=dict)
-    _pushed: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    _owners: list[int] = field(init=False)
+    _waits: list[int] = field(default_factory=list)
+    """Ids of messages that the end of the step waits for."""
+    _pushed: list[int] = field(default_factory=list)
+    """Parameters in the order in which their gradients are sent."""
 
-    def __post_init__(self) -> None:
-        self._owners = owners(self.case, self.network)
-
-    def nodes_of(self, items: Sequence[Item]) -> tuple[Node, ...]:
-        """The nodes of all items."""
-        pieces = {event: iter(names) for event, names in self._pieces(items).items()}
-        for item in items:
-            if isinstance(item, Compute):
-                name, flop = next(pieces[item.event], (item.event, 0)) if item.event in pieces else (item.event, 0)
-                self._stream = [self._add(name, NodeType.COMP, self._stream, seconds=item.seconds, flop=flop)]
-            elif isinstance(item, Submit):
-                self._submit(item)
-            elif isinstance(item, Wait):
-                self._stream += (
-                    [self._calls[item.number]]
-                    if item.number in self._calls
-                    else self._open
-                    if item.number is None
-                    else []
-                )
-            elif isinstance(item, Pushed):
-                self._push(item.index)
-            elif isinstance(item, Served):
-                self._served()
+    def nodes_of(self, step: Sequence[Effect]) -> tuple[Node, ...]:
+        """The nodes of all effects."""
+        pieces = {event: iter(names) for event, names in self._pieces(step).items()}
+        for effect in step:
+            if isinstance(effect, Compute):
+                event = effect.event
+                name, flop = next(pieces[event], (event, 0)) if event in pieces else (event, 0)
+                self._stream = [self._add(name, NodeType.COMP, self._stream, seconds=effect.seconds, flop=flop)]
+            elif isinstance(effect, Start) and isinstance(effect.effect, Collective):
+                self._started.append(self._call(effect.effect))
+            elif isinstance(effect, Start) and isinstance(effect.effect, Send):
+                self._started.append(self._push(parameter_of(effect.effect.tag)))
+            elif isinstance(effect, Receive):
+                if self._pushed:
+                    self._serve()
+                if effect.source != self.rank:
+                    self._waits.append(self._receive(effect.source, effect.tag))
+            elif isinstance(effect, Await | AwaitAll):
+                self._await([effect.started] if isinstance(effect, Await) else effect.started)
         return tuple(self.nodes)
 
-    def _pieces(self, items: Sequence[Item]) -> dict[str, list[tuple[str, int]]]:
+    def _await(self, started: Sequence[Started]) -> None:
+        self._stream += [*self._waits, *(number for each in started for number in self._started[each.number])]
+        self._waits = []
+
+    def _pieces(self, step: Sequence[Effect]) -> dict[str, list[tuple[str, int]]]:
         """Names and FLOP of the pieces of both passes: one per layer, or two where the gradient of the weights is
         computed before the gradient of the input."""
         layers, batch = self.network.layers, self.case.minibatch // self.case.ranks
         pieces = {"forward": [(f"forward {layer.name}", 2 * layer.mac * batch) for layer in layers]}
-        one_piece = sum(isinstance(item, Compute) and item.event == "backward" for item in items) <= len(layers)
+        one_piece = sum(isinstance(each, Compute) and each.event == "backward" for each in step) <= len(layers)
         suffixes = [""] if one_piece else [", weights", ", input"]
         pieces["backward"] = []
         for layer in reversed(layers):
@@ -152,66 +161,54 @@ class _Rank:
         self.nodes.append(Node(number, name, kind, tuple(dict.fromkeys(after)), **values))  # type: ignore[arg-type]
         return number
 
-    def _submit(self, item: Submit) -> None:
-        group = None
-        if item.scope != "all":
-            group = next(
-                (
-                    str(number)
-                    for (scope, number), members in self.groups.items()
-                    if scope == item.scope and self.rank in members
-                ),
-                None,
-            )
-            if group is None:
-                return  # a group of one exchanges nothing
-        after = [*self._stream, *self._channel]
+    def _call(self, call: Collective) -> list[int]:
+        group, sharers = None, self.case.ranks
+        if call.group != ALL:
+            scopes = self.groups.items()
+            own = [key for key, members in scopes if key[0] == call.group and self.rank in members]
+            if not own:
+                return []  # a group of one exchanges nothing
+            group, sharers = str(own[0][1]), len(self.groups[own[0]])
         # ASTRA-sim reads the size of a rank's input: for an all-gather that is its own part.
-        sharers = (
-            (len(self.groups[item.scope, int(group)]) if group is not None else self.case.ranks)
-            if item.operation == "all_gather"
-            else 1
-        )
+        parts = sharers if call.operation == "all_gather" else 1
         number = self._add(
-            f"{item.operation} {item.number}",
+            f"{call.operation} {call.tag}",
             NodeType.COMM_COLL,
-            after,
-            nbytes=round(item.nbytes / sharers),
-            operation=COLLECTIVES[item.operation],
+            [*self._stream, *self._channel],
+            nbytes=round(call.nbytes / parts),
+            operation=COLLECTIVES[call.operation],
             group=group,
         )
-        self._channel, self._calls[item.number] = [number], number
-        self._open.append(number)
+        self._channel = [number]
+        return self._channel
 
-    def _owner(self, index: int) -> int:
-        return self._owners[index]
-
-    def _send(self, peer: int, index: int, way: int, after: Sequence[int]) -> int:
+    def _send(self, peer: int, tag: int, after: Sequence[int]) -> int:
         """Messages between two ranks are sent one after the other."""
+        index = parameter_of(tag)
         lane = [self._lanes[self.rank, peer]] if (self.rank, peer) in self._lanes else []
-        values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
+        values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": tag}
         self._lanes[self.rank, peer] = self._add(
             f"send tensor {index} to rank {peer}", NodeType.COMM_SEND, [*after, *lane], **values
         )
         return self._lanes[self.rank, peer]
 
-    def _receive(self, peer: int, index: int, way: int) -> int:
-        values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
+    def _receive(self, peer: int, tag: int) -> int:
+        index = parameter_of(tag)
+        values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": tag}
         return self._add(f"receive tensor {index} from rank {peer}", NodeType.COMM_RECV, (), **values)
 
-    def _push(self, index: int) -> None:
-        owner = self._owner(index)
-        self._pushed[index] = tuple(self._stream)
-        if owner != self.rank:
-            self._open.append(self._send(owner, index, TO_SERVER, self._stream))
+    def _push(self, index: int) -> list[int]:
+        owner = self.plan.owners[index]
+        self._pushed.append(index)
+        return [self._send(owner, to_server(index), self._stream)] if owner != self.rank else []
 
-    def _served(self) -> None:
+    def _serve(self) -> None:
         """As a server: updates each of its tensors in turn, once all gradients have arrived and its own backward pass
-        has ended. Then as a worker: receives the other tensors."""
+        has ended."""
         total, others = sum(self.plan.parameters), [rank for rank in range(self.case.ranks) if rank != self.rank]
         for index in self._pushed:
-            if self._owner(index) == self.rank:
-                receives = [self._receive(worker, index, TO_SERVER) for worker in others]
+            if self.plan.owners[index] == self.rank:
+                receives = [self._receive(worker, to_server(index)) for worker in others]
                 seconds = (
                     self.gamma * self.plan.parameters[index] * len(others)
                     + self.update_s * self.plan.parameters[index] / total
@@ -221,10 +218,5 @@ class _Rank:
                         f"sum and update tensor {index}", NodeType.COMP, [*self._stream, *receives], seconds=seconds
                     )
                 ]
-                self._open += [self._send(worker, index, FROM_SERVER, self._stream) for worker in others]
-        receives = [
-            self._receive(self._owner(index), index, FROM_SERVER)
-            for index in self._pushed
-            if self._owner(index) != self.rank
-        ]
-        self._stream += [*receives, *self._open]
+                self._waits += [self._send(worker, from_server(index), self._stream) for worker in others]
+        self._pushed = []

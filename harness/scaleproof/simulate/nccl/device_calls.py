@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from scaleproof.rank_programs import effects
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import Pattern
@@ -24,7 +25,7 @@ from scaleproof.spec.cluster import Cluster, cluster_of, node_name
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.gpu_node import GpuNode, gpu_nodes
-from scaleproof.strategies.step_program import Submit
+from scaleproof.strategies.step_program import collectives, listed
 from scaleproof.workloads.networks import Network as LayerTable
 
 IN_NCCL: dict[Operation, Collective] = {
@@ -130,9 +131,9 @@ class DevicePatterns:
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
 
-    def of(self, item: Submit) -> DevicePattern:
+    def of(self, call: effects.Collective) -> DevicePattern:
         """Of a call."""
-        return DevicePattern(self.ranks, (), item.operation)
+        return DevicePattern(self.ranks, (), call.operation)
 
 
 class DeviceExchange(Exchange):
@@ -182,8 +183,8 @@ def chosen_calls(case: AnyCase, network: LayerTable) -> list[ChosenCalls]:
     if (devices := devices_of(case)) is None or case.ranks == 1:
         return []
     assert isinstance(case, TrainCase)
-    items = step_program(case, exchange_plan(case, network), None)
-    counts = Counter((item.operation, round(item.nbytes)) for item in items if isinstance(item, Submit))
+    step, _ = listed(step_program(case, exchange_plan(case, network), None))
+    counts = Counter((call.operation, call.nbytes) for call in collectives(step))
     calls = []
     for (operation, nbytes), count in sorted(counts.items(), key=lambda each: -each[0][1]):
         way = devices.way(operation, nbytes)

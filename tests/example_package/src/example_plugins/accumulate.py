@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from scaleproof.rank_programs.effects import Compute
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
@@ -17,7 +18,7 @@ from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.sender import Exchange
-from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
+from scaleproof.strategies.step_program import Passed, Plan, Step, calls_of, end_of_step, start_all
 from scaleproof.strategies.strategy_options import BucketOptions
 from scaleproof.transports.contract import Collectives
 
@@ -77,13 +78,12 @@ def check(case: TrainCase) -> None:
         raise FieldError("strategy.every", f"fabric {case.fabric!r} predicts steps that are all alike: set every: 1")
 
 
-def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:
     """All buckets are exchanged after the backward pass."""
-    return [
-        *(Compute("backward", before + after) for _, before, after in passed),
-        *submits(plan),
-        *end_of_step(update, across),
-    ]
+    for _, before, after in passed:
+        yield Compute(before + after, event="backward")
+    calls = yield from start_all(calls_of(plan))
+    return (yield from end_of_step(calls, update, across))
 
 
 PLUGIN = StrategyPlugin(

@@ -14,13 +14,15 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.programs.common import leave, mark, sleep_for_compute
-from scaleproof.rank_programs.collectives import barrier
+from scaleproof.rank_programs.collectives import Collectives, barrier
 from scaleproof.rank_programs.effects import (
     Await,
+    AwaitAll,
     AwaitAny,
     AwaitFlag,
     Call,
     Charge,
+    Collective,
     Compute,
     Effect,
     Ended,
@@ -48,6 +50,7 @@ class Driven(Protocol):
     def main(self) -> Generator[Effect, Any, None]: ...
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray: ...
     def regions(self) -> dict[str, np.ndarray]: ...
+    def groups(self) -> dict[str, tuple[tuple[int, ...], ...]]: ...
     def checks(self) -> list[tuple[str, bool, str]]: ...
 
 
@@ -70,6 +73,7 @@ class ProcessDriver:
     def __init__(self, context: RankContext, case: OwnCase) -> None:
         self._context, self._case = context, case
         self._mailbox: Mailbox
+        self._collectives: Collectives
         self._step, self._began = -1, 0
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         self._started: list[Future[Any]] = []
@@ -86,13 +90,16 @@ class ProcessDriver:
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
             AwaitFlag: lambda effect: self._mailbox.await_flag(effect.name, effect.least),
             Start: self._start,
+            Collective: lambda effect: self._carry_out_all(self._collectives.messages(effect)),
             Await: lambda effect: self._started[effect.started.number].result(),
+            AwaitAll: lambda effect: [self._started[each.number].result() for each in effect.started],
             AwaitAny: self._await_any,
         }
 
     def run(self, program: Driven, mailbox: Mailbox) -> None:
         """From a barrier of all ranks to the end of all ranks."""
         self._mailbox = mailbox
+        self._collectives = Collectives(self._case, self._context.rank, program.groups())
         try:
             self._barrier()
             mark(self._context, "start", 0, mailbox)
@@ -131,6 +138,16 @@ class ProcessDriver:
             if event_of(effect):
                 self._context.at(self._step, described(effect))
             result = self._carry_out(effect)
+
+    def _carry_out_all(self, part: Generator[Effect, Any, Any]) -> Any:
+        """Effects that are a part of one, without events of their own."""
+        result = None
+        while True:
+            try:
+                effect = part.send(result)
+            except StopIteration as end:
+                return end.value
+            result = self._perform[type(effect)](effect)
 
     def _barrier(self) -> None:
         self._drive(barrier(self._context.rank, self._context.world_size))
