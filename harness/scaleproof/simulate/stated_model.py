@@ -55,7 +55,14 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         tuple(models.values()),
         _within(plugin),
         _threads(case, plugin),
+        call=_call(name, sheet, speed),
     )
+
+
+def _call(name: str, sheet: Sheet, speed: _Speed) -> Uncertain:
+    """Nothing where no source says it."""
+    value, low, high = (number * speed.factor for number in (sheet.call.s if sheet.call else [0.0] * 3))
+    return Uncertain(f"time of a call of {name}", value, low, high, speed.unsure)
 
 
 def one_run_differs(case: AnyCase) -> bool:
