@@ -15,7 +15,6 @@ from scaleproof.claims.launch_pool import Pool
 from scaleproof.record.store import Store
 from scaleproof.simulate.cost_model import NORMAL_95
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite
 from scaleproof.workloads.jitter_model import FittedJitter
 
@@ -78,9 +77,9 @@ def computes_for_real(case: AnyCase) -> bool:
     return isinstance(case, TrainCase) and case.compute == "real" and not case.plugin("fabric").predicted
 
 
-def nothing_to_fit(suite: Suite, experiment: str, size: str, store: Store) -> SpecError:
-    """The error where no launch shows jitter."""
-    return SpecError(
+def nothing_to_fit(suite: Suite, experiment: str, size: str, store: Store) -> str:
+    """A line where no launch shows jitter."""
+    return (
         f"no finished training of {suite.name} {experiment} at size {size} in {store.results} that computes for real, "
         f"with a core for every thread and {FEWEST} steps; `scaleproof run` makes them"
     )

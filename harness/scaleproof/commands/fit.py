@@ -54,7 +54,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Fit, store and print; with --show, print, and 1 if nothing was fitted on this machine."""
+    """Fit, store and print; 1 where no training shows jitter. With --show, print, and 1 if nothing was fitted on this
+    machine."""
     if options.show:
         return _show(options)
     from scaleproof.calibrate.measured_costs import fit_costs
@@ -76,7 +77,8 @@ def main(options: argparse.Namespace) -> int:
         for costs in fit_costs(suite, options.experiment, size, store):
             _store(options.results, costs)
     elif jitter is None and not windows:
-        raise nothing_to_fit(suite, options.experiment, size, store)
+        print(nothing_to_fit(suite, options.experiment, size, store), file=sys.stderr)
+        return 1
     return 0
 
 
