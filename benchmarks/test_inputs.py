@@ -34,4 +34,4 @@ def test_input_checks(data: str, benchmark: BenchmarkFixture) -> None:
     case = parse_case({**BASE, **CASES[data]})
     assert isinstance(case, TrainCase)
     network = network_of(case)
-    benchmark(training_inputs, case, network, open_data(case, network, SEED, 0), SEED)
+    benchmark(training_inputs, open_data(case, network, SEED, 0))

@@ -101,14 +101,14 @@ def over(wildcards, resources):
 
 def fits_first(wildcards):
     """What has to be fitted to this machine before an experiment: costs, when it simulates with them, with the time of
-    a core that messages take in those with servers; jitter, when its ranks draw from it.
-    """
+    a core that messages take where it counts; jitter, when its ranks draw from it."""
     cases, size = size_of(wildcards).cases, "ci" if SIZE == "ci" else "smoke"
     simulated = [case for case in cases if case.value("fabric.costs") == "fitted"]
     asked = {
         "costs": bool(simulated),
         "bandwidth": any(
-            case.program == "train" and case.plugin("strategy").has_servers
+            case.value("fabric.cores") is not None
+            or (case.program == "train" and case.plugin("strategy").has_servers)
             for case in simulated
         ),
         "jitter": any(

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.claim_form import Form
 from scaleproof.claims.metrics import Metric
-from scaleproof.simulate.nccl.prediction import Collective, Way, predict
+from scaleproof.simulate.nccl.prediction import Collective, Way, architecture_of, predict
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.gpu_node import gpu_node
 
@@ -20,9 +20,9 @@ MICRO = 1e6
 
 
 def _is_machine(name: str) -> str:
-    """Raises ValueError, with the nearest name, for a node type that is not known."""
+    """Raises ValueError, with the nearest name, for a node type that is not known or not modelled."""
     try:
-        gpu_node(name)
+        architecture_of(gpu_node(name))
     except SpecError as error:
         raise ValueError(str(error)) from None
     return name

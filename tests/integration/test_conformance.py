@@ -30,7 +30,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
-from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
+from tests.integration.conformance.process_set import CHANNELS, LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
 from tests.short_form import case_from
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,7 @@ def ids() -> Iterator[tuple[str, str, int]]:
         lifted = entry_of(variant).point_to_point
         messages = entry_of(variant).sends
         subjects = [*(registry.algorithms() if lifted else [NATIVE]), *([MESSAGES] if messages else []), LEAVING]
+        subjects += [CHANNELS] if entry_of(variant).channels else []
         for ranks in RANKS[:3] if variant in COMPOSED else RANKS:
             yield from ((variant, subject, ranks) for subject in subjects)
             if messages and not lifted and ranks <= LIFTED_RANKS:
@@ -98,7 +99,7 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
     with folder() as results:
         start = time.monotonic()
         if entry_of(variant).launcher in STARTED:
-            process = mpirun(fault, case_of(variant, 3), results, SET_S)
+            process = mpirun(f"process_set.{fault}", case_of(variant, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
         errors = run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
@@ -132,7 +133,7 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
     case, children = case_of(variant, ranks), psutil.Process().children(recursive=True)
     with folder() as results:
         if entry_of(variant).launcher in STARTED:
-            process = mpirun("check_everything", case, results, SET_S)
+            process = mpirun("process_set.check_everything", case, results, SET_S)
             problems = [process.stderr] if process.returncode else []
             problems += [f"left {path}" for path in results.rglob("sm_segment*")]
         else:

@@ -26,6 +26,7 @@ NAMES = {
     "fabric loopback",
     "launcher low_priority",
     "workload single_layer",
+    "dataset ten_points",
     "framework torch_again",
 }
 

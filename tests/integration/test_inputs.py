@@ -18,8 +18,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
-from scaleproof.workloads import data
-from scaleproof.workloads.inputs import training
+from scaleproof.workloads.datasets import digits
 from scaleproof.workloads.inputs.findings import BadInput
 from tests.short_form import case_from
 
@@ -101,7 +100,7 @@ def _train(context: RankContext) -> None:
 
 
 def _train_on_another_file(context: RankContext) -> None:
-    data.read_digits = training.read_digits = lambda: b"<html>"
+    digits.read_digits = lambda: b"<html>"
     with pytest.raises(BadInput, match="D1 sha256 of digits: [0-9a-f]+, must be 09f66e6d") as raised:
         train.run(context)
     assert raised.value.code == "bad_input"

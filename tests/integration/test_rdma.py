@@ -51,6 +51,8 @@ SETS: dict[str, tuple[int, list[str]]] = {
         ],
     ),
     "four nodes": (4, ["four_nodes_agree"]),
+    "mailbox": (1, ["a_mailbox_conforms_with_3_ranks", "a_mailbox_whose_peer_dies_says_so"]),
+    "mailbox between nodes": (2, ["a_mailbox_conforms_with_a_rank_per_node"]),
     "wire": (2, ["known_traffic"]),
 }
 """Nodes and checks of each boot."""

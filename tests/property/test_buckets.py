@@ -4,7 +4,9 @@ rank."""
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +18,7 @@ from scaleproof.core.board import LINE, Post
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
+from scaleproof.strategies.channel_threads import ChannelThreads
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.local_only import LocalOnly
 from scaleproof.strategies.main_thread_sender import MainThreadSender
@@ -259,4 +262,22 @@ def test_the_communication_thread_makes_calls_in_order_and_waits_for_one_of_them
     sender.wait(numbers[2])
     assert made[:3] == [0, 1, 2]
     assert [exchange.nbytes for exchange in sender.drain()] == made == [0, 1, 2, 3, 4]
+    sender.close()
+
+
+def test_threads_of_channels_make_calls_at_the_same_time_and_return_their_times_in_order() -> None:
+    second_runs = threading.Event()
+
+    def call(number: int) -> Done:
+        if number == 1:
+            second_runs.set()
+        assert number or second_runs.wait(30), "the first call runs until the second one does"
+        return Done()
+
+    sender = ChannelThreads([CommunicationThread(), CommunicationThread()])
+    for _ in range(2):
+        numbers = [sender.submit(number, partial(call, number)) for number in range(5)]
+        sender.wait(numbers[3])
+        assert [exchange.nbytes for exchange in sender.drain()] == numbers == [0, 1, 2, 3, 4]
+        second_runs.clear()
     sender.close()

@@ -21,7 +21,8 @@ import torch
 from scaleproof.core.recorder import now
 from scaleproof.frameworks.torch.torch_model import TorchModel
 from scaleproof.spec import registry
-from scaleproof.workloads.data import Batch, Synthetic, initial_parameters
+from scaleproof.workloads.data import Batch, initial_parameters
+from scaleproof.workloads.datasets.synthetic import Synthetic
 from scaleproof.workloads.networks import Network
 
 SEED = 20160222

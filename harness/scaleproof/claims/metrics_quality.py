@@ -9,10 +9,8 @@ from scaleproof.claims.finished_launch import SECOND
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.sample_columns import columns, offsets_of
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import TrainCase
-
-TARGETS = {"digits": 0.95, "reversal": 0.95, "topics": 0.9}
-"""Test accuracy that counts as learned, per data set. Synthetic data has none: nothing can be learned from it."""
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, TrainCase
 
 
 def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
@@ -21,8 +19,8 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
 
     time_to_quality = time of the first evaluation at the target - start of the first batch on any rank
 
-    The target is a test accuracy per data set: 0.95 for digits and reversal, 0.9 for topics
-    ([workloads](../workloads.md)). Synthetic data has no target. The time includes warm-up steps and earlier
+    The target is a test accuracy that belongs to the data set ([workloads](../workloads.md#data)). Synthetic data has
+    none. The time includes warm-up steps and earlier
     evaluations; the clock never pauses. A launch that never reaches the target did not converge and has no value.
     The resolution is `evaluate_every` steps: a difference of fewer steps cannot be seen. The end is the start of the
     evaluation that reaches the target, so this evaluation's duration is not included.
@@ -30,8 +28,7 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
     MLPerf scores several launches with different seeds by an olympic mean, in which at most one launch did not
     converge. `harness/scaleproof/stats/time_to_quality.py` does that, see [statistics](../statistics.md).
     """
-    case = record.case
-    target = TARGETS.get(case.value("workload.data")) if isinstance(case, TrainCase) else None
+    target = _target(record.case)
     if target is None:
         return None
     rows = columns(record, samples)
@@ -45,7 +42,14 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
 
 def made_up(wanted: Wanted) -> MadeUp:
     """A launch that reaches its target after this time."""
-    target, took = TARGETS.get(wanted.case.value("workload.data")), possible(wanted.known)
+    target, took = _target(wanted.case), possible(wanted.known)
     if target is None:
         raise ImpossibleValue("this data set has no target")
     return events(Event("input"), Event("test_accuracy", took, took, ranks=(0,), value=target))
+
+
+def _target(case: AnyCase) -> float | None:
+    """Test accuracy that counts as learned; None where the case has no data, or its data set no target."""
+    if not isinstance(case, TrainCase) or case.dataset not in registry.names("dataset"):
+        return None
+    return case.plugin("dataset").target

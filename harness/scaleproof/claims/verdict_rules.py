@@ -95,6 +95,7 @@ def _outcome(rule: Rule, estimate: Estimate, published: float | None, direction:
         return Outcome(verdict="inconclusive", reason=Reason.NO_FLOOR)
     region = accepted_region(rule, published, direction, estimate.floor)
     if estimate.n is None:
+        region = region.model_copy(update={"times_base": False})  # arithmetic has no base
         verdict, reason = BY_POSITION[region.position(estimate.ours, estimate.ours)]
         return Outcome(verdict=verdict, reason=reason, facts=ArithmeticFacts(ours=estimate.ours, region=region))
     if rule.name == "equal_to_tolerance":

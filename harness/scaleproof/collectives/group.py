@@ -18,7 +18,16 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import Operation
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports._buffers import memory_of
-from scaleproof.transports.contract import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import (
+    Array,
+    Collectives,
+    Done,
+    Handle,
+    Mapped,
+    PointToPoint,
+    ReduceOperation,
+    Traffic,
+)
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
@@ -27,16 +36,35 @@ if TYPE_CHECKING:
 
 def open_group(context: RankContext) -> Collectives:
     """Connects the transport of the context's case. If the case names one of our algorithms, it runs over the
-    transport's sends and receives."""
+    transport's sends and receives, on as many channels as the case's strategy has."""
     name = context.case.transport
     if name is None:
         raise TransportError("this case has no transport")
+    if context.case.collective == NATIVE:
+        return cast(Collectives, registry.load("transport", name).connect(context))
+    further = [context.of_channel(number) for number in range(1, context.case.value("strategy.channels", 1))]
+    group = _open_lifted(context, name)
+    try:
+        for channel in further:
+            group.channels.append(_open_lifted(channel, name))
+    except BaseException:
+        group.close()
+        raise
+    if further:
+        context.facts["channels"] = [channel.facts for channel in further]
+    return group
+
+
+def _open_lifted(context: RankContext, name: str) -> Group:
     transport = registry.load("transport", name).connect(context)
-    if context.case.collective != NATIVE:
-        schedule = schedule_of(context.case.collective, context.case.nodes)
-        trace = context.trace if context.case.tracing == "full" else None
-        return Group(transport, schedule, context.post, trace, memory_of(context.case.buffers, transport))
-    return cast(Collectives, transport)
+    schedule = schedule_of(context.case.collective, context.case.nodes)
+    trace = context.trace if context.case.tracing == "full" else None
+    return Group(transport, schedule, context.post, trace, memory_of(context.case.buffers, transport))
+
+
+def channels_of(group: Collectives) -> Sequence[Collectives]:
+    """Groups of the same ranks whose calls may be made at the same time, each by one thread; the first is `group`."""
+    return group.channels if isinstance(group, Group) else (group,)
 
 
 class Group:
@@ -60,7 +88,9 @@ class Group:
         self._memory = memory or transport.allocate
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
-        self.traffic, self.capabilities = transport.traffic, transport.capabilities
+        self.capabilities = transport.capabilities
+        self.channels: list[Group] = [self]
+        """This group, and others of the same ranks with connections of their own, which close with it."""
         self._dtypes = frozenset(np.dtype(name) for name in transport.capabilities.dtypes)
         self._mapped = transport if isinstance(transport, Mapped) else None
         self._engine: MessageEngine | MappedEngine
@@ -71,6 +101,14 @@ class Group:
         self._scratch = np.empty(0, np.uint8)
         self._post = post
         self._calls: deque[_Call] = deque()
+
+    @property
+    def traffic(self) -> Traffic:
+        """Of all channels."""
+        if len(self.channels) == 1:
+            return self.transport.traffic
+        parts = [channel.transport.traffic for channel in self.channels]
+        return Traffic(sum(part.nbytes for part in parts), sum(part.messages for part in parts))
 
     def part(self, members: Sequence[int]) -> Group:
         """Collectives over some ranks only, with separate traffic counts. All ranks call it at the same time, each for
@@ -123,7 +161,8 @@ class Group:
 
     def close(self) -> None:
         """See Transport.close."""
-        self.transport.close()
+        for channel in reversed(self.channels):
+            channel.transport.close()
 
     def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
         self._require(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")

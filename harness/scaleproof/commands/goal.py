@@ -1,5 +1,5 @@
 """Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, runs one in processes,
-writes the messages of a collective as one, or turns a Chakra trace into one and back.
+writes the messages of a collective or the step of a training case as one, or turns a Chakra trace into one and back.
 
 A graph does not hold the links and the costs of messages: they come from the options. Every rank has a node to
 itself. Over a transport that writes to sockets, a message of up to 4 MiB leaves before its receive has started."""
@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 
 from scaleproof.commands import goal_run
 from scaleproof.commands.common import PluginNames, print_costs, results_argument
+from scaleproof.commands.training_case import case_arguments, simulated_case
 
 if TYPE_CHECKING:
     from scaleproof.spec.case import AnyCase
 
-HELP = "simulate or run a graph of computing and messages (GOAL), write a collective or a Chakra trace as one"
+HELP = "simulate or run a graph of computing and messages (GOAL), write a collective, a step or a Chakra trace as one"
+PATHS = "a file that ends in .goal, or a new folder for a trace"
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 EXAMPLE = """scaleproof goal export --collective ring --ranks 16 --nbytes '64 MiB' --out ring.goal
   scaleproof goal replay ring.goal --fabric 10g
   scaleproof goal replay ring.goal --fabric 100g --transport mpi
+  scaleproof goal replay pipelines.goal --fabric 10g --replicas 64
   scaleproof goal run ring.goal
+  scaleproof goal step 3f9a --ranks 16 --out step.goal
   scaleproof goal convert traces step.goal"""
 
 
@@ -41,15 +45,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     replay.add_argument(
         "--transport", metavar="NAME", default="tcp", help="transport whose message costs are used (default: tcp)"
     )
+    replay.add_argument(
+        "--replicas",
+        type=int,
+        metavar="N",
+        default=1,
+        help="the ranks are N equal replicas of neighbouring ranks: one is simulated for all (default: 1)",
+    )
     replay.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(replay)
     goal_run.arguments(actions.add_parser("run", help="run the graph in processes of this machine", allow_abbrev=False))
     convert = actions.add_parser("convert", help="write a trace as GOAL, or GOAL as a trace", allow_abbrev=False)
     convert.add_argument("file", type=Path, metavar="FROM", help="a GOAL file, or a folder with a Chakra trace")
-    convert.add_argument("out", type=Path, metavar="TO", help="a file that ends in .goal, or a new folder for a trace")
+    convert.add_argument("out", type=Path, metavar="TO", help=PATHS)
     convert.add_argument(
         "--collective", metavar="NAME", default="ring", help=PluginNames("collective", "(default: ring)")
     )
+    step = actions.add_parser("step", help="write one step of a training case", allow_abbrev=False)
+    case_arguments(step)
+    step.add_argument("--out", type=Path, metavar="FILE", required=True, help=PATHS)
     export = actions.add_parser("export", help="write the messages of a collective call", allow_abbrev=False)
     export.add_argument(
         "--collective", metavar="NAME", default="ring", help=PluginNames("collective", "(default: ring)")
@@ -63,8 +77,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Replay, run, convert or export."""
-    actions = {"replay": _replay, "run": goal_run.main, "convert": _convert, "export": _export}
+    """Replay, run, convert, export, or write a step."""
+    actions = {"replay": _replay, "run": goal_run.main, "convert": _convert, "step": _step, "export": _export}
     return actions[options.action](options)
 
 
@@ -80,13 +94,31 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def _step(options: argparse.Namespace) -> int:
+    from scaleproof.rank_programs.graph.expanded import expanded
+    from scaleproof.simulate.predict import inputs_of
+    from scaleproof.simulate.rank_graph.graph_file import GOAL, write_graph
+    from scaleproof.simulate.rank_graph.step_graph import step_graph
+
+    case = simulated_case(options)
+    inputs = inputs_of(case, options.results)
+    gamma = inputs.costs.central().gamma
+    graph = step_graph(case, inputs.profile, gamma)
+    if options.out.suffix == GOAL:  # which has no collectives: what they reduce is computed
+        graph = expanded(graph, gamma)
+    write_graph(options.out, graph, f"case {case.case_id}")
+    print(f"{options.out}: one step of {case.workload} on {graph.ranks} ranks, {len(graph)} nodes")
+    return 0
+
+
 def _replay(options: argparse.Namespace) -> int:
     from scaleproof.rank_programs.graph.rank_graph import Kind
+    from scaleproof.rank_programs.graph.replicas import neighbours
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
     from scaleproof.simulate.link_network import Network
+    from scaleproof.simulate.rank_graph.folded_run import run_folded
     from scaleproof.simulate.rank_graph.graph_file import read_graph
-    from scaleproof.simulate.rank_graph.graph_run import run_graph
     from scaleproof.spec.cluster import cluster_of
     from scaleproof.strategies.parameter_server_step import SOCKET
 
@@ -96,7 +128,8 @@ def _replay(options: argparse.Namespace) -> int:
     buffer = float(SOCKET) if case.plugin("transport").eager_to_socket else 0.0
     central = costs.central()
     network = Network(cluster, central.goodput)
-    ran = run_graph(graph, network, range(graph.ranks), central, buffer=buffer, name=str(options.file))
+    replicas, nodes = neighbours(graph.ranks, options.replicas, f"--replicas {options.replicas}"), range(graph.ranks)
+    ran = run_folded(graph, replicas, network, nodes, central, buffer=buffer, name=str(options.file))
     last = int(ran.end.argmax()) if len(graph) else 0
     values = {
         "seconds": ran.seconds,

@@ -68,7 +68,7 @@ def _row(result: ClaimResult) -> list[str]:
         _number(result.ours) + (f" (reduced, 1/{result.work_factor})" if result.reduced else ""),
         interval,
         number,
-        result.unit,
+        "" if result.published is None and result.ours is None else result.unit,
         result.evidence_text,
         verdict,
     ]

@@ -1,6 +1,6 @@
 """Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency and
-exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. It prints a table
-and draws a picture; every number is simulated and has an interval.
+exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. It prints a
+table, and draws a picture with --out; every number is simulated and has an interval.
 
 A node computes as fast as `scaleproof profile` measured here, or with a share of a peak rate (--profile or --peak, with
 --efficiency); with --node each rank is a GPU of a node type. Messages cost what `scaleproof fit` measured here, or
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from scaleproof.commands.common import CaseField, PluginNames, results_argument
 
-HELP = "how a training would scale on your network and cluster: a table and a picture"
+HELP = "how a training would scale on your network and cluster: a table, and a picture on request"
 EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 \\
       --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7
   scaleproof predict --workload mypackage.models:resnet --input 3x224x224 --fabric 100g --per-node 256 \\
@@ -49,11 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="PATH",
-        help="the picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: a PNG here)",
+        help="draw a picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: none)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="for machines: one JSON object on stdout; no picture without --out"
-    )
+    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(parser)
 
 
@@ -118,7 +116,8 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NODE_TYPE",
-        help="a node type of clusters/nodes.yaml (default: this machine, as `scaleproof profile` measured it)",
+        help="a node type of clusters/, of one with GPUs a single GPU (default: this machine, as `scaleproof profile` "
+        "measured it)",
     )
     parser.add_argument("--peak", type=float, metavar="TFLOPS", help="instead: the peak rate of your node, TFLOP/s")
     parser.add_argument(
@@ -175,6 +174,8 @@ def main(options: argparse.Namespace) -> int:
     if options.transports:
         from scaleproof.commands.predict_transports import compare
 
+        if options.out is not None:
+            raise SpecError(f"--out {options.out}: several transports (--transports) have no picture; give --transport")
         return compare(options)
     paths = _paths(options)
     request = prediction_request(options)
@@ -193,15 +194,15 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
-    """Files of the picture; SpecError for a format that is not supported."""
+    """Files of the picture, none without `--out`; SpecError for a format that is not supported."""
     from scaleproof.spec.errors import SpecError
 
-    parts = [options.workload.rpartition(":")[2], options.node, options.fabric and Path(options.fabric).stem]
-    name = "-".join([*filter(None, parts), options.transport])
     if options.out is None:
-        return [] if options.json else [Path(f"{name}.png")]
+        return []
     out: Path = options.out
     if not out.suffix or out.is_dir():
+        parts = [options.workload.rpartition(":")[2], options.node, options.fabric and Path(options.fabric).stem]
+        name = "-".join([*filter(None, parts), options.transport])
         return [out / f"{name}{suffix}" for suffix in SUFFIXES[:2]]
     if out.suffix not in SUFFIXES:
         raise SpecError(f"--out {out}: a picture ends in {', '.join(SUFFIXES)}; a name without an ending is a folder")

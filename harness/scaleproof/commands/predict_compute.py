@@ -10,7 +10,7 @@ from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
     from scaleproof.spec.case import TrainCase
-    from scaleproof.spec.cluster import NodeType
+    from scaleproof.spec.gpu_node import RankType
     from scaleproof.workloads.networks import Network
     from scaleproof.workloads.profile import Profile
 
@@ -79,7 +79,7 @@ def _compute_of_gpus(options: argparse.Namespace, network: Network) -> NodeCompu
     return found._replace(description=f"{found.description} ({whose})")
 
 
-def _by_shares(name: str, node: NodeType, low: float, high: float, network: Network) -> NodeCompute:
+def _by_shares(name: str, node: RankType, low: float, high: float, network: Network) -> NodeCompute:
     from scaleproof.workloads.profile import peak_profile
 
     shares = [low] if low == high else [(low * high) ** 0.5, low, high]
@@ -94,13 +94,13 @@ def _by_shares(name: str, node: NodeType, low: float, high: float, network: Netw
     return NodeCompute(description, profiles, fields)
 
 
-def _node_with_peak(tera: float) -> NodeType:
+def _node_with_peak(tera: float) -> RankType:
     """A node type with this peak rate in TFLOP/s."""
-    from scaleproof.spec.cluster import NodeType
+    from scaleproof.spec.gpu_node import RankType
 
     if tera <= 0:
         raise SpecError(f"--peak {tera:g}: give TFLOP/s of a node, above 0")
-    return NodeType(summary="a node of the given rate", cores=1, ghz=tera * 1000, flop_per_cycle=1, source=COMMAND_LINE)
+    return RankType("a node of the given rate", tera * 1e12, COMMAND_LINE)
 
 
 def efficiency_of(text: str) -> tuple[float, float]:

@@ -88,7 +88,9 @@ def node_description(options: argparse.Namespace, ranks: int) -> str:
     if options.node is None:
         return ""
     node = gpu_node(options.node)
-    if not node.nvlinks:
+    if node.architecture is None:
+        inside = "not modelled"
+    elif not node.nvlinks:
         inside = f"PCI Express, {node.pcie_gb_per_s:g} GB/s"
     else:
         inside = f"{node.nvlinks} NVLinks a GPU, " + ("between pairs" if node.links else "to a switch")

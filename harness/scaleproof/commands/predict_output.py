@@ -44,6 +44,8 @@ def print_prediction(
     options: argparse.Namespace, request: PredictionRequest, points: list[Point], useful: Useful
 ) -> None:
     """The table for a terminal, the verdict, and what both rest on."""
+    from scaleproof.simulate.halved_resources import RESOURCES
+
     print(f"{size(request)}; {scaling(request)}")
     print(f"{computing(request)}; {request.fabric}; {_exchange(options, request)}")
     _print_points(points)
@@ -51,10 +53,8 @@ def print_prediction(
         print(line)
     print(_verdict(points, useful))
     last = points[-1]
-    print(
-        "binds: halving the time that this resource takes shortens the step most, by the share behind it; at "
-        f"{last.nodes} nodes {HINTS[last.binds]}"
-    )
+    print("binds: halving the time that this resource takes shortens the step most, by the share behind it")
+    print(f"at {last.nodes} node{'s' if last.nodes > 1 else ''} it is {RESOURCES[last.binds]}; {HINTS[last.binds]}")
     if (late := last.gains.get("stragglers")) is not None:
         print(f"stragglers {request.stragglers}: half of what they add would shorten the step by {late:.0%}")
     _print_evidence(options, request)

@@ -17,13 +17,14 @@ from typing import Literal
 
 from scaleproof.core import location
 
-LINE = 192
-"""Bytes: three cache lines, so that no two ranks write into one."""
+LINE = 256
+"""Bytes: four cache lines, so that no two ranks write into one."""
 _FORMAT = struct.Struct("<qqqq16s40s")
 _WORDS = LINE // 8
-_PID, _CALL, _ENDED, _ROUND, _MAIN, _HELPER, _POLLERS = range(11, 18)
-"""Indices of the 8-byte words behind the fields of _FORMAT."""
-_POLLERS_KEPT = _WORDS - _POLLERS
+_PID, _CALL, _ENDED, _ROUND, _MAIN, _HELPER = range(11, 17)
+_POLLERS = 24
+"""Indices of the 8-byte words behind the fields of _FORMAT. From _HELPER on there is a word for each channel."""
+_HELPERS, _POLLERS_KEPT = _POLLERS - _HELPER, _WORDS - _POLLERS
 _PEER_BITS = 20
 CALLS = ("", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "recv")
 _CODES = {name: code for code, name in enumerate(CALLS)}
@@ -36,8 +37,8 @@ class Line:
     and the `peer` that the program named (-1: none).
 
     `calls`: collective calls that have begun, of which `call` is the last; `calls_left`: those that have ended;
-    `round`: the round of the engine. `main` and `helper`: the ranks that the main thread and another thread wait for;
-    None: no rank, -1: a rank that only the library knows.
+    `round`: the round of the engine; all of the first channel. `main` and `helper`: the ranks that the main thread and
+    another thread (of the first channel that waits) wait for; None: no rank, -1: a rank that only the library knows.
     """
 
     beat_ns: int
@@ -120,7 +121,7 @@ class Board:
             numbers[_ENDED],
             numbers[_ROUND],
             _peer(numbers[_MAIN]),
-            _peer(numbers[_HELPER]),
+            _peer(next(filter(None, numbers[_HELPER:_POLLERS]), 0)),
         )
 
     def pollers(self, rank: int) -> list[int]:
@@ -145,12 +146,18 @@ class Post:
     """The reports of collectives and transports. Each report writes one word of memory, without a clock, text or
     allocation."""
 
-    __slots__ = ("_begun", "_ended", "_main", "_waits", "_words")
+    __slots__ = ("_begun", "_ended", "_helper", "_main", "_waits", "_words")
 
     def __init__(self, memory: memoryview) -> None:
         self._words = memory
+        self._helper = _HELPER
         self._main = threading.get_ident()
         self._begun = self._ended = self._waits = 0
+
+    def of_channel(self, number: int) -> Post:
+        """For a further channel of this rank, whose thread waits at the same time. From the eighth on they share a
+        word."""
+        return _ChannelPost(self._words, _HELPER + min(number, _HELPERS - 1))
 
     def begin_call(self, call: str) -> None:
         """A collective call begins."""
@@ -171,7 +178,9 @@ class Post:
         """This thread begins to wait for a peer (-1: for a rank that only the library knows). A repeated report counts
         as progress."""
         self._waits += 1
-        self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
+        self._words[_MAIN if threading.get_ident() == self._main else self._helper] = self._waits << _PEER_BITS | (
+            peer + 2
+        )
 
     def polls(self, threads: list[int]) -> None:
         """These threads (by the kernel's ids) belong to a library that polls: their processor time does not count as
@@ -182,7 +191,26 @@ class Post:
     def stop_waiting(self) -> None:
         """This thread no longer waits. Not called when waiting failed, so that the line of a rank that lost its peer
         still names the peer."""
-        self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = 0
+        self._words[_MAIN if threading.get_ident() == self._main else self._helper] = 0
+
+
+class _ChannelPost(Post):
+    """Reports waiting alone: calls are counted, and their rounds shown, on the first channel."""
+
+    __slots__ = ()
+
+    def __init__(self, memory: memoryview, helper: int) -> None:
+        super().__init__(memory)
+        self._helper = helper
+
+    def begin_call(self, call: str) -> None:
+        """Not counted."""
+
+    def end_call(self) -> None:
+        """Not counted."""
+
+    def round(self, number: int) -> None:
+        """Not shown."""
 
 
 def _peer(word: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,13 @@ class RankContext:
 
     def __post_init__(self) -> None:
         self.post = self.rendezvous.post = self.board.post(self.rank)
+
+    def of_channel(self, number: int) -> RankContext:
+        """For a further channel (from 1 on): a transport that is connected with it finds the peers' transports of the
+        same channel. Its facts are apart."""
+        post, channel = self.post, replace(self, rendezvous=self.rendezvous.within(f"channel-{number}"), facts={})
+        channel.post = channel.rendezvous.post = post.of_channel(number)
+        return channel
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
         """Report the next step and operation of this rank, and its peer; waiting is reported by `post`."""

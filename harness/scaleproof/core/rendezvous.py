@@ -25,9 +25,14 @@ class RendezvousTimeout(RuntimeError):
 class Rendezvous:
     """JSON values in a private folder. A key is written once, atomically, and read by polling."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prefix: str = "") -> None:
         self.folder = folder
         self.post: Post | None = None
+        self._prefix = prefix
+
+    def within(self, prefix: str) -> Rendezvous:
+        """The same folder, with keys that are apart from those without this prefix."""
+        return Rendezvous(self.folder, f"{self._prefix}{prefix}.")
 
     def publish(self, key: str, value: Any) -> None:
         """Publish a JSON-serialisable value."""
@@ -61,4 +66,4 @@ class Rendezvous:
         return [self.get(f"{key}.{peer}", timeout_s, peer) for peer in range(world_size)]
 
     def _path(self, key: str) -> Path:
-        return self.folder / urllib.parse.quote(key, safe=".-_")
+        return self.folder / urllib.parse.quote(self._prefix + key, safe=".-_")

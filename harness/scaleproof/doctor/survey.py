@@ -17,7 +17,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.plugins import FabricPlugin, Plugin, TransportPlugin
 
 IMPORT_TIMEOUT_S = 120
-_DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
+_DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu", "sklearn": "scikit-learn"}
 """The distribution of a module, if its name differs."""
 _IMPORTS = {
     "mpi4py": "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.launch_kind import computes
 from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.spec.straggler_law import MEANING, straggler_law
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import AnyCase
 
 
 class Simulated:
@@ -40,6 +44,11 @@ class SimulatedOptions(ClusterOptions):
     )
     cards: PositiveInt = Field(
         1, description="Links of each node to the one switch, each with link_mbit; a message uses one of them."
+    )
+    cores: PositiveFloat | Literal["machine"] | None = Field(
+        None,
+        description="Cores of each node: where its ranks' compute threads and communication threads are more, they "
+        "take the cores from each other. machine: as many as this machine has; null: enough for all.",
     )
     stragglers: str | None = Field(
         None,
@@ -83,6 +92,7 @@ def check(case: CommonCase) -> None:
         raise FieldError("fabric.stragglers", "stragglers are ranks of a training that compute longer; leave it out")
     if case.value("fabric.stragglers") is not None and case.value("compute.jitter") is not None:
         raise FieldError("fabric.stragglers", "compute.jitter states how ranks differ; leave one of them out")
+    _check_cores(case)
     slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     costs = case.options_of(SimulatedOptions).costs
     stated = costs == "stated" or (costs is None and case.value("compute.profile") is not None)
@@ -92,6 +102,19 @@ def check(case: CommonCase) -> None:
             "an emulated case"
         )
         raise FieldError(slow[0], message)
+
+
+def _check_cores(case: CommonCase) -> None:
+    """Raises FieldError for cores of nodes on which nothing computes, or on which more computes than they are."""
+    cores = case.options_of(SimulatedOptions).cores
+    if cores is None:
+        return
+    if case.program != "train" or not computes(cast("AnyCase", case)):
+        message = "cores are shared where a training computes, or burns them (compute.burns); leave it out"
+        raise FieldError("fabric.cores", message)
+    threads = -(-case.ranks // case.nodes) * case.threads_per_rank
+    if cores != "machine" and threads > cores:
+        raise FieldError("fabric.cores", f"{threads} compute threads on a node of {cores:g} cores; give as many")
 
 
 PLUGIN = FabricPlugin(

@@ -21,8 +21,10 @@ from scaleproof.rank_programs.effects import (
     AwaitAny,
     AwaitFlag,
     Call,
+    Cancel,
     Charge,
     Collective,
+    CompareAndSwap,
     Compute,
     Effect,
     Ended,
@@ -34,6 +36,7 @@ from scaleproof.rank_programs.effects import (
     Sleep,
     Start,
     Started,
+    check_cancellable,
     described,
     event_of,
     moved_nbytes,
@@ -41,7 +44,7 @@ from scaleproof.rank_programs.effects import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.transports.mailbox import Mailbox
+from scaleproof.transports.mailbox import Mailbox, Posted
 
 
 class Driven(Protocol):
@@ -58,25 +61,27 @@ def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDrive
     """Runs a program on this rank, over the mailbox of the case's transport."""
     case = context.case
     assert isinstance(case, OwnCase)
-    mailbox = case.plugin("transport").mailbox
-    if mailbox is None:
+    plugin = case.plugin("transport")
+    if plugin.mailbox is None:
         have = ", ".join(registry.with_trait("transport", "mailbox"))
-        raise TransportError(f"a rank program needs a transport with a mailbox ({have}), not {case.transport!r}")
-    driver = ProcessDriver(context, case)
-    program = form(case, context.rank, driver)
-    driver.run(program, loaded(mailbox)(context, program.serve, program.regions()))
+        raise TransportError(
+            f"a rank program needs a transport with a mailbox ({have}), not {case.transport!r}: {plugin.no_mailbox}"
+        )
+    driver = ProcessDriver(context, case, loaded(plugin.mailbox)(context))
+    driver.run(lambda: form(case, context.rank, driver))
 
 
 class ProcessDriver:
     """One rank. In a case with option `slept`, computing takes its seconds (dilated) and not the time of its work."""
 
-    def __init__(self, context: RankContext, case: OwnCase) -> None:
-        self._context, self._case = context, case
-        self._mailbox: Mailbox
+    def __init__(self, context: RankContext, case: OwnCase, mailbox: Mailbox) -> None:
+        self._context, self._case, self._mailbox = context, case, mailbox
         self._collectives: Collectives
         self._step, self._began = -1, 0
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         self._started: list[Future[Any]] = []
+        self._posted: list[tuple[Effect, Posted]] = []
+        """Of each started effect."""
         self._recording = threading.Lock()
         self._perform: dict[type, Callable[[Any], Any]] = {
             Compute: self._compute,
@@ -88,19 +93,25 @@ class ProcessDriver:
             Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
+            CompareAndSwap: lambda effect: self._mailbox.compare_and_swap(
+                effect.peer, effect.name, effect.expected, effect.new
+            ),
             AwaitFlag: lambda effect: self._mailbox.await_flag(effect.name, effect.least),
             Start: self._start,
             Collective: lambda effect: self._carry_out_all(self._collectives.messages(effect)),
-            Await: lambda effect: self._started[effect.started.number].result(),
-            AwaitAll: lambda effect: [self._started[each.number].result() for each in effect.started],
+            Await: lambda effect: self._result(effect.started),
+            AwaitAll: lambda effect: [self._result(each) for each in effect.started],
             AwaitAny: self._await_any,
+            Cancel: self._cancel,
         }
 
-    def run(self, program: Driven, mailbox: Mailbox) -> None:
+    def run(self, form: Callable[[], Driven]) -> None:
         """From a barrier of all ranks to the end of all ranks."""
-        self._mailbox = mailbox
-        self._collectives = Collectives(self._case, self._context.rank, program.groups())
+        mailbox = self._mailbox
         try:
+            program = form()
+            self._collectives = Collectives(self._case, self._context.rank, program.groups())
+            mailbox.open(program.serve, program.regions())
             self._barrier()
             mark(self._context, "start", 0, mailbox)
             self._drive(program.main())
@@ -114,6 +125,10 @@ class ProcessDriver:
                 lane.shutdown(wait=False, cancel_futures=True)
         for name, passed, detail in program.checks():
             self._context.check(name, passed, detail)
+
+    def memory(self, nbytes: int) -> np.ndarray:
+        """See Clock."""
+        return self._mailbox.memory(nbytes)
 
     def step_begins(self, step: int, warmup: bool) -> None:
         """See Clock."""
@@ -132,7 +147,8 @@ class ProcessDriver:
         result = None
         while True:
             try:
-                effect = program.send(result)
+                with self._mailbox.guard:
+                    effect = program.send(result)
             except StopIteration:
                 return
             if event_of(effect):
@@ -144,7 +160,8 @@ class ProcessDriver:
         result = None
         while True:
             try:
-                effect = part.send(result)
+                with self._mailbox.guard:
+                    effect = part.send(result)
             except StopIteration as end:
                 return end.value
             result = self._perform[type(effect)](effect)
@@ -152,9 +169,11 @@ class ProcessDriver:
     def _barrier(self) -> None:
         self._drive(barrier(self._context.rank, self._context.world_size))
 
-    def _carry_out(self, effect: Effect) -> Any:
+    def _carry_out(self, effect: Effect, posted: Posted | None = None) -> Any:
+        if posted is not None and posted.cancelled:
+            return None
         began, name = now(), event_of(effect)
-        result = self._perform[type(effect)](effect)
+        result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
         if name:
             self._record(name, began, moved_nbytes(effect, result))
         return result
@@ -171,13 +190,35 @@ class ProcessDriver:
     def _start(self, effect: Start) -> Started:
         if effect.lane not in self._lanes:
             self._lanes[effect.lane] = ThreadPoolExecutor(1, f"lane {effect.lane}")
-        self._started.append(self._lanes[effect.lane].submit(self._carry_out, effect.effect))
+        posted = Posted()
+        self._posted.append((effect.effect, posted))
+        self._started.append(self._lanes[effect.lane].submit(self._carry_out, effect.effect, posted))
         return Started(len(self._started) - 1)
 
+    def _wait(self, effect: Effect, posted: Posted) -> Any:
+        """Carries out a started effect, which may be cancelled where it only waits."""
+        if isinstance(effect, Receive):
+            return self._mailbox.receive(effect.source, effect.tag, posted)
+        if isinstance(effect, AwaitFlag):
+            return self._mailbox.await_flag(effect.name, effect.least, posted)
+        return self._perform[type(effect)](effect)
+
+    def _cancel(self, effect: Cancel) -> bool:
+        waits, posted = self._posted[effect.started.number]
+        check_cancellable(waits)
+        return self._mailbox.cancel(posted)
+
+    def _has_ended(self, started: Started) -> bool:
+        return self._posted[started.number][1].cancelled or self._started[started.number].done()
+
+    def _result(self, started: Started) -> Any:
+        return None if self._posted[started.number][1].cancelled else self._started[started.number].result()
+
     def _await_any(self, effect: AwaitAny) -> Ended:
-        wait([self._started[each.number] for each in effect.started], return_when=FIRST_COMPLETED)
-        ended = next(each for each in effect.started if self._started[each.number].done())
-        return Ended(ended, self._started[ended.number].result())
+        if not any(map(self._has_ended, effect.started)):
+            wait([self._started[each.number] for each in effect.started], return_when=FIRST_COMPLETED)
+        ended = next(filter(self._has_ended, effect.started))
+        return Ended(ended, self._result(ended))
 
     def _record(self, event: str, began: int, nbytes: int = 0) -> None:
         with self._recording:  # lanes record, too

@@ -51,10 +51,12 @@ class Training:
 
 def evaluate(training: Training, step: int) -> None:
     """Records the test accuracy on rank 0, computed together with the ranks that hold the rest of its network. Called
-    between steps."""
+    between steps. Where ranks divide layers, batch normalisations use the test set's own mean and variance."""
     test: Batch = training.data.test
     if training.context.rank in training.strategy.evaluators and len(test.labels):
-        moment, accuracy = now(), training.model.accuracy(training.strategy.own_batch(test))
+        moment, divided = now(), training.case.plugin("strategy").divides_layers
+        reference = None if divided else training.data.reference
+        accuracy = training.model.accuracy(training.strategy.own_batch(test), reference)
         if training.context.rank == 0:
             training.context.recorder.add("test_accuracy", step, moment, moment, value=accuracy)
 

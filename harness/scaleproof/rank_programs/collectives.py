@@ -11,7 +11,7 @@ import numpy as np
 from scaleproof.collectives.message_engine import rounds
 from scaleproof.collectives.message_schedule import Action, schedule_of
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.rank_programs.effects import ALL, Charge, Collective, Effect, Receive, Send
+from scaleproof.rank_programs.effects import ALL, Apart, Charge, Collective, Effect, Receive, Send
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.registry import nearest
@@ -25,8 +25,8 @@ def barrier(rank: int, world_size: int) -> Generator[Effect, Any, None]:
     receive of a program takes them."""
     distance, empty = 1, np.empty(0, np.uint8)
     while distance < world_size:
-        yield Send((rank + distance) % world_size, empty, -distance)
-        yield Receive((rank - distance) % world_size, -distance, "at a barrier")
+        yield Send((rank + distance) % world_size, empty, Apart(-distance))
+        yield Receive((rank - distance) % world_size, Apart(-distance), "at a barrier")
         distance *= 2
 
 
@@ -45,7 +45,7 @@ class Collectives:
         algorithm = USUAL if case.collective == NATIVE else schedule_of(case.collective, case.nodes)
         if "/" in algorithm and effect.group != ALL:
             raise TransportError(f"collective {case.collective!r} runs over all ranks, not in group {effect.group!r}")
-        tag = -case.ranks - effect.tag * len(self._names) - self._names.index(effect.group)
+        tag = Apart(-case.ranks - effect.tag * len(self._names) - self._names.index(effect.group))
         yield from collective(effect, members, members.index(self._rank), tag, algorithm)
         return effect.value
 

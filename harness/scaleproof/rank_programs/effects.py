@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
 from scaleproof.transports.mailbox import ANY
 
@@ -40,6 +41,11 @@ class Sleep:
     seconds: float
 
 
+class Apart(int):
+    """A tag below 0, of messages that are no program's own: of barriers and collectives. No receive of a program takes
+    them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
     """Sends a flat array to a peer, with a tag of 0 or more. It ends when the array may be changed again: a connection
@@ -48,6 +54,9 @@ class Send:
     peer: int
     value: np.ndarray
     tag: int = 0
+
+    def __post_init__(self) -> None:
+        _check_tag(self.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,9 @@ class Receive:
     source: int = ANY
     tag: int = 0
     part_of: str = ""
+
+    def __post_init__(self) -> None:
+        _check_tag(self.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,16 @@ class AwaitFlag:
 
     name: str
     least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAndSwap:
+    """Sets a flag of a peer to `new` where it is `expected`, as one step; the result is what it was."""
+
+    peer: int
+    name: str
+    expected: int
+    new: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +190,14 @@ class AwaitAny:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancels a started Receive or AwaitFlag. The result is True where it had taken nothing: it never will, and its own
+    result is None. False: it has ended, and has its result."""
+
+    started: Started
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A started effect that has ended, and its result."""
 
@@ -175,8 +205,8 @@ class Ended:
     value: Any
 
 
-Moving = Send | Receive | Call | Put | Get | Flag | AwaitFlag | Collective
-Effect = Compute | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny
+Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
+Effect = Compute | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -184,9 +214,15 @@ _EVENTS: dict[type, str] = {
     Call: "call",
     Put: "put",
     Get: "get",
+    CompareAndSwap: "swap",
     AwaitFlag: "wait",
     AwaitAll: "wait",
 }
+
+
+def _check_tag(tag: int) -> None:
+    if tag < 0 and not isinstance(tag, Apart):
+        raise ValueError(f"a tag is 0 or more, not {tag}: those below are of barriers and collectives")
 
 
 def event_of(effect: Effect) -> str:
@@ -206,7 +242,7 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
         return effect.nbytes
     if isinstance(effect, Get):
         return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) else 0
+    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
 
 
 def described(effect: Effect) -> str:
@@ -223,7 +259,13 @@ def described(effect: Effect) -> str:
     if isinstance(effect, Collective):
         return f"{effect.operation} of {effect.nbytes} B with {effect.group}, tag {effect.tag}"
     name = type(effect).__name__.lower()
-    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag) else name
+    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag | CompareAndSwap) else name
+
+
+def check_cancellable(effect: Effect) -> None:
+    """Raises TransportError for an effect that takes more than what it waits for."""
+    if not isinstance(effect, Receive | AwaitFlag):
+        raise TransportError(f"only a Receive or an AwaitFlag can be cancelled, not a {type(effect).__name__}")
 
 
 def weightless(nbytes: float) -> np.ndarray:

@@ -22,6 +22,9 @@ class Clock(Protocol):
     def steps_end(self) -> None:
         """The last step has ended."""
 
+    def memory(self, nbytes: int) -> np.ndarray:
+        """See RankProgram.memory."""
+
 
 class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
@@ -42,6 +45,11 @@ class RankProgram(ABC):
     def regions(self) -> dict[str, np.ndarray]:
         """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""
         return {}
+
+    def memory(self, count: int, dtype: str = "float32") -> np.ndarray:
+        """A flat array of zeros for `regions`, where peers reach it by the transport's one-sided operations, if it has
+        some. Other arrays are reached by messages."""
+        return self._clock.memory(count * np.dtype(dtype).itemsize).view(dtype)
 
     def groups(self) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Groups of ranks for collectives, by name: parts of all ranks, of which a rank is in one at most."""

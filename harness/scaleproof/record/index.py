@@ -92,7 +92,7 @@ class Index:
     @cached_property
     def missing_plugins(self) -> list[tuple[Kind, str]]:
         """Kind and name of plugins that records name and that are not installed here."""
-        kinds = ", ".join(kind for kind in OF_CASE_TEXT if kind in CHOSEN)
+        kinds = ", ".join(kind for kind in OF_CASE_TEXT if kind in (*CHOSEN, "dataset"))
         rows = self._table(f"SELECT DISTINCT {kinds} FROM launches WHERE problem IS NULL").to_pylist()
         return sorted({missing for row in rows for missing in missing_plugins(row)})
 

@@ -15,7 +15,7 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.choice import CHOSEN, nested
 from scaleproof.spec.plugins import Kind, Options
 
-READABLE = frozenset(CHOSEN) - {"fabric"}
+READABLE = frozenset((*CHOSEN, "dataset")) - {"fabric"}
 """Kinds of plugin without which a record can be read. The fabric is needed: it says whether times are emulated or
 predicted."""
 
@@ -29,7 +29,9 @@ class RecordedOptions(Options):
 def missing_plugins(case: Mapping[str, Any]) -> list[tuple[Kind, str]]:
     """Kind and name of every plugin of a case that is not installed here. `case`: a name, or a mapping that has one, by
     kind of plugin."""
-    named = [(kind, case.get(kind)) for kind in CHOSEN]
+    named: list[tuple[Kind, Any]] = [(kind, case.get(kind)) for kind in CHOSEN]
+    workload = case.get("workload")
+    named.append(("dataset", workload.get("data") if isinstance(workload, Mapping) else case.get("dataset")))
     names = [(kind, value.get("name") if isinstance(value, Mapping) else value) for kind, value in named]
     return [(kind, name) for kind, name in names if isinstance(name, str) and name not in registry.names(kind)]
 
@@ -50,10 +52,11 @@ def read_without_plugins(content: bytes) -> Record | None:
     missing = missing_plugins(case)
     if not missing or any(kind not in READABLE for kind, _ in missing):
         return None
-    return Record.model_validate(values | {"case": _checked_alone(case, [kind for kind, _ in missing])})
+    fields = ["workload" if kind == "dataset" else kind for kind, _ in missing]
+    return Record.model_validate(values | {"case": _checked_alone(case, fields)})
 
 
-def _checked_alone(values: Mapping[str, Any], missing: Sequence[Kind]) -> AnyCase:
+def _checked_alone(values: Mapping[str, Any], missing: Sequence[str]) -> AnyCase:
     """A case whose fields are checked one by one; whether they fit together cannot be checked without the plugins."""
     form: Any = registry.get("program", values["program"]).case
     fields: dict[str, Any] = {}

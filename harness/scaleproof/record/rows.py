@@ -24,6 +24,7 @@ OF_CASE_TEXT = (
     "collective",
     "fabric",
     "workload",
+    "dataset",
     "framework",
     "launcher",
     "operation",

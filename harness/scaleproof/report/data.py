@@ -163,7 +163,7 @@ class SuiteData:
 
 
 def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
-    """The data of all suites that have this size, in their order."""
+    """The data of all suites that have this size, or claims judged at it (by arithmetic), in their order."""
     index, findings = Index(results), Findings.read(results)
     store = Store(results, index=index)
     profile_of = lru_cache(partial(read_profile, results))
@@ -172,6 +172,7 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
         _suite(results, size, suite, store, cases, findings, profile_of)
         for suite in suites
         if any(size in experiment.sizes for experiment in suite.experiments.values())
+        or (results / "claims" / f"{suite.name}.{size}.json").exists()
     ]
 
 

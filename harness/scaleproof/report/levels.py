@@ -21,7 +21,6 @@ from scaleproof.report.levels_compared import LEVELS, Pair, between, errors_tabl
 from scaleproof.report.numbers import bracket, significant
 from scaleproof.report.scaling_values import ScalingValue, by_arm_and_level, scaling_values
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
-from scaleproof.report.training import RANDOM
 
 CSV_METRICS = ("throughput", "exposed_communication_s")
 CSV_COLUMNS = (
@@ -63,9 +62,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     """One section if launches of `train` at several numbers of ranks, or of one case, have more than one level of
     evidence; else none."""
     timed = [
-        run
-        for run in data.completed("train")
-        if training(run).value("workload.data", RANDOM) == RANDOM and run.metric("throughput") is not None
+        run for run in data.completed("train") if not training(run).learnable and run.metric("throughput") is not None
     ]
     networks = grouped(timed, network)
     pairs = {name: between(name, runs) for name, runs in networks.items()}

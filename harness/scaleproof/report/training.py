@@ -14,8 +14,6 @@ from scaleproof.report.groups import Groups, PanelKey, arm, by_arm, by_network, 
 from scaleproof.report.numbers import bracket, significant
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, median_cell, section
 
-RANDOM = "synthetic"
-"""Data that cannot be learned. Launches on it are timed; on other data, loss and accuracy are shown instead."""
 THROUGHPUT_HOW = (
     "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
     "their 95 % interval where there are at least "
@@ -82,10 +80,11 @@ LEARNED = (
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
-    """The sections for which there are launches; simulated launches are shown by levels.py."""
+    """The sections for which there are launches: times of those whose data cannot be learned, loss and accuracy of the
+    others. Simulated launches are shown by levels.py."""
     runs = [run for run in runs if not training(run).plugin("fabric").predicted]
-    timed = by_network(run for run in runs if training(run).value("workload.data", RANDOM) == RANDOM)
-    learned = by_network(run for run in runs if training(run).value("workload.data", RANDOM) != RANDOM)
+    timed = by_network(run for run in runs if not training(run).learnable)
+    learned = by_network(run for run in runs if training(run).learnable)
     parts: list[Section] = [_throughput(timed, looks), step_section(timed)] if timed else []
     return parts + [part for quantity in LEARNED if (part := _learning(learned, looks, quantity)) is not None]
 

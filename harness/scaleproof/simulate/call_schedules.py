@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.phases import Phase
+from scaleproof.simulate.folded_links import UNFOLDED, FoldedLinks
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.shared_cores import SharedCores
 
 
 class CallSchedules:
     """Schedules of one engine. `nodes`: the node of each rank; `buffer`: bytes that a socket takes before its receiver
-    reads."""
+    reads; `links`: where equal replicas are folded; `cores`: those that messages share with what is computed, if they
+    do."""
 
     def __init__(
-        self, engine: Engine, network: Network, nodes: Sequence[int], costs: MessageCosts, buffer: float
+        self,
+        engine: Engine,
+        network: Network,
+        nodes: Sequence[int],
+        costs: MessageCosts,
+        buffer: float,
+        links: FoldedLinks = UNFOLDED,
+        cores: SharedCores | None = None,
     ) -> None:
-        self._engine, self._network, self._nodes = engine, network, np.array(nodes)
+        self._engine, self._network, self._nodes, self._links = engine, network, np.array(nodes), links
+        self._cores = cores
         self._costs, self._buffer = costs, buffer
         self._known: dict[tuple[int, float, int], int] = {}
         self._patterns: list[Pattern] = []  # keeps them, and so their ids, alive
@@ -58,24 +72,49 @@ class CallSchedules:
         order = np.argsort(round_.source, kind="stable")
         source, destination = round_.source[order], round_.destination[order]
         size = round_.share[order] * nbytes
-        pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
-        links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
-        hops = [self._costs.hop(len(route)) for route in links]
-        beta = self._costs.beta(size, hops)
         reduced = np.where(round_.reduces[order], self._costs.gamma * size, 0.0)
-        return Phase(
+        phase = Phase(
             times,
             sends=np.bincount(source, minlength=ranks),
             receives=np.bincount(destination, minlength=ranks),
             work=np.bincount(destination, weights=reduced, minlength=ranks),
             destination=destination,
             nbytes=size,
-            highest=np.array([self._network.most(*each) for each in zip(links, beta.tolist(), strict=True)]),
-            delay=self._costs.alpha(size, hops) + np.array([self._network.delay_s(route) for route in links]),
-            route=np.array([self._engine.route(route) for route in links]),
-            stream=np.array([self._stream(channel, *pair) for pair in pairs]),
-            buffer=np.full(len(size), self._buffer),
+            **self.ways(source, destination, size, channel),
         )
+        return phase if self._cores is None else self._sharing(phase, source, destination, self._cores)
+
+    def _sharing(self, phase: Phase, source: np.ndarray, destination: np.ndarray, cores: SharedCores) -> Phase:
+        """The same on cores that are shared."""
+        pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
+        links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
+        sizes, most, delays = phase.nbytes.tolist(), phase.highest.tolist(), phase.delay.tolist()
+        moved = []
+        for pair, route, size, highest, before in zip(pairs, links, sizes, most, delays, strict=True):
+            delay = self._network.delay_s(route)
+            moved.append(cores.message(pair, route, size, highest, before - delay, delay))
+        return replace(
+            phase,
+            highest=np.array([each.highest for each in moved]),
+            delay=np.array([each.delay for each in moved]),
+            route=np.array([each.route for each in moved]),
+            core=cores.reducing,
+            speed=cores.speed,
+        )
+
+    def ways(self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int) -> dict[str, Any]:
+        """Of messages between ranks, for a Phase: what each costs, and over what it goes."""
+        pairs = list(zip(source.tolist(), destination.tolist(), strict=True))
+        links = [self._network.route(int(self._nodes[one]), int(self._nodes[other])) for one, other in pairs]
+        hops = [self._costs.hop(len(route)) for route in links]
+        beta = self._costs.beta(size, hops)
+        return {
+            "highest": np.array([self._network.most(*each) for each in zip(links, beta.tolist(), strict=True)]),
+            "delay": self._costs.alpha(size, hops) + np.array([self._network.delay_s(route) for route in links]),
+            "route": np.array([self._engine.route(*self._links.way(route)) for route in links]),
+            "stream": np.array([self._stream(channel, *pair) for pair in pairs]),
+            "buffer": np.full(len(size), self._buffer),
+        }
 
     def _stream(self, channel: int, source: int, destination: int) -> int:
         if not self._buffer:

@@ -21,6 +21,7 @@ from scaleproof.simulate.fitted_processor import with_fitted_processor
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
+from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.stated_model import stated_model
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
@@ -64,7 +65,8 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             f"a message between nodes costs what one between two ranks of this machine does ({where})"
         )
     if fitted is not None:
-        model = with_fitted_processor(model, case, results, machine)
+        cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
+        model = with_fitted_processor(model, case, results, machine, cores)
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:

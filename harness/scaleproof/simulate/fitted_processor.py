@@ -9,26 +9,26 @@ from scaleproof.simulate.cost_file import Parameter
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.processor_file import ProcessorCost, read_processor
 from scaleproof.simulate.stated_model import one_run_differs
-from scaleproof.spec.case import AnyCase, TrainCase
+from scaleproof.spec.case import AnyCase
 
 STATED = "the time of a core that a message takes is stated"
 
 
-def with_fitted_processor(model: CostModel, case: AnyCase, results: Path, machine: str) -> CostModel:
+def with_fitted_processor(model: CostModel, case: AnyCase, results: Path, machine: str, counts: bool) -> CostModel:
     """A model with the times of cores that `scaleproof fit micro bandwidth` found for the case's transport; as it is
-    where there are none with an interval, and where messages of one run take another time than those of windows."""
+    where there are none with an interval, and where messages of one run take another time than those of windows.
+    `counts`: whether the time of a core matters to the case, so that the model says where it comes from."""
     times = read_processor(results, machine)
     alike = [each for each in (times.transports if times else ()) if each.transport == case.transport]
     found = next((each for each in alike if each.buffers == case.buffers and _sure(each)), None)
-    serves = isinstance(case, TrainCase) and case.plugin("strategy").has_servers
     if found is None or one_run_differs(case):
-        return model.also_assumed(STATED) if serves else model
+        return model.also_assumed(STATED) if counts else model
     processor = _uncertain(found)
     others = tuple(
         other if other.hop == "same_process" else replace(other, processor=processor) for other in model.others
     )
     fitted = replace(model, processor=processor, others=others)
-    if serves and case.nodes > 1:
+    if counts and case.nodes > 1:
         return fitted.also_assumed("a message between nodes takes as much of a core as one inside this machine")
     return fitted
 

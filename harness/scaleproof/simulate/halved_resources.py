@@ -14,11 +14,11 @@ RESOURCES = {
     "compute": "a node's computing",
     "link": "the rate of the links",
     "latency": "what a message costs however small it is, and what a call takes beside its messages",
-    "transport": "bytes that software copies and reduces, and the cores that messages take of servers",
-    "server": "the servers' links, their sums, and the cores that messages take",
+    "transport": "software: the bytes that it copies and reduces, and the cores that messages take of servers",
+    "server": "the servers: their links, their sums, and the cores that messages take of them",
     "stragglers": "what the slowest rank computes longer than usual",
 }
-"""Possible bottlenecks of a step, with a description of each."""
+"""Possible bottlenecks of a step, in the words that `scaleproof predict` prints."""
 
 Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
 

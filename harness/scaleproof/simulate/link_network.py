@@ -51,24 +51,32 @@ class Network:
         self._trees: dict[int, dict[str, tuple[int, str]]] = {}
 
     @cached_property
-    def star(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """For a star, per node: payload bytes/s to the switch and from it, and the link's delay in s. None for any
-        other graph."""
+    def _spokes(self) -> tuple[list[int], list[int]] | None:
+        """For a star, per node: the numbers of its link to the switch and from it. None for any other graph."""
         switches = {name for ends in self._number for name in ends} - self._own.keys()
         if len(switches) != 1 or len(self._number) != 2 * self.nodes:
             return None
         switch = switches.pop()
-        up = [self._number.get((name, switch)) for name in self._own]
-        down = [self._number.get((switch, name)) for name in self._own]
-        if None in up:
+        if any((name, switch) not in self._number for name in self._own):
             return None
-        return self._singles[up], self._singles[down], self.delays[up]  # type: ignore[index]
+        return [self._number[name, switch] for name in self._own], [self._number[switch, name] for name in self._own]
+
+    @cached_property
+    def star(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """For a star, per node: payload bytes/s to the switch and from it, and the link's delay in s. None for any
+        other graph."""
+        if self._spokes is None:
+            return None
+        up, down = self._spokes
+        return self._singles[up], self._singles[down], self.delays[up]
 
     def route(self, source: int, destination: int) -> tuple[int, ...]:
         """Numbers of the directed links on the route. It has the fewest links, and passes through other nodes only if
         there is no other route. Empty within a node. Raises SpecError when the nodes in use are not connected."""
         if source == destination:
             return ()
+        if self._spokes is not None:
+            return self._spokes[0][source], self._spokes[1][destination]
         goal, name, links = node_name(destination), node_name(source), []
         if destination not in self._trees:
             self._trees[destination] = paths_to(goal, self._graph, self._own)
@@ -81,6 +89,11 @@ class Network:
             links.append(self._number[name, following])
             name = following
         return tuple(links)
+
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two directed links have the same rates and delay."""
+        tables = self.capacities, self._singles, self.delays
+        return all(table[one] == table[other] for table in tables)
 
     def delay_s(self, route: tuple[int, ...]) -> float:
         """Delay in s of a route, one way."""

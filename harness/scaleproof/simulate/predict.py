@@ -17,6 +17,7 @@ from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
+from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
@@ -54,6 +55,7 @@ class Inputs:
         ]
         parts += [asdict(self.jitter)] if self.jitter else []
         parts += [list(times)] if (times := relative_times(self.case)) else []
+        parts += [{"cores": cores}] if (cores := shared_cores(self.case)) is not None else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -69,6 +71,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     if isinstance(case, TrainCase):  # report early that a case cannot be simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
         relative_times(case)
+        shared_cores(case)
     costs = replace(cost_model(case, results, machine_id()), factors=_factors(case))
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
         costs = costs.also_assumed(
@@ -180,6 +183,7 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
         "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
         "relative_times": list(relative_times(case)) or None,
+        "shared_cores": shared_cores(case),
         "algorithm": _algorithm(case),
     }
 

@@ -3,30 +3,22 @@ a core on both sides, and messages that a process handles at one time share its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """How a message moves: the engine's route, at most so many bytes/s, after a delay in s."""
-
-    route: int
-    highest: float
-    delay: float
+from scaleproof.simulate.shared_cores import Moved, SharedCores
 
 
 class Threads:
     """The way of messages of some costs over a network whose links come first in the engine; a link a rank follows,
-    where messages take cores."""
+    where messages take cores. `shared`: the cores on which these threads run, where others do too."""
 
-    def __init__(self, engine: Engine, network: Network, costs: MessageCosts) -> None:
-        self._engine, self._network, self._costs = engine, network, costs
+    def __init__(
+        self, engine: Engine, network: Network, costs: MessageCosts, shared: SharedCores | None = None
+    ) -> None:
+        self._engine, self._network, self._costs, self._shared = engine, network, costs, shared
         self._first = len(network.capacities)
 
     @staticmethod
@@ -47,11 +39,15 @@ class Threads:
             return Moved(self._engine.route(links), highest, alpha + delay)
         sending, receiving = costs.sending.seconds(nbytes), costs.receiving.seconds(nbytes)
         busiest = max(sending, receiving)
-        sides = ((self._first + source, sending), (self._first + destination, receiving))
-        cores = [(link, seconds / nbytes) for link, seconds in sides if seconds]
-        route = self._engine.route(
-            (*links, *(link for link, _ in cores)), (*(1.0 for _ in links), *(weight for _, weight in cores))
-        )
+        weights = dict.fromkeys(links, 1.0)
+        for rank, seconds in ((source, sending), (destination, receiving)):
+            if seconds:
+                weights[self._first + rank] = seconds / nbytes
+        if self._shared is not None:
+            for rank, seconds in ((source, sending), (destination, receiving)):
+                core = self._shared.of_rank[rank]
+                weights[core] = weights.get(core, 0.0) + seconds / nbytes
+        route = self._engine.route(tuple(weights), tuple(weights.values()))
         rest = max(alpha - max(busiest - nbytes / highest, 0.0), 0.0)
         return Moved(route, min(highest, nbytes / busiest) if busiest else highest, rest + delay)
 

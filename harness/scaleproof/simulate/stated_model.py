@@ -12,7 +12,7 @@ from scaleproof.simulate.cost_sheet import Core, Sheet, read_sheet
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.cluster import node_types
+from scaleproof.spec.gpu_node import host_of
 from scaleproof.spec.plugins import TransportPlugin
 
 GENERAL = Path(__file__).with_name("stated.yaml")
@@ -79,9 +79,9 @@ def _sheet(plugin: TransportPlugin | None) -> Sheet:
 
 def _threads(case: AnyCase, plugin: TransportPlugin | None) -> int:
     """The threads that a process sends and receives with: no more than its node has cores, where those are known."""
-    node = node_types().get(case.value("compute.profile") or "")
+    host = host_of(case.value("compute.profile"))
     wanted = 1 if plugin is None else plugin.message_threads
-    return wanted if node is None else min(wanted, node.cores)
+    return wanted if host is None else min(wanted, host.cores)
 
 
 def _beside(plugin: TransportPlugin) -> Path:
@@ -103,12 +103,12 @@ def _needed(plugin: TransportPlugin | None) -> tuple[Hop, ...]:
 def _speed(case: AnyCase, core: Core) -> _Speed:
     """By the clock of the case's node type, where that is known."""
     profile = case.value("compute.profile")
-    node = node_types().get(profile) if profile is not None else None
+    host = host_of(profile)
     value, low, high = core.per_clock
-    if node is None:
+    if host is None:
         return _Speed(assumed=(f"software as fast as on the cores that it was fitted on ({core.ghz:g} GHz)",))
     unsure = Uncertain(f"speed of a core of {profile}, clock for clock", 1.0, low / value, high / value)
-    return _Speed(core.ghz / node.ghz * value, unsure)
+    return _Speed(core.ghz / host.ghz * value, unsure)
 
 
 def _hop_model(name: str, hop: Hop, sheet: Sheet, speed: _Speed) -> HopModel:

@@ -19,6 +19,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import Steps, exchange_plan, steps_of
+from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.simulate.unequal_nodes import on_its_nodes
@@ -68,7 +69,8 @@ def simulate(
     patterns = Patterns(case, plan.groups)
     calls = [patterns.of(call) for call in collectives(steps.first)]
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
-    if exchange.exact(calls) and not decided_late and not any(isinstance(each, Receive) for each in steps.first):
+    together = exchange.exact(calls) and not decided_late and shared_cores(case) is None
+    if together and not any(isinstance(each, Receive) for each in steps.first):
         with suppress(Queued):
             return _as_vectors(case, steps, exchange, patterns, jitter, seed)
     return simulate_each_rank(

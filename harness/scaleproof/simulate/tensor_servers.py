@@ -12,6 +12,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.server_threads import Threads
+from scaleproof.simulate.shared_cores import SharedCores
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Served:
 
 class Serving:
     """Adds the tasks of such steps. Messages of a pair of ranks move one after the other, in both directions apart.
-    `own_process`: a server does not wait for the backward pass of the worker beside it."""
+    `own_process`: a server does not wait for the backward pass of the worker beside it; `cores`: those that messages
+    share with what is computed, if they do."""
 
     def __init__(
         self,
@@ -52,9 +54,10 @@ class Serving:
         tensors: Sequence[Tensor],
         update_s: float,
         own_process: bool = False,
+        cores: SharedCores | None = None,
     ) -> None:
         self._engine, self._nodes, self._costs = engine, list(nodes), costs
-        self._threads = Threads(engine, network, costs)
+        self._threads = Threads(engine, network, costs, cores)
         self._tensors, self.ranks, self._own_process = tensors, len(nodes), own_process
         total = sum(tensor.nbytes for tensor in tensors)
         self._update_s = [update_s * tensor.nbytes / total if total else 0.0 for tensor in tensors]

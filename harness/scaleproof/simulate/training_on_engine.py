@@ -14,6 +14,7 @@ from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.server_threads import Threads
+from scaleproof.simulate.shared_cores import SharedCores, shared_cores
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.tensor_servers import Serving, Tensor
 from scaleproof.simulate.training_run import TrainingRun
@@ -46,16 +47,17 @@ def simulate_each_rank(
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
     plan = exchange_plan(case, layers or network_of(case))
     steps = steps_of(case, plan, profile)
-    engine = Engine(Threads.capacities(network, costs, case.ranks))
-    calls = CallSchedules(engine, network, nodes, costs, buffer)
+    engine, cores = _engine(case, network, nodes, costs)
+    calls = CallSchedules(engine, network, nodes, costs, buffer, cores=cores)
     run = TrainingRun(
         engine,
         Patterns(case, plan.groups),
         calls,
         plan.channels,
         case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE,
-        _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile)),
+        _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile), cores),
         _coordinator(case, engine, calls),
+        cores,
         costs.handover if calls_from_a_thread(case) else 0.0,
     )
     began = run.main
@@ -70,6 +72,17 @@ def simulate_each_rank(
     return Prediction(case, spans, engine.end[began].copy(), engine.end[run.main].copy())
 
 
+def _engine(
+    case: TrainCase, network: Network, nodes: list[int], costs: MessageCosts
+) -> tuple[Engine, SharedCores | None]:
+    """With links for the network, the threads of messages, and cores where computing shares them."""
+    capacities = Threads.capacities(network, costs, case.ranks)
+    if (cores := shared_cores(case)) is None:
+        return Engine(capacities), None
+    engine = Engine(np.concatenate([capacities, SharedCores.capacities(nodes, cores)]))
+    return engine, SharedCores(engine, len(capacities), nodes, case.threads_per_rank, costs)
+
+
 def _coordinator(case: TrainCase, engine: Engine, calls: CallSchedules) -> Coordinator | None:
     fusion_mib = case.value("transport.fusion_mib")
     if fusion_mib is None and case.value("strategy.bucket_order", "ready") == "ready":
@@ -78,10 +91,17 @@ def _coordinator(case: TrainCase, engine: Engine, calls: CallSchedules) -> Coord
 
 
 def _serving(
-    case: TrainCase, engine: Engine, network: Network, costs: MessageCosts, tensors: list[Tensor], update_s: float
+    case: TrainCase,
+    engine: Engine,
+    network: Network,
+    costs: MessageCosts,
+    tensors: list[Tensor],
+    update_s: float,
+    cores: SharedCores | None,
 ) -> Serving:
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-    return Serving(engine, network, nodes, costs, tensors, update_s, case.value("strategy.server") == "process")
+    own_process = case.value("strategy.server") == "process"
+    return Serving(engine, network, nodes, costs, tensors, update_s, own_process, cores)
 
 
 def _tensors(plan: Plan) -> list[Tensor]:

@@ -24,6 +24,7 @@ from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.shared_cores import SharedCores
 from scaleproof.simulate.simulated_spans import Span
 from scaleproof.simulate.tensor_servers import Serving
 from scaleproof.strategies.parameter_server_step import parameter_of
@@ -63,8 +64,9 @@ class Submitted:
 
 
 class TrainingRun:
-    """Builds the tasks. `main`: the last task of each rank's main thread. Every method adds what all ranks do next.
-    `handover`: s from the main thread to the one that makes the calls, and back."""
+    """Builds the tasks. `main`: the last task of each rank's main thread. `cores`: those that computing shares with
+    messages, if it does; `handover`: s from the main thread to the one that makes the calls, and back. Every method
+    adds what all ranks do next."""
 
     def __init__(
         self,
@@ -75,10 +77,11 @@ class TrainingRun:
         by_main: bool,
         serving: Serving,
         coordinator: Coordinator | None,
+        cores: SharedCores | None = None,
         handover: float = 0.0,
     ) -> None:
         self.engine, self.ranks, self._patterns, self._schedules = engine, patterns.ranks, patterns, calls
-        self._by_main, self._serving, self._coordinator = by_main, serving, coordinator
+        self._by_main, self._serving, self._coordinator, self._cores = by_main, serving, coordinator, cores
         self._handover = handover
         self._lanes = [engine.lanes(self.ranks) for _ in range(channels)]
         self.main = engine.work(0.0, count=self.ranks)
@@ -131,7 +134,11 @@ class TrainingRun:
         ]
 
     def _compute(self, item: Compute, step: int, factors: np.ndarray) -> None:
-        tasks = self._after_main(item.seconds * factors)
+        if self._cores is None or not item.seconds:
+            tasks = self._after_main(item.seconds * factors)
+        else:
+            tasks = self._cores.compute(item.seconds * factors)
+            self._wait_for(tasks, self.main)
         before = self.spans[-1] if self.spans else None
         if before is not None and before.event == item.event and before.end.tasks is self.main:
             self.spans[-1] = Recorded(item.event, step, before.start, Moment(tasks))

@@ -7,8 +7,18 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from scaleproof.rank_programs.collectives import Collectives, barrier
-from scaleproof.rank_programs.effects import Await, AwaitAll, AwaitAny, Effect
+from scaleproof.rank_programs.effects import (
+    Await,
+    AwaitAll,
+    AwaitAny,
+    AwaitFlag,
+    Effect,
+    Receive,
+    check_cancellable,
+)
 from scaleproof.rank_programs.rank_program import RankProgram
 from scaleproof.spec.case import OwnCase
 from scaleproof.transports.mailbox import Arrivals, Regions
@@ -53,8 +63,7 @@ class Lane:
 class Wanted:
     """A receive that waits."""
 
-    source: int
-    tag: int
+    effect: Receive
     then: Then
 
 
@@ -62,8 +71,7 @@ class Wanted:
 class WantedFlag:
     """A flag that is waited for."""
 
-    name: str
-    least: int
+    effect: AwaitFlag
     then: Then
 
 
@@ -76,7 +84,7 @@ class Rank:
         self.number, self._now, self._report = number, now, report
         self.arrivals, self.wanted, self.wanted_flags = Arrivals(), list[Wanted](), list[WantedFlag]()
         self.lanes: dict[int, Lane] = {}
-        self.started: list[Result] = []
+        self.started: list[tuple[Effect, Lane, Result]] = []
         self.step, self.warmup, self._began = -1, False, -1.0
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)
@@ -101,6 +109,31 @@ class Rank:
         """The rank and its step, in a message to the user."""
         return f"rank {self.number}" + (f", step {self.step}" if self.step >= 0 else "")
 
+    def flag_changed(self, name: str) -> None:
+        """Those who have waited for it to be so high go on."""
+        value = self.regions.flags.get(name, 0)
+        reached = [each for each in self.wanted_flags if each.effect.name == name and each.effect.least <= value]
+        self.wanted_flags = [wanted for wanted in self.wanted_flags if wanted not in reached]
+        for wanted in reached:
+            wanted.then(value)
+
+    def cancel(self, number: int) -> bool:
+        """Cancels a started wait; False: it has ended."""
+        effect, lane, result = self.started[number]
+        check_cancellable(effect)
+        if result.there:
+            return False
+        if lane.effects[0][1] is not result:  # not begun
+            lane.effects = deque(each for each in lane.effects if each[1] is not result)
+            result.put(None)
+            return True
+        waiting: list[Wanted | WantedFlag] = [*self.wanted, *self.wanted_flags]
+        wanted = next(each for each in waiting if each.effect is effect)
+        self.wanted = [each for each in self.wanted if each is not wanted]
+        self.wanted_flags = [each for each in self.wanted_flags if each is not wanted]
+        wanted.then(None)
+        return True
+
     def waits(self) -> Iterator[Effect]:
         """Effects that are being carried out."""
         effects = [lane.effects[0][0] for lane in self.lanes.values() if lane.effects]
@@ -113,6 +146,10 @@ class Rank:
         """See Clock."""
         self.steps_end()
         self.step, self.warmup, self._began = step, warmup, self._now()
+
+    def memory(self, nbytes: int) -> np.ndarray:
+        """See Clock."""
+        return np.zeros(nbytes, np.uint8)
 
     def steps_end(self) -> None:
         """See Clock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,13 @@ from scaleproof.rank_programs.effects import (
     Await,
     AwaitAll,
     AwaitAny,
-    AwaitFlag,
     Call,
+    Cancel,
     Charge,
     Collective,
     Compute,
     Effect,
     Ended,
-    Flag,
-    Get,
-    Put,
     Receive,
     Send,
     Sleep,
@@ -35,7 +32,8 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_messages import Moves, nothing
-from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted, WantedFlag
+from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted
+from scaleproof.simulate.virtual_regions import RegionMoves
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.mailbox import ANY, Message
@@ -79,17 +77,16 @@ class VirtualRun:
             Send: self._send,
             Receive: self._receive,
             Call: self._call,
-            Put: self._put,
-            Get: self._get,
-            Flag: self._flag,
-            AwaitFlag: self._await_flag,
             Start: self._start,
-            Await: lambda rank, effect, then: rank.started[effect.started.number].tell(then),
+            Await: lambda rank, effect, then: rank.started[effect.started.number][-1].tell(then),
             AwaitAll: self._await_all,
             AwaitAny: self._await_any,
+            Cancel: lambda rank, effect, then: then(rank.cancel(effect.started.number)),
             Collective: self._collective,
         }
-        self._ranks = [self._rank(form, number) for number in range(case.ranks)]
+        self._ranks: list[Rank] = []
+        self._perform |= RegionMoves(self._moves, self._ranks).perform
+        self._ranks += [self._rank(form, number) for number in range(case.ranks)]
 
     @property
     def now(self) -> float:
@@ -185,7 +182,7 @@ class VirtualRun:
     def _receive(self, rank: Rank, effect: Receive, then: Then) -> None:
         message = rank.arrivals.take(effect.source, effect.tag)
         if message is None:
-            rank.wanted.append(Wanted(effect.source, effect.tag, then))
+            rank.wanted.append(Wanted(effect, then))
         else:
             then(message)
 
@@ -193,7 +190,7 @@ class VirtualRun:
         """A message is there: for the receive that has waited longest, or for a later one."""
         rank = self._ranks[number]
         for place, wanted in enumerate(rank.wanted):
-            if wanted.tag == message.tag and wanted.source in (ANY, message.source):
+            if wanted.effect.tag == message.tag and wanted.effect.source in (ANY, message.source):
                 del rank.wanted[place]
                 wanted.then(message)
                 return
@@ -212,10 +209,10 @@ class VirtualRun:
         self._moves.move(rank.number, peer, value.nbytes, nothing, answer)
 
     def _start(self, rank: Rank, effect: Start, then: Then) -> None:
-        result = Result()
-        rank.started.append(result)
-        lane = rank.lanes.setdefault(effect.lane, Lane())
-        lane.effects.append((effect.effect, result))
+        result, lane = Result(), rank.lanes.setdefault(effect.lane, Lane())
+        begun = replace(effect.effect)  # of its own: a program may start one object twice
+        rank.started.append((begun, lane, result))
+        lane.effects.append((begun, result))
         if len(lane.effects) == 1:
             self._next(rank, lane)
         then(Started(len(rank.started) - 1))
@@ -258,7 +255,7 @@ class VirtualRun:
         go_on(None)
 
     def _await_all(self, rank: Rank, effect: AwaitAll, then: Then) -> None:
-        left = [rank.started[started.number] for started in effect.started]
+        left = [rank.started[started.number][-1] for started in effect.started]
 
         def go_on(_: Any = None) -> None:
             if all(result.there for result in left):
@@ -279,35 +276,4 @@ class VirtualRun:
 
         for started in effect.started:
             if waits:
-                rank.started[started.number].tell(partial(ended, started))
-
-    def _put(self, rank: Rank, effect: Put, then: Then) -> None:
-        value, regions = effect.value.copy(), self._ranks[effect.peer].regions
-        there = partial(regions.put, rank.number, effect.region, effect.start, value)
-        self._moves.move(rank.number, effect.peer, value.nbytes, partial(then, None), there)
-
-    def _get(self, rank: Rank, effect: Get, then: Then) -> None:
-        def asked() -> None:
-            value = self._ranks[effect.peer].regions.get(rank.number, effect.region, effect.start, effect.count)
-            self._moves.move(effect.peer, rank.number, value.nbytes, nothing, partial(then, value))
-
-        self._moves.move(rank.number, effect.peer, 0, nothing, asked)
-
-    def _flag(self, rank: Rank, effect: Flag, then: Then) -> None:
-        peer = self._ranks[effect.peer]
-
-        def there() -> None:
-            peer.regions.flag(effect.name, effect.add)
-            value = peer.regions.flags[effect.name]
-            reached = [wanted for wanted in peer.wanted_flags if wanted.name == effect.name and wanted.least <= value]
-            peer.wanted_flags = [wanted for wanted in peer.wanted_flags if wanted not in reached]
-            for wanted in reached:
-                wanted.then(value)
-
-        self._moves.move(rank.number, effect.peer, 0, partial(then, None), there)
-
-    def _await_flag(self, rank: Rank, effect: AwaitFlag, then: Then) -> None:
-        if (value := rank.regions.flags.get(effect.name, 0)) >= effect.least:
-            then(value)
-        else:
-            rank.wanted_flags.append(WantedFlag(effect.name, effect.least, then))
+                rank.started[started.number][-1].tell(partial(ended, started))

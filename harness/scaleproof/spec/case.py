@@ -21,7 +21,7 @@ from scaleproof.spec.choice import nested
 from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, Transport, Workload
 from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.errors import FieldError
-from scaleproof.spec.plugins import Options
+from scaleproof.spec.plugins import Kind, Options, WorkloadOptions
 from scaleproof.spec.program_options import ProgramOptions
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
@@ -103,6 +103,20 @@ class TrainCase(CommonCase):
     def workload(self) -> str:
         """The network's name."""
         return self.workload_options.name
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data; options that could not be read have the default."""
+        return getattr(self.workload_options, "data", WorkloadOptions.model_fields["data"].default)
+
+    @property
+    def learnable(self) -> bool:
+        """Whether its data can be learned; a data set that is not installed here counts as one that can."""
+        return self.dataset not in registry.names("dataset") or self.plugin("dataset").target is not None
+
+    def named(self) -> list[tuple[Kind, str]]:
+        """See CommonCase."""
+        return [*super().named(), ("dataset", self.dataset)]
 
     @property
     def compute(self) -> str:

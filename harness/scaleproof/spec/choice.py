@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.messages import brief, options_of, phrase
-from scaleproof.spec.plugins import Kind, Options
+from scaleproof.spec.plugins import Kind, NameOf, Options
 
 CHOSEN: tuple[Kind, ...] = ("transport", "collective", "fabric", "launcher", "strategy", "workload", "framework")
 """Fields that name a plugin."""
@@ -36,7 +37,7 @@ def choose(kind: Kind, value: Any) -> Options:
     except SpecError as unknown:
         raise FieldError(kind, str(unknown)) from None
     try:
-        return plugin.options.model_validate(values)
+        return _with_known_names(kind, plugin.options.model_validate(values))
     except ValidationError as failed:
         error = failed.errors(include_url=False)[0]
     option = str(error["loc"][0]) if error["loc"] else ""
@@ -47,6 +48,23 @@ def choose(kind: Kind, value: Any) -> Options:
         raise FieldError(f"{kind}.{field}", str(error["ctx"]["error"]))
     message = phrase(error, list(plugin.options.model_fields), options_of(plugin.options, option))
     raise FieldError(f"{kind}.{option}" if option else kind, message)
+
+
+def _with_known_names(kind: Kind, options: Options) -> Options:
+    """The options; raises FieldError for one that must name a plugin of another kind and does not."""
+    for name in options.model_fields_set:
+        named = named_kind(type(options).model_fields[name])
+        if named is not None:
+            try:
+                registry.get(named, getattr(options, name))
+            except SpecError as unknown:
+                raise FieldError(f"{kind}.{name}", str(unknown)) from None
+    return options
+
+
+def named_kind(field: FieldInfo) -> Kind | None:
+    """The kind of plugin that an option names; None for any other option."""
+    return next((mark.kind for mark in field.metadata if isinstance(mark, NameOf)), None)
 
 
 def _mapping(field: str, value: Any) -> dict[str, Any]:

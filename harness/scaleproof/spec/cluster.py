@@ -60,22 +60,18 @@ class StatedJitter(_Form):
 
 
 class NodeType(_Form):
-    """What a node computes at its peak, and where that is said. `gpu_gflops`: GFLOP/s of its GPU, which computes in
-    place of the cores; software that sends and receives runs on the cores. `jitter`: None, ranks compute evenly."""
+    """What the cores of a node compute at their peak, and where that is said. `jitter`: None, ranks compute evenly."""
 
     summary: str
     cores: PositiveInt
     ghz: PositiveFloat
     flop_per_cycle: PositiveInt
-    gpu_gflops: PositiveFloat | None = None
     jitter: StatedJitter | None = None
     source: str
 
     @property
     def peak_flops(self) -> float:
-        """FLOP/s of the GPU, or of all cores where there is none."""
-        if self.gpu_gflops is not None:
-            return self.gpu_gflops * 1e9
+        """FLOP/s of all cores."""
         return self.cores * self.ghz * 1e9 * self.flop_per_cycle
 
 

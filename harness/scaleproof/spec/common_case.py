@@ -29,6 +29,7 @@ from scaleproof.spec.compute import ComputeOptions
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import (
     CollectivePlugin,
+    DatasetPlugin,
     FabricPlugin,
     FrameworkPlugin,
     Kind,
@@ -158,6 +159,8 @@ class CommonCase(BaseModel):
     def plugin(self, kind: Literal["strategy"]) -> StrategyPlugin: ...
     @overload
     def plugin(self, kind: Literal["workload"]) -> WorkloadPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["dataset"]) -> DatasetPlugin: ...
     @overload
     def plugin(self, kind: Literal["framework"]) -> FrameworkPlugin: ...
     @overload

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from scaleproof.spec import registry
 from scaleproof.spec.case_layers import SET_BY_HARNESS, case_forms
-from scaleproof.spec.choice import CHOSEN
+from scaleproof.spec.choice import CHOSEN, named_kind
 from scaleproof.spec.common_case import CommonCase
 from scaleproof.spec.compute import ComputeOptions
 from scaleproof.spec.plugins import Options
@@ -91,7 +91,7 @@ def _inner_form(annotation: Any) -> type[BaseModel] | None:
 
 
 def _row_of(key: str, field: FieldInfo) -> FieldRow:
-    return FieldRow(key, (), _default(field), _choices(field.annotation), field.description or "")
+    return FieldRow(key, (), _default(field), _names(field), field.description or "")
 
 
 def _row(key: str, fields: Mapping[str, FieldInfo], everyone: int) -> FieldRow:
@@ -108,7 +108,7 @@ def _row(key: str, fields: Mapping[str, FieldInfo], everyone: int) -> FieldRow:
         key,
         owners=tuple(fields) if len(fields) < everyone else (),
         default="; ".join(filter(None, [common or ("must be given" if others else ""), *others])),
-        choices=_choices(first.annotation),
+        choices=_names(first),
         meaning=first.description or "",
     )
 
@@ -125,6 +125,12 @@ def _default(field: FieldInfo) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _names(field: FieldInfo) -> tuple[str, ...]:
+    """The names that a field takes: of a fixed list, or of the plugins of a kind."""
+    kind = named_kind(field)
+    return _choices(field.annotation) if kind is None else tuple(registry.names(kind))
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
-"""Node types with GPUs (clusters/gpu_nodes.yaml) and the GPUs in them (clusters/gpus.yaml)."""
+"""Node types with GPUs (clusters/gpu_nodes.yaml) and the GPUs in them (clusters/gpus.yaml), and what a rank computes
+with on a node of any type."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -17,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from scaleproof.spec.cluster import GPU_NODE_TYPES, GPUS, NODE_TYPES, ROOT, NodeType, StatedJitter, node_types
+from scaleproof.spec.cluster import GPU_NODE_TYPES, GPUS, NODE_TYPES, ROOT, StatedJitter, node_types
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import read_document
 from scaleproof.spec.messages import form_error
@@ -36,7 +38,8 @@ class Gpu(_Form):
     """What a GPU computes at its peak, the share of it that trainings reach, and where both are said."""
 
     summary: str
-    tflops: PositiveFloat = Field(description="Peak rate of dense products of 16-bit floats, TFLOP/s.")
+    tflops: PositiveFloat = Field(description="Peak rate of dense products of floats with `bits`, TFLOP/s.")
+    bits: Literal[16, 32] = Field(16, description="Of the floats that are multiplied; sums have 32.")
     efficiency: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)] = Field(
         description="[low, high]: shares of the peak rate that trainings reach."
     )
@@ -50,14 +53,25 @@ class Gpu(_Form):
         return self
 
 
+class Host(_Form):
+    """The processor of a node, on which messages and servers run."""
+
+    cores: PositiveInt
+    ghz: PositiveFloat
+
+
 class GpuNode(_Form):
     """A node with GPUs. Rates are those that NCCL counts, in GB/s (10^9 B/s) per direction."""
 
     summary: str
     gpus: PositiveInt
     gpu: str | None = Field(None, description="Which GPU, by its name in clusters/gpus.yaml; null: not said.")
-    architecture: Architecture
-    nvlinks: NonNegativeInt = Field(description="NVLinks of each GPU; 0: its GPUs are connected by PCIe.")
+    host: Host | None = Field(None, description="Cores and clock of its processor; null: not said.")
+    architecture: Architecture | None = Field(
+        None,
+        description="Of its GPUs; NCCL's constants depend on it. null: the model of NCCL does not know them.",
+    )
+    nvlinks: NonNegativeInt = Field(0, description="NVLinks of each GPU; 0: its GPUs are connected by PCIe.")
     links: dict[str, PositiveInt] | None = Field(
         None, description="NVLinks between pairs of GPUs, as `0-1: 2`; null: all links of every GPU go to a switch."
     )
@@ -69,7 +83,10 @@ class GpuNode(_Form):
 
     @model_validator(mode="after")
     def _connected(self) -> GpuNode:
-        if not self.nvlinks and self.pcie_gb_per_s is None:
+        inside = self.nvlinks or self.links or self.pcie_gb_per_s
+        if inside and self.architecture is None:
+            raise ValueError("links inside are for the model of NCCL, which needs architecture")
+        if not self.nvlinks and self.pcie_gb_per_s is None and self.architecture is not None:
             raise ValueError("a node without NVLinks needs pcie_gb_per_s")
         for pair, count in self.pairs().items():
             if not 0 <= pair[0] < pair[1] < self.gpus:
@@ -147,14 +164,33 @@ def stated_jitter(name: str | None) -> StatedJitter | None:
     return None if node is None else node.jitter
 
 
-def rank_type(name: str) -> NodeType:
-    """What a rank computes at its peak on a node type: on the whole node, or on one of its GPUs. Raises SpecError, with
-    the nearest name, for an unknown node type."""
+@dataclass(frozen=True, slots=True)
+class RankType:
+    """What a rank computes with: the cores of a node together, or a GPU, which counts as one. `peak_flops`: FLOP/s."""
+
+    summary: str
+    peak_flops: float
+    source: str
+    cores: int = 1
+
+
+def rank_type(name: str) -> RankType:
+    """What a rank computes with on a node type: the whole node, or one of its GPUs. Raises SpecError, with the nearest
+    name, for an unknown node type."""
     known = _cpu_nodes()
     if name in known:
-        return known[name]
+        node = known[name]
+        return RankType(node.summary, node.peak_flops, node.source, node.cores)
     if name not in gpu_nodes():
         advice = nearest(name, [*known, *gpu_nodes()])
         raise SpecError(f"unknown node type {name!r} in clusters/{NODE_TYPES} and {FILE.name}; {advice}")
     gpu = gpu_of(name)
-    return NodeType(summary=f"one {gpu.summary}", cores=1, ghz=gpu.tflops * 1000, flop_per_cycle=1, source=gpu.source)
+    return RankType(f"one {gpu.summary}", gpu.tflops * 1e12, gpu.source)
+
+
+def host_of(name: str | None) -> Host | None:
+    """The processor of a node type, with GPUs or without; None where it is not known."""
+    known = _cpu_nodes()
+    if name in known:
+        return Host(cores=known[name].cores, ghz=known[name].ghz)
+    return gpu_nodes()[name].host if name in gpu_nodes() else None

@@ -75,14 +75,14 @@ def shares_cores(case: AnyCase, cores: float) -> bool:
 
 
 def communication_threads(case: AnyCase) -> int:
-    """Threads of each rank that are busy with bytes while it computes: one of the transport or of the strategy, where
-    the other waits for it, and one of a server in the rank."""
+    """Threads of each rank that are busy with bytes while it computes: on each channel one of the transport or of the
+    strategy, where the other waits for it, and one of a server in the rank."""
     if case.transport is None or case.ranks == 1:
         return 0
     own_server = case.value("strategy") is not None and case.plugin("strategy").has_servers
     in_every_rank = own_server and not case.value("strategy.servers")
     beside = case.plugin("transport").progress == "background" or calls_from_a_thread(case)
-    return int(beside) + int(in_every_rank)
+    return int(beside) * case.value("strategy.channels", 1) + int(in_every_rank)
 
 
 def calls_from_a_thread(case: AnyCase) -> bool:

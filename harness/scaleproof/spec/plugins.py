@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Kind = Literal["transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "framework"]
+Kind = Literal[
+    "transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "dataset", "framework"
+]
 Progress = Literal["caller", "background"]
 NONE = "n/a"
 """The value of an axis on which a case has no place."""
@@ -25,6 +27,13 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameOf:
+    """Says of an option that its value is the name of a plugin of this kind."""
+
+    kind: Kind
 
 
 class FusionOptions(Options):
@@ -82,6 +91,12 @@ def loaded(implementation: str) -> Any:
     return getattr(module, attribute) if attribute else module
 
 
+MESSAGE_MAILBOX = "scaleproof.transports.message_mailbox:MessageMailbox"
+"""The mailbox over the sends and receives of any transport."""
+ONE_SIDED_MAILBOX = "scaleproof.transports.one_sided_mailbox:OneSidedMailbox"
+"""The same, with puts, gets and flags by the one-sided operations of a transport that exposes memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportPlugin(Plugin):
     """How bytes move."""
@@ -112,8 +127,14 @@ class TransportPlugin(Plugin):
     """Large sends move only while the caller waits or tests: what a server gets leaves behind the backward pass."""
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
+    channels: bool = False
+    """A process may connect it several times at once, each with connections of its own and used by a thread of its own:
+    option `channels` of strategies."""
     mailbox: str | None = None
-    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need."""
+    """`module:class` of its mailbox (transports/mailbox.py), which rank programs need: MESSAGE_MAILBOX,
+    ONE_SIDED_MAILBOX, or one of its own."""
+    no_mailbox: str = ""
+    """Why it has none."""
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
     polls: bool = False
@@ -238,7 +259,7 @@ class WorkloadOptions(Options):
 
     image_side: int | None = Field(None, gt=0, description="Side of the input images in pixels; null: the paper's.")
     width: float = Field(1.0, gt=0, le=1, description="Share of every layer's width that is kept.")
-    data: Literal["synthetic", "digits", "reversal", "topics"] = Field(
+    data: Annotated[str, NameOf("dataset")] = Field(
         "synthetic",
         description="Training data: random tensors of the true shape, or a data set that can be learned.",
     )
@@ -255,6 +276,15 @@ class WorkloadPlugin(Plugin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetPlugin(Plugin):
+    """Data that networks train on."""
+
+    kind = "dataset"
+    target: float | None = None
+    """Test accuracy that counts as learned; None: nothing can be learned from these data, they are for timing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FrameworkPlugin(Plugin):
     """What computes forward and backward passes."""
 
@@ -263,6 +293,8 @@ class FrameworkPlugin(Plugin):
     """Tells when each gradient is final, so that its exchange can begin within the backward pass."""
     own_optimiser_memory: bool = False
     """Parameters lie where the framework puts them: no part of them can be stepped alone."""
+    stacked: str = ""
+    """`module:class` of its model of many replicas (workloads/stacked_contract.py); empty: it has none."""
     import_s: float = 0.5
     """Seconds from the start of a process to its first step, about."""
     resident_bytes: int = 100 * 2**20
@@ -279,6 +311,7 @@ KINDS: dict[Kind, type[Plugin]] = {
         FabricPlugin,
         LauncherPlugin,
         WorkloadPlugin,
+        DatasetPlugin,
         FrameworkPlugin,
     )
 }

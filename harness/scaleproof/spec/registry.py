@@ -21,6 +21,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plugins import (
     KINDS,
     CollectivePlugin,
+    DatasetPlugin,
     FabricPlugin,
     FrameworkPlugin,
     Kind,
@@ -40,6 +41,7 @@ FOLDERS: dict[Kind, str] = {
     "fabric": "fabric",
     "launcher": "launch/launchers",
     "workload": "workloads",
+    "dataset": "workloads/datasets",
     "framework": "frameworks",
 }
 GROUPS: dict[Kind, str] = {
@@ -50,6 +52,7 @@ GROUPS: dict[Kind, str] = {
     "fabric": "scaleproof.fabrics",
     "launcher": "scaleproof.launchers",
     "workload": "scaleproof.workloads",
+    "dataset": "scaleproof.datasets",
     "framework": "scaleproof.frameworks",
 }
 """Entry point group of each kind."""
@@ -170,6 +173,8 @@ def get(kind: Literal["fabric"], name: str) -> FabricPlugin: ...
 def get(kind: Literal["launcher"], name: str) -> LauncherPlugin: ...
 @overload
 def get(kind: Literal["workload"], name: str) -> WorkloadPlugin: ...
+@overload
+def get(kind: Literal["dataset"], name: str) -> DatasetPlugin: ...
 @overload
 def get(kind: Literal["framework"], name: str) -> FrameworkPlugin: ...
 @overload

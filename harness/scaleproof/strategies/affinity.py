@@ -1,4 +1,5 @@
-"""Cores of a rank's threads: das2016 gives one core of every node to the communication thread."""
+"""Cores of a rank's threads: das2016 gives one core of every node to the communication thread; further channels have
+a thread each."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from scaleproof.spec.case import AnyCase
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """`communication`: core of the communication thread; `compute`: cores of the rank's other threads."""
+    """`communication`: a core for each communication thread; `compute`: cores of the rank's other threads."""
 
-    communication: int
+    communication: tuple[int, ...]
     compute: tuple[int, ...]
 
 
@@ -23,11 +24,11 @@ def neighbours(case: AnyCase, rank: int) -> list[int]:
     return [other for other in range(case.ranks) if other * case.nodes // case.ranks == rank * case.nodes // case.ranks]
 
 
-def split_cores(position: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
-    """This rank's equal share of the allowed cores, the last one for communication; None if a share has fewer than
-    `threads` + 1 cores."""
+def split_cores(position: int, ranks: int, threads: int, allowed: Sequence[int], channels: int = 1) -> Cores | None:
+    """This rank's equal share of the allowed cores, the last ones for communication; None if a share has fewer than
+    `threads` + `channels` cores."""
     share = len(allowed) // ranks
-    if share < threads + 1:
+    if share < threads + channels:
         return None
     mine = sorted(allowed)[position * share : (position + 1) * share]
-    return Cores(mine[-1], tuple(mine[:-1]))
+    return Cores(tuple(mine[-channels:]), tuple(mine[:-channels]))

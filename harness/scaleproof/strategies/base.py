@@ -6,16 +6,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from scaleproof.collectives.group import channels_of
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies import buckets
 from scaleproof.strategies.buckets import Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
 from scaleproof.transports._buffers import plain_memory
-from scaleproof.transports.contract import Collectives
+from scaleproof.transports.contract import Collectives, Handle
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class Strategy(ABC):
     ) -> None:
         self.context = context
         self.group = group
+        self.channels = channels_of(group) if group is not None else ()
+        """Groups whose calls may be made at the same time: bucket n is exchanged on channel n mod channels."""
         self.parameters = list(parameters)
         self.step = -1
         self.exchanges: list[Exchange] = []
@@ -66,7 +70,12 @@ class Strategy(ABC):
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
         """The buckets, each exchanged in one call, and the memory of each gradient."""
-        return buckets.allocate(self.parameters, limit_nbytes, self.group.allocate if self.group else plain_memory)
+        memories = cycle([channel.allocate for channel in self.channels] or [plain_memory])
+        return buckets.allocate(self.parameters, limit_nbytes, lambda nbytes: next(memories)(nbytes))
+
+    def all_reduce(self, number: int) -> Handle:
+        """Start the exchange of a bucket on its channel."""
+        return self.channels[number % len(self.channels)].all_reduce(self.buckets[number].buffer)
 
     @property
     def gradient_scale(self) -> float:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options
@@ -28,12 +29,14 @@ class OverlapOptions(BucketOptions):
 
 
 class ExchangeOptions(BucketOptions):
-    """Options of strategies whose calls the simulator can also order and overlap in other ways."""
+    """Options of strategies whose calls may run side by side, and which the simulator can also order and overlap in
+    other ways."""
 
     channels: int = Field(
         1,
         gt=0,
-        description="Fabric simulated: calls of a rank that run in parallel; bucket n uses channel n mod channels.",
+        description="Calls of a rank that run in parallel, each on a thread and connections of its own; bucket n uses "
+        "channel n mod channels. Over transports that a process can connect several times, and on fabric simulated.",
     )
     bucket_order: Literal["ready", "front_first"] = Field(
         "ready",
@@ -63,8 +66,7 @@ def check_exchange(case: TrainCase) -> None:
         return
     field = f"strategy.{chosen[0]}"
     if not case.plugin("fabric").predicted:
-        real = "one call after the other, in bucket order, and all of them before the next step"
-        raise FieldError(field, f"on fabric {case.fabric!r} strategies make {real}; 'simulated' has it")
+        _check_real(case, chosen)
     if case.value("transport.fusion_mib") is not None:
         raise FieldError(field, "a transport that fuses makes one call of what is ready; leave it out")
     if case.value("strategy.communication") == "main":
@@ -73,6 +75,18 @@ def check_exchange(case: TrainCase) -> None:
     if case.value("strategy.channels") > 1 and len(chosen) > 1:
         several = "several are simulated for calls as they get ready, all done before the next step"
         raise FieldError("strategy.channels", f"{several}; leave out {chosen[1]}")
+
+
+def _check_real(case: TrainCase, chosen: list[str]) -> None:
+    """Raises FieldError for what only the simulator has, and for channels over a transport that connects once."""
+    if simulated := [name for name in chosen if name != "channels"]:
+        real = "calls in bucket order, and all of them before the next step"
+        message = f"on fabric {case.fabric!r} strategies make {real}; 'simulated' has it"
+        raise FieldError(f"strategy.{simulated[0]}", message)
+    if case.transport is not None and not case.plugin("transport").channels:
+        able = " or ".join(map(repr, registry.with_trait("transport", "channels")))
+        message = f"a process connects transport {case.transport!r} once, for one channel; take {able}"
+        raise FieldError("strategy.channels", f"{message}, or fabric 'simulated'")
 
 
 def check_divided(case: TrainCase) -> None:

@@ -1,26 +1,41 @@
-"""Synchronous SGD without overlap: after the backward pass all buckets are all-reduced, one after the other, or all at
-once if the transport fuses them."""
+"""Synchronous SGD without overlap: after the backward pass all buckets are all-reduced, one after the other, on several
+channels side by side, or all at once if the transport fuses them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from time import monotonic_ns as now
+from typing import TYPE_CHECKING
 
 from scaleproof.rank_programs.effects import Compute
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.buckets import Parameter
+from scaleproof.strategies.channel_threads import ChannelThreads
+from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Exchange
 from scaleproof.strategies.step_program import Passed, Plan, Step, calls_of, end_of_step, start_all
 from scaleproof.strategies.strategy_options import ExchangeOptions, check_exchange
 from scaleproof.transports.contract import Collectives
 
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
 
 class Sync(Strategy):
-    """Blocking calls on the main thread: all communication is exposed."""
+    """Blocking calls: all communication is exposed. With one channel the main thread makes them, else a thread for each
+    channel."""
+
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
+    ) -> None:
+        super().__init__(context, group, parameters, bucket_mib)
+        several = len(self.channels) > 1
+        self._threads = ChannelThreads([CommunicationThread() for _ in self.channels]) if several else None
 
     def gradient_ready(self, index: int) -> None:
         """Nothing to do before all gradients are ready."""
@@ -30,9 +45,24 @@ class Sync(Strategy):
         assert self.group is not None
         self.context.at(self.step, "all_reduce")
         start = now()
-        self.exchanges = self._all_at_once(self.group) if self.fused else self._one_by_one(self.group, start)
-        self.context.recorder.add("wait", self.step, start, self.exchanges[-1].end_ns)
+        if self._threads is not None:
+            self.exchanges = self._side_by_side(self._threads)
+        else:
+            self.exchanges = self._all_at_once(self.group) if self.fused else self._one_by_one(self.group, start)
+        self.context.recorder.add("wait", self.step, start, max(exchange.end_ns for exchange in self.exchanges))
         self.apply(update)
+
+    def close(self) -> None:
+        """See Strategy."""
+        if self._threads is not None:
+            self._threads.close()
+        super().close()
+
+    def _side_by_side(self, threads: ChannelThreads) -> list[Exchange]:
+        for number, bucket in enumerate(self.buckets):
+            threads.submit(bucket.nbytes, partial(self.all_reduce, number))
+        self.context.post.wait()
+        return threads.drain()
 
     def _one_by_one(self, group: Collectives, start: int) -> list[Exchange]:
         moments = [start]

@@ -16,6 +16,7 @@ from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.affinity import neighbours, split_cores
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import Parameter
+from scaleproof.strategies.channel_threads import ChannelThreads
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Sender
@@ -85,8 +86,7 @@ class SyncOverlap(Strategy):
         super().close()
 
     def _exchange(self, number: int) -> Handle:
-        assert self.group is not None
-        return self.group.all_reduce(self.buckets[number].buffer)
+        return self.all_reduce(number)
 
     def _open_sender(self) -> Sender:
         """The sender that the case selects; the record gets the thread that communicates and its cores."""
@@ -94,22 +94,34 @@ class SyncOverlap(Strategy):
         if self.fused or (isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main"):
             context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
             return MainThreadSender(polls=not self.fused)
-        sharing = neighbours(case, context.rank)
-        cores = split_cores(sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed))
+        sharing, count = neighbours(case, context.rank), len(self.channels)
+        cores = split_cores(
+            sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed), count
+        )
         if cores is None:
             reason = (
                 f"{len(self._allowed)} cores for {len(sharing)} ranks of {case.threads_per_rank} compute "
-                "threads and one that communicates"
+                f"threads and {'one that communicates' if count == 1 else f'{count} that communicate'}"
             )
-            context.facts["communication"] = {"by": "thread", "core": None, "why": reason}
-            return CommunicationThread()
+            context.facts["communication"] = {**_by(count, (None,) * count), "why": reason}
+            return _threads((None,) * count)
         os.sched_setaffinity(0, cores.compute)
         context.facts["communication"] = {
-            "by": "thread",
-            "core": cores.communication,
+            **_by(count, cores.communication),
             "compute_cores": list(cores.compute),
         }
-        return CommunicationThread(cores.communication)
+        return _threads(cores.communication)
+
+
+def _by(count: int, cores: Sequence[int | None]) -> dict[str, object]:
+    """Who communicates, for the record."""
+    return {"by": "thread", "core": cores[0]} if count == 1 else {"by": f"{count} threads", "cores": list(cores)}
+
+
+def _threads(cores: Sequence[int | None]) -> Sender:
+    """A thread for each channel, on its core (None: any of the rank's)."""
+    threads = [CommunicationThread(core) for core in cores]
+    return threads[0] if len(threads) == 1 else ChannelThreads(threads)
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> Step:

@@ -1,64 +1,42 @@
-"""Frames of the mailbox over TCP: a header, a name, and a flat array."""
+"""Frames of a mailbox: a header, a name, and a flat array."""
 
 from __future__ import annotations
 
-import socket
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports._buffers import as_bytes
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.contract import REAL_DTYPES
 
 HEADER = struct.Struct("<BBHIqQ")
 """Kind, number of the element type, bytes of the name, number of the call, tag (of a put or get the first element, of a
 flag what is added), bytes of the payload."""
-MESSAGE, CALL, ANSWER, END, PUT, GET, FLAG = range(7)
+MESSAGE, CALL, ANSWER, END, PUT, GET, FLAG, SWAP, LAST, FLAG_NAME, PAUSE, RESUME = range(12)
 DTYPES = sorted(REAL_DTYPES)
-CHUNK = 1 << 20
-"""Bytes per system call, so that one peer does not keep others waiting."""
 
 
-@dataclass(slots=True)
-class Incoming:
-    """What arrives on one connection: a header, then a name, then a payload."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What one rank tells another. `number`: of the call that is made or answered."""
 
-    peer: int
-    connected: socket.socket
-    header: bytearray = field(default_factory=lambda: bytearray(HEADER.size))
-    name: bytearray = field(default_factory=bytearray)
-    value: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
-    received: int = 0
+    kind: int
+    value: np.ndarray
+    tag: int = 0
+    name: str = ""
+    number: int = 0
 
-    def pull(self) -> bool:
-        """Receives what has arrived, at most a chunk; True when a frame is whole. Raises PeerLost, BlockingIOError."""
-        part, offset = self._part()
-        count = self.connected.recv_into(part[offset : offset + CHUNK])
-        if not count:
-            raise PeerLost(self.peer, f"rank {self.peer} closed the connection")
-        self.received += count
-        if self.received == HEADER.size:
-            self._read_header()
-        return self.received >= HEADER.size and self.received == self._whole
+    def header(self) -> bytes:
+        """The header. Raises TransportError for an array of another than a real type."""
+        if self.value.dtype.name not in REAL_DTYPES:
+            raise TransportError(f"a mailbox does not take {self.value.dtype}; it takes {', '.join(DTYPES)}")
+        dtype, length = DTYPES.index(self.value.dtype.name), len(self.name.encode())
+        return HEADER.pack(self.kind, dtype, length, self.number, self.tag, self.value.nbytes)
 
-    def _part(self) -> tuple[memoryview, int]:
-        """What the next bytes belong to, and how many of it have arrived."""
-        offset = self.received
-        for part in (self.header, self.name):
-            if offset < len(part):
-                return memoryview(part), offset
-            offset -= len(part)
-        return as_bytes(self.value).data, offset
 
-    def _read_header(self) -> None:
-        _, dtype, length, _, _, nbytes = HEADER.unpack(self.header)
-        if dtype >= len(DTYPES) or nbytes % np.dtype(DTYPES[dtype]).itemsize:
-            raise TransportError(f"rank {self.peer} sent a frame of {nbytes} bytes with element type {dtype}")
-        self.name = bytearray(length)
-        self.value = np.empty(nbytes // np.dtype(DTYPES[dtype]).itemsize, DTYPES[dtype])
-
-    @property
-    def _whole(self) -> int:
-        return HEADER.size + len(self.name) + self.value.nbytes
+def empty_value(peer: int, dtype: int, nbytes: int) -> np.ndarray:
+    """The array that a header announces. Raises TransportError where there is no such array."""
+    if dtype >= len(DTYPES) or nbytes % np.dtype(DTYPES[dtype]).itemsize:
+        raise TransportError(f"rank {peer} sent a frame of {nbytes} bytes with element type {dtype}")
+    return np.empty(nbytes // np.dtype(DTYPES[dtype]).itemsize, DTYPES[dtype])

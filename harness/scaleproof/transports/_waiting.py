@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
 
-_sched_yield = ctypes.CDLL(None).sched_yield
+yield_core = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""
 
 SPINS, CROWDED_SPINS = 100, 5
@@ -57,7 +57,7 @@ def wait_until(
                 if not ready():
                     raise
         if now - start < yield_ns:
-            _sched_yield()
+            yield_core()
         else:
             if not reported or moved() != last_moved:
                 post.wait(peer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from scaleproof.spec.plugins import Options, TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, Options, TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
 
@@ -114,6 +114,7 @@ PLUGIN = TransportPlugin(
     needs_framework="torch",
     options=GlooOptions,
     axis="GLOO",
+    mailbox=MESSAGE_MAILBOX,
     stated_costs="gloo.costs.yaml",
     colour="purple",
     marker="D",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports import _grpc_streams
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import as_bytes
@@ -116,6 +116,11 @@ class Grpc:
         """Like `recv`, but each chunk is reduced into the buffer as it arrives."""
         return self._inboxes[peer].recv(Receive(self._inboxes[peer], buffer, UFUNCS[operation]))
 
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer: whether its stream has ended, which is after all that it has sent."""
+        if reason := self._inboxes[peer].closed:
+            raise reason
+
     def barrier(self) -> None:
         """See Transport.barrier."""
         dissemination(self)
@@ -198,7 +203,9 @@ PLUGIN = TransportPlugin(
     requires=("grpc",),
     axis="gRPC",
     point_to_point=True,
+    channels=True,
     eager_to_socket=True,
+    mailbox=MESSAGE_MAILBOX,
     stated_costs="grpc.costs.yaml",
     colour="green",
     marker="^",

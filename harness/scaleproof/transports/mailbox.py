@@ -3,6 +3,7 @@ and flags that peers write and read."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,25 +30,43 @@ class Message:
     value: np.ndarray
 
 
+@dataclass(slots=True, eq=False)
+class Posted:
+    """A wait that may be cancelled. At most one of the two is ever true."""
+
+    ended: bool = False
+    cancelled: bool = False
+
+
 Serve = Callable[[int, str, np.ndarray], np.ndarray]
 """Answers a call: the rank that calls, the name of what it calls, and its argument."""
 
 
 class Mailbox(Protocol):
     """Messages between programs of ranks. Those of one rank with one tag arrive in their order. `PeerLost` is raised
-    where a rank is waited for that is gone. `serve` answers calls, in a thread of its own. `regions`: flat arrays that
-    peers put into and get from; puts and flags of one rank happen in its order."""
+    where a rank is waited for that is gone. Puts, flags and compare-and-swaps of one rank happen in its order.
+
+    `guard`: held while the rank's program runs between two effects. What peers call, put and get waits for it, so that
+    they never see an array that the program is changing; only real one-sided operations do not wait."""
 
     capabilities: Capabilities
     traffic: Traffic
+    guard: threading.Lock
 
-    def __init__(self, context: RankContext, serve: Serve, regions: Mapping[str, np.ndarray]) -> None: ...
+    def __init__(self, context: RankContext) -> None:
+        """Joins all ranks. Raises TransportError when one does not join."""
+
+    def memory(self, nbytes: int) -> np.ndarray:
+        """Flat bytes, zeroed, for a region: where peers reach it without this rank's help, if the transport can."""
+
+    def open(self, serve: Serve, regions: Mapping[str, np.ndarray]) -> None:
+        """From now on `serve` answers calls, in a thread of its own, and peers put into and get from the regions."""
 
     def send(self, value: np.ndarray, peer: int, tag: int) -> None:
         """Returns when the array may be changed again."""
 
-    def receive(self, source: int, tag: int) -> Message:
-        """The earliest message with this tag, from a rank or from ANY."""
+    def receive(self, source: int, tag: int, posted: Posted | None = None) -> Message | None:
+        """The earliest message with this tag, from a rank or from ANY; None: it was cancelled and took no message."""
 
     def call(self, value: np.ndarray, peer: int, name: str) -> np.ndarray:
         """The answer of a peer's passive side."""
@@ -56,13 +75,19 @@ class Mailbox(Protocol):
         """Writes into a region of a peer, from an element on; returns when the array may be changed again."""
 
     def get(self, peer: int, region: str, start: int, count: int) -> np.ndarray:
-        """A copy of `count` elements (-1: all that follow) of a region of a peer."""
+        """A copy of `count` elements (-1: all that follow) of a region of a peer, never in the midst of a put."""
 
     def flag(self, peer: int, name: str, add: int) -> None:
         """Adds to a flag of a peer, after all earlier puts to it."""
 
-    def await_flag(self, name: str, least: int) -> int:
-        """Waits until a flag of this rank is at least so high, and returns its value."""
+    def compare_and_swap(self, peer: int, name: str, expected: int, new: int) -> int:
+        """Sets a flag of a peer to `new` where it is `expected`, as one step; returns what it was."""
+
+    def await_flag(self, name: str, least: int, posted: Posted | None = None) -> int | None:
+        """Waits until a flag of this rank is at least so high, and returns its value; None: it was cancelled."""
+
+    def cancel(self, posted: Posted) -> bool:
+        """Cancels a wait: it takes nothing any more. False: it has had its end before."""
 
     def close(self) -> None:
         """Waits until all ranks have closed theirs, and answers calls until then."""
@@ -104,22 +129,34 @@ class Regions:
 
     def put(self, source: int, region: str, start: int, value: np.ndarray) -> None:
         """A peer writes."""
-        part = self._part(source, "puts", region, start, value.size)
+        self.target(source, region, start, value)[:] = value
+
+    def get(self, source: int, region: str, start: int, count: int) -> np.ndarray:
+        """A peer reads: a copy."""
+        return self.part(source, "gets", region, start, count).copy()
+
+    def target(self, source: int, region: str, start: int, value: np.ndarray) -> np.ndarray:
+        """The part of a region that a value goes to."""
+        part = self.part(source, "puts", region, start, value.size)
         if part.dtype != value.dtype:
             raise TransportError(
                 f"rank {source} puts {value.dtype} into region {region!r} of rank {self._rank}, which has {part.dtype}"
             )
-        part[:] = value
-
-    def get(self, source: int, region: str, start: int, count: int) -> np.ndarray:
-        """A peer reads: a copy."""
-        return self._part(source, "gets", region, start, count).copy()
+        return part
 
     def flag(self, name: str, add: int) -> None:
         """A peer adds to a flag."""
         self.flags[name] = self.flags.get(name, 0) + add
 
-    def _part(self, source: int, verb: str, region: str, start: int, count: int) -> np.ndarray:
+    def compare_and_swap(self, name: str, expected: int, new: int) -> int:
+        """A peer sets a flag where it is as expected; returns what it was."""
+        old = self.flags.get(name, 0)
+        if old == expected:
+            self.flags[name] = new
+        return old
+
+    def part(self, source: int, verb: str, region: str, start: int, count: int) -> np.ndarray:
+        """A part of a region; count -1: all that follow."""
         if region not in self._arrays:
             known = ", ".join(self._arrays) or "none"
             raise TransportError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 
@@ -218,6 +218,7 @@ PLUGIN = TransportPlugin(
     launcher="mpirun",
     progress="caller",
     moves_in_wait=True,
+    mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="mpi.costs.yaml",
     polls=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.paths import PROJECT
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports import mpi
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ PLUGIN = TransportPlugin(
     launcher="mpich",
     progress="caller",
     moves_in_wait=True,
+    mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="mpich.costs.yaml",
     polls=True,

@@ -67,6 +67,7 @@ PLUGIN = TransportPlugin(
     advice="on a machine with a GPU for every rank install a torch with CUDA (https://pytorch.org/get-started); its "
     "wheels hold NCCL",
     axis="NCCL",
+    no_mailbox="a receive that is posted holds back every later send to the same rank",
     within_node="memory",
     stated_costs="nccl.costs.yaml",
     calls_between_gpus=True,

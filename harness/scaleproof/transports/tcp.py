@@ -141,6 +141,7 @@ PLUGIN = TransportPlugin(
     implementation=Tcp,
     axis="sockets",
     point_to_point=True,
+    channels=True,
     progress="caller",
     moves_in_wait=True,
     eager_to_socket=True,

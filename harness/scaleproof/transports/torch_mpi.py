@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 from scaleproof.transports.mpi import DTYPES, require_mpirun, settings
 
@@ -52,6 +52,7 @@ PLUGIN = TransportPlugin(
     advice="build torch from source with USE_MPI=1 beside an Open MPI; without that use transport 'mpi'",
     axis="MPI",
     launcher="mpirun",
+    mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="torch_mpi.costs.yaml",
     polls=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ PLUGIN = TransportPlugin(
     probe=why_not,
     advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
     axis="UCC",
+    mailbox=MESSAGE_MAILBOX,
     stated_costs="ucc.costs.yaml",
     polls=True,
 )

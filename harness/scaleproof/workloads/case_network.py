@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
-from scaleproof.workloads.datasets import DATA_SETS
+from scaleproof.workloads.dataset import Dataset, Rows
 from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.strips import check_division
@@ -46,28 +46,27 @@ def check_workload(case: TrainCase) -> None:
 
 
 def _check_data(case: TrainCase, network: Network) -> None:
-    name = case.workload_options.data
-    if name not in DATA_SETS:  # synthetic data have the shape of the network
+    dataset = registry.get("dataset", case.dataset)
+    rows = dataset.rows if isinstance(dataset, Dataset) else None
+    if rows is None:  # made in the shape of the network
         return
-    data = DATA_SETS[name]
-    needed = (data.inputs, data.vocabulary, data.classes, data.label_shape)
-    if (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape) != needed:
+    if not rows.fit(network):
         raise FieldError(
             "workload.data",
-            f"workload {case.workload!r} does not fit data {name!r} ({data.summary}); "
-            f"use {' or '.join(_workloads_for(name))}",
+            f"workload {case.workload!r} does not fit data {dataset.name!r} ({dataset.summary}); "
+            f"use {' or '.join(workloads_for(rows))}",
         )
-    if case.minibatch > data.training:
+    if case.minibatch > rows.training:
         raise FieldError(
             "minibatch",
-            f"minibatch {case.minibatch} is larger than the training set of data {name!r}, {data.training} rows",
+            f"minibatch {case.minibatch} is larger than the training set of data {dataset.name!r}, "
+            f"{rows.training} rows",
         )
 
 
-def _workloads_for(data: str) -> list[str]:
-    """Names of the workloads that can learn a data set."""
-    workloads = {name: registry.load("workload", name) for name in registry.names("workload")}
-    return [name for name, workload in workloads.items() if data in getattr(workload, "data_sets", ())]
+def workloads_for(rows: Rows) -> list[str]:
+    """Names of the workloads that take the inputs and labels of a data set at full size."""
+    return [name for name in registry.names("workload") if rows.fit(_resolved(name, None, 1.0))]
 
 
 def _check_normalised_values(case: TrainCase, network: Network) -> None:

@@ -3,18 +3,18 @@ sentence embedding). They are our own, with other sizes, on data that are genera
 
 from __future__ import annotations
 
-from scaleproof.workloads.datasets import DIGITS, REVERSED_LENGTH, REVERSED_TOKENS, SENTENCE_WORDS, TOPIC_COUNT, WORDS
+from scaleproof.workloads.datasets import digits, reversal, topics
 from scaleproof.workloads.layers import Conv, Linear, Mean, Pool
 from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
 from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _SEQ2SEQ = (
-    Embedding("embedding", REVERSED_TOKENS + 1, 32),
-    Positions("source", 0, REVERSED_LENGTH),
+    Embedding("embedding", reversal.TOKENS + 1, 32),
+    Positions("source", 0, reversal.LENGTH),
     Recurrent("encoder", 64, "gru"),
-    Positions("answer", REVERSED_LENGTH, 2 * REVERSED_LENGTH, inputs=("embedding",)),
+    Positions("answer", reversal.LENGTH, 2 * reversal.LENGTH, inputs=("embedding",)),
     Recurrent("decoder", 64, "gru", every=True, inputs=("answer", "encoder")),
-    Linear("softmax", REVERSED_TOKENS, classifier=True, each=True),
+    Linear("softmax", reversal.TOKENS, classifier=True, each=True),
 )
 _CNN_DIGITS = (
     Conv("conv1", 32, 5, pad=2),
@@ -23,24 +23,23 @@ _CNN_DIGITS = (
     Pool("pool2", 3, stride=2, pad="same"),
     Linear("fc3", 96),
     Linear("fc4", 48),
-    Linear("fc5", DIGITS.classes, classifier=True),
+    Linear("fc5", digits.ROWS.classes, classifier=True),
 )
 _SENTENCE_EMBEDDING = (
-    Embedding("embedding", WORDS, 32),
+    Embedding("embedding", topics.WORDS, 32),
     Mean("mean"),
     Linear("projection", 64),
-    Linear("softmax", TOPIC_COUNT, classifier=True),
+    Linear("softmax", topics.TOPIC_COUNT, classifier=True),
 )
 
 # The decoder reads the right answer up to the previous token (teacher forcing).
 seq2seq = Workload(
     name="seq2seq",
     summary="small GRU encoder and decoder that learns to reverse sequences",
-    input_shape=(2 * REVERSED_LENGTH,),
-    data_sets=("reversal",),
+    input_shape=(2 * reversal.LENGTH,),
     layers=_SEQ2SEQ,
     activation="tanh",
-    vocabulary=REVERSED_TOKENS + 1,
+    vocabulary=reversal.TOKENS + 1,
     reference=ReferenceCounts(
         weights=37_664,
         biases=392,
@@ -55,7 +54,6 @@ cnn_digits = Workload(
     summary="small ReLU net with overlapping pooling for 8x8 digits",
     input_shape=(1, 8, 8),
     smallest_side=3,
-    data_sets=("digits",),
     layers=_CNN_DIGITS,
     reference=ReferenceCounts(
         weights=43_776,
@@ -68,11 +66,10 @@ cnn_digits = Workload(
 sentence_embedding = Workload(
     name="sentence_embedding",
     summary="small mean of word vectors that learns the topic of sentences",
-    input_shape=(SENTENCE_WORDS,),
-    data_sets=("topics",),
+    input_shape=(topics.SENTENCE_WORDS,),
     layers=_SENTENCE_EMBEDDING,
     activation="tanh",
-    vocabulary=WORDS,
+    vocabulary=topics.WORDS,
     reference=ReferenceCounts(
         weights=10_752,
         biases=72,

@@ -46,7 +46,6 @@ dnn_digits = Workload(
     title="DNN-style, digits",
     summary="small DNN-style net for 8x8 digits",
     input_shape=(64,),
-    data_sets=("digits",),
     layers=_DNN_DIGITS,
     activation="tanh",
     reference=ReferenceCounts(

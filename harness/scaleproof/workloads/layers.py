@@ -135,6 +135,8 @@ class Norm(LayerSpec):
     scale: bool = True
     active: bool = True
     epsilon: float = 1e-3
+    reference: int = 0
+    """Mean and variance are those of so many first samples of a pass; 0: of all (networks.py, `evaluated`)."""
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""

@@ -67,8 +67,9 @@ class Model(Protocol):
     def load_flat(self, values: Sequence[np.ndarray]) -> None:
         """Sets the parameters from flat values in the order of the gradients' elements."""
 
-    def accuracy(self, batch: Batch) -> float:
-        """Share of samples whose largest output is their label."""
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
+        """Share of samples whose largest output is their label. `reference`: training samples whose mean and variance
+        batch normalisations use, computed anew at these parameters; None: those of `batch`."""
 
 
 class PiecewiseModel(Model, Protocol):

@@ -4,10 +4,10 @@ layers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scaleproof.spec.errors import FieldError
-from scaleproof.workloads.layers import Activation, LayerSpec, Shape, Variable
+from scaleproof.workloads.layers import Activation, LayerSpec, Norm, Shape, Variable
 
 INPUT = "input"
 """Name of the network's input."""
@@ -92,6 +92,11 @@ class Network:
         return sum(layer.weights + layer.biases for layer in self.layers)
 
     @property
+    def normalises(self) -> bool:
+        """Whether it has batch normalisations."""
+        return any(isinstance(layer.spec, Norm) for layer in self.layers)
+
+    @property
     def mac(self) -> int:
         """Multiply-accumulates per sample of the forward pass."""
         return sum(layer.mac for layer in self.layers)
@@ -120,6 +125,16 @@ class Network:
         return (
             (last,) if self.auxiliary is None else (last, [layer.name for layer in self.layers].index(self.auxiliary))
         )
+
+
+def evaluated(network: Network, reference: int) -> Network:
+    """The network for tests: in a pass whose first `reference` samples are training samples, their mean and variance
+    normalise all samples."""
+    layers = [
+        replace(layer, spec=replace(layer.spec, reference=reference)) if isinstance(layer.spec, Norm) else layer
+        for layer in network.layers
+    ]
+    return replace(network, layers=tuple(layers))
 
 
 AUXILIARY_WEIGHT = 0.4

@@ -20,9 +20,8 @@ from pydantic import (
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.cluster import NodeType
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.gpu_node import rank_type
+from scaleproof.spec.gpu_node import RankType, rank_type
 from scaleproof.spec.locate import shown
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
@@ -125,7 +124,7 @@ class Profile(_Part):
 def peak_profile(
     network: Network,
     batch: int,
-    node: str | NodeType,
+    node: str | RankType,
     efficiency: float,
     *,
     image_side: int | None = None,
@@ -136,7 +135,7 @@ def peak_profile(
     and 2 for the input's gradient, which the first layer with weights does not need. Layers without products and the
     update take no time, as in the balance equations of das2016 (section 3). Raises SpecError for an unknown node
     type."""
-    kind = node if isinstance(node, NodeType) else rank_type(node)
+    kind = node if isinstance(node, RankType) else rank_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []
     for layer in network.layers:
@@ -159,7 +158,7 @@ def peak_profile(
     )
 
 
-def _giga(kind: NodeType) -> str:
+def _giga(kind: RankType) -> str:
     return f"{kind.peak_flops / 1e9:.5g}"
 
 

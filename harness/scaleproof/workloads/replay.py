@@ -128,7 +128,7 @@ class ReplayModel:
     def load_flat(self, values: Sequence[np.ndarray]) -> None:
         """See Model; the values are ignored."""
 
-    def accuracy(self, batch: Batch) -> float:
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
         """See Model; not a number, since nothing was learned."""
         return math.nan
 
@@ -143,7 +143,7 @@ class ReplayModel:
 class NoData:
     """Empty data for replayed compute."""
 
-    test = Batch(np.empty(0, np.float32), np.empty(0, np.int64))
+    test = reference = Batch(np.empty(0, np.float32), np.empty(0, np.int64))
 
     def batch(self, step: int) -> Batch:
         """No samples."""

@@ -101,7 +101,6 @@ vgg_digits = Workload(
     summary="small VGG-style net for 8x8 digits",
     input_shape=(1, 8, 8),
     smallest_side=4,
-    data_sets=("digits",),
     layers=_VGG_DIGITS,
     activation="tanh",
     reference=ReferenceCounts(

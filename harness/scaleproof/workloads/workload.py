@@ -1,4 +1,4 @@
-"""The descriptor of a network: layers, full size, allowed reductions, data sets, and reference counts from a source."""
+"""The descriptor of a network: layers, full size, allowed reductions, and reference counts from a source."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ class Workload(WorkloadPlugin):
     reference: ReferenceCounts
     # smallest image side that leaves pixels for every layer; None: the network takes no images
     smallest_side: int | None = None
-    # names of the data sets that it can learn; every network can use synthetic data
-    data_sets: tuple[str, ...] = ()
     activation: Activation = "relu"
     # inputs are tokens, int64 below this; None: float32
     vocabulary: int | None = None

@@ -4,9 +4,10 @@ mpirun."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.common_case import NATIVE
-from scaleproof.transports.contract import Array, Collectives, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import Array, Collectives, Handle, OneSided, PointToPoint, ReduceOperation
 
 FEW = (0, 1, 3, 17, 1021)
 """Elements for every type and operation: nothing, fewer than ranks, odd, primes."""
@@ -125,14 +126,41 @@ class Checks:
             self.same("all_reduce, many under way", "float32", buffer.size, buffer, expected)
 
     def polled(self) -> None:
-        buffer = values(self.rank, "float32", 50_021)
-        handle, deadline = self.group.all_reduce(buffer), time.monotonic() + 20
-        while not (completed := handle.test()) and time.monotonic() < deadline:
+        """Each call's handle turns true without a wait."""
+        count, dtype, everyone = 50_021, "float32", range(self.world_size)
+        buffer, part, shared = values(self.rank, dtype, count), self._allocate(dtype, count), values(0, dtype, count)
+        source, gathered = values(self.rank, dtype, count), self._allocate(dtype, count * self.world_size)
+        whole = values(self.rank, dtype, count * self.world_size)
+        shared[:] = shared if self.rank == 0 else 0
+        mine = slice(self.rank * count, (self.rank + 1) * count)
+        for name, call, result, expected in (
+            ("all_reduce", lambda: self.group.all_reduce(buffer), buffer, self._reduced(dtype, count)),
+            (
+                "reduce_scatter",
+                lambda: self.group.reduce_scatter(whole, part),
+                part,
+                self._reduced(dtype, whole.size)[mine],
+            ),
+            (
+                "all_gather",
+                lambda: self.group.all_gather(source, gathered),
+                gathered,
+                np.concatenate([numbers(rank, False, count) for rank in everyone]),
+            ),
+            ("broadcast", lambda: self.group.broadcast(shared), shared, numbers(0, False, count)),
+        ):
+            self.turns_true(f"{name}, polled", [call()])
+            self.same(f"{name}, polled", dtype, count, result, expected)
+
+    def turns_true(self, name: str, handles: Sequence[Handle]) -> None:
+        """Polls handles until all are done."""
+        pending, deadline = list(handles), time.monotonic() + 20
+        while pending and time.monotonic() < deadline:
+            pending = [handle for handle in pending if not handle.test()]
             time.sleep(0.0002)
-        handle.wait()
-        self.record("all_reduce, polled", "float32", buffer.size, completed, "no poll of 20 s saw it completed")
-        expected = self._reduced("float32", buffer.size)
-        self.same("all_reduce, polled", "float32", buffer.size, buffer, expected)
+        for handle in handles:
+            handle.wait()
+        self.record(name, "-", len(handles), not pending, f"{len(pending)} not seen completed by polls of 20 s")
 
     def barrier_waits(self) -> None:
         """The last rank comes late and says so; nobody may leave before. Nodes have clocks of their own, so no times
@@ -244,6 +272,8 @@ class Messages:
             f"counted {counted}, asked {asked} (bytes, messages)",
         )
         self._polled()
+        self._reducing_polled()
+        self._one_sided_polled()
 
     def _polled(self) -> None:
         """Sends and receives turn true without a wait, as a caller that computes meanwhile needs them to."""
@@ -251,22 +281,49 @@ class Messages:
         received = {peer: transport.allocate(MESSAGES[number]) for peer in self._peers}
         receives = [transport.recv(buffer, peer) for peer, buffer in received.items()]
         sends = [transport.send(message(transport.rank, peer, number), peer) for peer in self._peers]
-        pending, deadline = receives + sends, time.monotonic() + 20
-        while pending and time.monotonic() < deadline:
-            pending = [handle for handle in pending if not handle.test()]
-            time.sleep(0.0002)
-        for handle in receives + sends:
-            handle.wait()
-        self._checks.record(
-            "messages, polled",
-            "uint8",
-            MESSAGES[number],
-            not pending,
-            f"{len(pending)} not seen completed by polls of 20 s",
-        )
+        self._checks.turns_true("messages, polled", receives + sends)
         for peer, buffer in received.items():
             expected = message(peer, transport.rank, number)
             self._checks.same(f"polled message from {peer}", "uint8", buffer.size, buffer, expected)
+
+    def _reducing_polled(self) -> None:
+        """Receives that reduce as they receive."""
+        reducing, number = getattr(self._transport, "recv_reduce", None), 5
+        if reducing is None:
+            return
+        received = {peer: np.full(MESSAGES[number], 1, np.uint8) for peer in self._peers}
+        handles = [reducing(buffer, peer, "max") for peer, buffer in received.items()]
+        handles += [self._transport.send(message(self._transport.rank, peer, number), peer) for peer in self._peers]
+        self._checks.turns_true("messages that are reduced, polled", handles)
+        for peer, buffer in received.items():
+            expected = np.maximum(message(peer, self._transport.rank, number), 1)
+            self._checks.same(f"polled and reduced from {peer}", "uint8", buffer.size, buffer, expected)
+
+    def _one_sided_polled(self) -> None:
+        """Writes, reads and writes with a word, into the region of the rank to the right."""
+        if not self._transport.capabilities.one_sided:
+            return
+        device, rank, world_size, nbytes = (
+            cast(OneSided, self._transport),
+            self._transport.rank,
+            len(self._peers) + 1,
+            4096,
+        )
+        own = device.register(2 * nbytes + 8)
+        right, left = device.remote(own, (rank + 1) % world_size), (rank - 1) % world_size
+        if world_size > 1:
+            data, read = np.full(nbytes, rank + 1, np.uint8), np.zeros(nbytes, np.uint8)
+            self._checks.turns_true("write, polled", [device.write(data, right)])
+            self._checks.turns_true("write with a word, polled", [device.write_flagged(data, right, nbytes, 7)])
+            device.wait_for(lambda: device.poll_word(own, 2 * nbytes) == 7, left)
+            self._checks.turns_true("read, polled", [device.read(right, read)])
+            assert own.local is not None
+            self._checks.same("polled read", "uint8", nbytes, read, data)
+            self._checks.same(
+                "polled writes", "uint8", 2 * nbytes, own.local[: 2 * nbytes], np.full(2 * nbytes, left + 1)
+            )
+        device.barrier()
+        device.deregister(own)
 
 
 @cache

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
@@ -23,9 +23,9 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.transports.contract import Collectives, PointToPoint, Transport
-from tests.integration.conformance.checks import Checked, Checks, Messages
+from tests.integration.conformance.checks import FEW, MANY, Checked, Checks, Messages
 
-MESSAGES, LEAVING = "messages", "leaving"
+MESSAGES, LEAVING, CHANNELS = "messages", "leaving", "channels"
 """Names of the checks that concern no collective."""
 LOSS_S = 15.0
 LIFTED, LIFTED_RANKS = "ring", 3
@@ -41,7 +41,9 @@ def check_everything(context: RankContext, results: Path) -> None:
             file.write(json.dumps(asdict(checked)) + "\n")
 
         threads, ports, files = set(threading.enumerate()), listening(), named_shared_memory()
-        transport: Transport = registry.load("transport", context.case.transport or "").connect(context)
+        plugin = registry.get("transport", context.case.transport or "")
+        transport: Transport = plugin.load().connect(context)
+        further = [plugin.load().connect(context.of_channel(1))] if plugin.channels else []
         opened = listening() - ports
         names = registry.algorithms()
         if context.case.collective == NATIVE:
@@ -59,11 +61,13 @@ def check_everything(context: RankContext, results: Path) -> None:
             Checks(context, group, name, keep).collectives()
         if transport.capabilities.point_to_point:
             Messages(Checks(context, group, MESSAGES, keep), cast(PointToPoint, transport)).run()
+        if further:
+            _side_by_side(context, [cast(PointToPoint, each) for each in (transport, *further)], keep)
         transport.barrier()
         leaving = Checks(context, group, LEAVING, keep)
         mapped = sorted(named_shared_memory() - files)
-        transport.close()
-        transport.close()
+        for each in (transport, transport, *further):
+            each.close()
         elsewhere = {address for address in opened if not address.startswith(f"{context.address}:")}
         leaving.record("listens on the fabric's address only", "-", 0, not elsewhere, f"listens on {elsewhere}")
         leaving.record(
@@ -76,6 +80,28 @@ def check_everything(context: RankContext, results: Path) -> None:
         leaving.record("no port left", "-", 0, not listening() - ports, f"left {listening() - ports}")
         leaving.record("no child left", "-", 0, not psutil.Process().children(), f"left {psutil.Process().children()}")
         (results / f"{context.rank}.mapped").write_text(json.dumps(mapped))
+
+
+def _side_by_side(context: RankContext, channels: Sequence[PointToPoint], keep: Callable[[Checked], None]) -> None:
+    """All-reduces on all channels at the same time, each by a thread of its own."""
+    kept: list[list[Checked]] = [[] for _ in channels]
+
+    def reduce(number: int) -> None:
+        checks = Checks(context, Group(channels[number], LIFTED), CHANNELS, kept[number].append)
+        for count in FEW + MANY:
+            checks.all_reduce("float32", count, "sum")
+
+    threads = [threading.Thread(target=reduce, args=(number,)) for number in range(len(channels))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    leaving = Checks(context, Group(channels[0], LIFTED), CHANNELS, keep)
+    for number, checked in enumerate(kept):
+        for result in checked:
+            keep(result)
+        done, count = len(checked), len(FEW + MANY)
+        leaving.record(f"calls of channel {number}", "float32", count, done == count, f"{done} of {count} were made")
 
 
 def a_peer_dies(context: RankContext, results: Path) -> None:

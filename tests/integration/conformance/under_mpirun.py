@@ -1,5 +1,5 @@
-"""`python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER`: one function of the process set in a
-process of mpirun or mpiexec."""
+"""`python -m tests.integration.conformance.under_mpirun MODULE.FUNCTION CASE FOLDER`: one function of a module beside
+this one in a process of mpirun or mpiexec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
-from tests.integration.conformance import process_set
+from scaleproof.spec.plugins import loaded
 from tests.short_form import case_from
 
 
@@ -35,7 +35,7 @@ def main(function: str, case_json: str, folder: Path) -> None:
         recorder=Recorder(folder / f"rank-{rank}.events"),
         board=Board(folder / "board", case.ranks),
     )
-    getattr(process_set, function)(context, folder)
+    loaded(f"tests.integration.conformance.{function.replace('.', ':')}")(context, folder)
 
 
 if __name__ == "__main__":

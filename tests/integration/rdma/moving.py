@@ -15,9 +15,10 @@ from scaleproof.spec import registry
 from scaleproof.transports.contract import OneSided, ShortMessages
 from scaleproof.transports.verbs.one_sided_transfers import REQUEST_BYTES
 from scaleproof.transports.verbs.rdma import Rdma
-from tests.integration.conformance import process_set
+from tests.integration.conformance import mailbox_set, process_set
 from tests.integration.conformance.checks import Checked, Checks, Messages
 from tests.integration.rdma.checks import LARGE_REGION, ThisNode, check, connect
+from tests.integration.rdma.faults import LOSS_S
 
 COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
 
@@ -39,6 +40,32 @@ def conforms_with_a_rank_per_node(this_node: ThisNode) -> None:
 
 def _conforms(this_node: ThisNode, ranks: int) -> None:
     this_node.succeed(partial(process_set.check_everything, results=this_node.shared), ranks, 150, **LARGE_REGION)
+    lines = [
+        json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
+    assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]
+
+
+@check
+def a_mailbox_conforms_with_3_ranks(this_node: ThisNode) -> None:
+    _mailbox_conforms(this_node, 3)
+
+
+@check
+def a_mailbox_conforms_with_a_rank_per_node(this_node: ThisNode) -> None:
+    _mailbox_conforms(this_node, this_node.nodes)
+
+
+@check
+def a_mailbox_whose_peer_dies_says_so(this_node: ThisNode) -> None:
+    this_node.run(partial(mailbox_set.a_peer_dies, results=this_node.shared), 3, 60)
+    outcomes = [json.loads(path.read_text()) for path in this_node.shared.glob("*.loss")]
+    assert len(outcomes) == 2 and all(found == ["PeerLost"] * 3 for found, _ in outcomes), outcomes
+    assert max(seconds for _, seconds in outcomes) < LOSS_S, outcomes
+
+
+def _mailbox_conforms(this_node: ThisNode, ranks: int) -> None:
+    this_node.succeed(partial(mailbox_set.check_mailbox, results=this_node.shared), ranks, 150, **LARGE_REGION)
     lines = [
         json.loads(line) for path in sorted(this_node.shared.glob("*.jsonl")) for line in path.read_text().splitlines()
     ]

@@ -15,7 +15,7 @@ from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.data import Synthetic
+from scaleproof.workloads.datasets.synthetic import Synthetic
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import profile_of, read
 from tests.short_form import case_from

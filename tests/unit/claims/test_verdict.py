@@ -470,3 +470,10 @@ def test_a_recalled_row_cannot_decide() -> None:
             provenance="memory_low",
             gate=True,
         )
+
+
+def test_bounds_of_arithmetic_are_no_ratios_to_a_base() -> None:
+    rule = Rule(name="ratio", low=24.0, high=96.0)
+    alone, beside = apply_rule(rule, Estimate(30.0, None, None), None, None), measured(25.0, 90.0)
+    assert rule_sentence(alone).startswith("30 is between 24 and 96; arithmetic")
+    assert "times the base" in rule_sentence(apply_rule(rule, beside, None, None))

@@ -110,3 +110,31 @@ def test_what_a_collective_reduces_is_computed_by_its_receiver() -> None:
     graph = collective_graph(pattern_of("ring", "all_reduce", 4), 64.0, gamma=1e-9)
     reduced = graph.of_kind(Kind.COMPUTE)
     assert len(reduced) == 12 and graph.amount[reduced].tolist() == pytest.approx([16e-9] * 12)
+
+
+def test_a_step_of_a_training_case_is_written_with_collectives_or_as_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "suites" / "mine"
+    folder.mkdir(parents=True)
+    base = (
+        "{program: train, workload: {name: cd_dnn, width: 0.25}, minibatch: 64, strategy: sync_overlap, steps: 1, "
+        "ranks: 2, fabric: {name: simulated, cluster: ethernet_10g}, compute.profile: xeon_e5_2698v3_x2, "
+        "compute.efficiency: 0.5}"
+    )
+    (folder / "suite.yaml").write_text(
+        f"suite: mine\ntitle: mine\nexperiments:\n  e:\n    summary: s\n    base: {base}\n"
+        "    arms: {tcp: {transport: tcp, collective: ring}}\n"
+        "    sizes: {smoke: {launches: 1, matrix: [{arms: [tcp]}]}}\n"
+    )
+    suites = ["--suites", str(tmp_path / "suites"), "--results", str(tmp_path)]
+    for out in ("step.goal", "traces"):
+        assert main(["goal", "step", "", "--ranks", "4", "--out", str(tmp_path / out), *suites]) == 0
+        assert f"{out}: one step of cd_dnn on 4 ranks, " in capsys.readouterr().out
+    messages, calls = (replayed(tmp_path / out, capsys, "--fabric", "10g") for out in ("step.goal", "traces"))
+    assert messages["messages"] > 0 == calls["messages"]
+    assert messages["seconds"] == pytest.approx(calls["seconds"], rel=0.05), "what is reduced costs as on this core"
+    folded = replayed(tmp_path / "step.goal", capsys, "--fabric", "10g", "--replicas", "4")
+    assert folded["seconds"] == pytest.approx(messages["seconds"], rel=1e-9)
+    assert main(["goal", "step", "zz", "--out", str(tmp_path / "no.goal"), *suites]) == 2
+    assert "begins no case" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,30 @@ def test_a_ranks_last_words_can_be_read_by_another_process(tmp_path: Path) -> No
     board.write(1, step=4, operation="forward")
     assert reader.read(1).waits_for is None
     assert reader.read(0) == Line(0, 0, 0, 0, "starting", "", "", 0, 0, 0, None, None)
+
+
+def test_channels_wait_each_by_itself_and_calls_are_those_of_the_first(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 4)
+    post = board.post(0)
+    second = post.of_channel(1)
+
+    def on_threads(*calls: Callable[[], None]) -> None:
+        for call in calls:
+            thread = threading.Thread(target=call)
+            thread.start()
+            thread.join()
+
+    post.begin_call("all_reduce")
+    second.begin_call("all_reduce")
+    second.round(7)
+    post.wait()
+    on_threads(lambda: post.wait(3), lambda: second.wait(2), post.stop_waiting)
+    line = board.read(0)
+    assert (line.calls, line.calls_left, line.round, line.waits_for) == (1, 0, 0, 2)
+    on_threads(second.stop_waiting)
+    assert board.read(0).waits_for == -1
+    second.end_call()
+    assert board.read(0).calls_left == 0 and not board.pollers(0)
 
 
 def test_a_helper_threads_wait_counts_once_the_main_thread_waits_too(tmp_path: Path) -> None:

@@ -82,6 +82,16 @@ def test_a_record_of_a_missing_plugin_is_read_as_it_was_written(tmp_path: Path, 
         assert line.startswith(f"plugin {name!r} ({kind}) is not installed here: ") and "\n" not in line
 
 
+def test_a_record_of_missing_data_is_read_as_it_was_written(tmp_path: Path) -> None:
+    workload = {"name": "cd_dnn", "data": "letters", "width": 0.5}
+    case_id = commit_foreign(tmp_path, "bb", workload=workload)
+    for store in (Store(tmp_path), Store(tmp_path, index=Index(tmp_path))):
+        [record] = store.records(case_id)
+        assert record.case.model_dump(mode="json")["workload"] == workload
+        assert store.warnings[0].startswith("plugin 'letters' (dataset) is not installed here: ")
+    assert Index(tmp_path).missing_plugins == [("dataset", "letters")]
+
+
 @pytest.mark.parametrize(
     ("workload", "title"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 from scaleproof.report.figures.curves import Curve, curves, median_curve
 from scaleproof.report.figures.dots import Dot
+from scaleproof.report.figures.kinds import Mark, Plot, Series, kinds
 from scaleproof.report.figures.scaling import Point, scaling
 from scaleproof.report.figures.sizes import SizePoint, sizes
 from scaleproof.report.figures.sparkline import sparkline
@@ -24,6 +25,19 @@ def points(hollow: bool = False) -> dict[str, list[Point]]:
         "tcp": [Point(1, 5.0, 4.0, 6.0, hollow, []), Point(2, 10.0, 9.0, 11.0, hollow, dots)],
         "gloo": [Point(2, 8.0, None, None, hollow, [])],
     }
+
+
+def plotted(kind: str, values: list[float], log: bool = False, ideal: float | str | None = None) -> str:
+    """One series of measured values at 1, 2, 4, ... ranks, by a kind of figure."""
+    marks = tuple(
+        Mark(2.0**index, value, None, None, "measured", False, f"mark {value}", "#x")
+        for index, value in enumerate(values)
+    )
+    return kinds()[kind].draw(Plot("label", (Series("tcp", ARMS["tcp"], marks),), "x", "y", log, ideal))
+
+
+def labels_of(picture: str) -> set[str]:
+    return set(re.findall(r">([0-9.]+)</text>", picture))
 
 
 def test_the_same_points_give_the_same_bytes_without_a_date() -> None:
@@ -95,6 +109,20 @@ def test_values_of_one_decade_still_have_labels_on_their_axis() -> None:
     points = {"tcp": [SizePoint(8, 1.4, None, None, False), SizePoint(64, 2.9, None, None, False)]}
     labels = re.findall(r">([0-9.]+)</text>", sizes("l", points, ARMS, "speedup"))
     assert sum(1.3 < float(label) < 3.0 for label in labels) >= 2
+
+
+def test_levels_have_a_logarithmic_axis_where_the_figure_says_so() -> None:
+    values = [1.0, 30.0, 900.0]
+    assert {"1", "10", "100"} <= labels_of(plotted("levels", values, log=True))
+    assert "10" not in labels_of(plotted("levels", values)) and "0" in labels_of(plotted("levels", values))
+    assert {"2", "5"} <= labels_of(plotted("levels", [1.5, 6.0], log=True)), "a decade has more than one label"
+
+
+def test_a_forest_has_the_dashed_line_that_the_figure_asks_for_and_shows_it() -> None:
+    without, beside = plotted("forest", [1.1]), plotted("forest", [1.1], ideal=4.0)
+    assert "stroke-dasharray" not in without and "<title>4</title>" not in without
+    assert "<title>4</title>" in beside and "stroke-dasharray" in beside
+    assert "2" in labels_of(beside) and "2" not in labels_of(without)
 
 
 @pytest.mark.filterwarnings("error")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scaleproof.simulate.engine.engine import Engine, Phase
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.phases import Phase
 
 RATE = 100.0
 

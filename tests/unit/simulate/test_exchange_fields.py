@@ -34,9 +34,24 @@ CASE: dict[str, Any] = {
     ("fields", "field", "why"),
     [
         (
-            {"strategy.channels": 2, "fabric": "netns"},
+            {"strategy.channels": 2, "fabric": "netns", "transport": "ucx"},
             "strategy.channels",
-            "on fabric 'netns' strategies make one call after the other",
+            "a process connects transport 'ucx' once, for one channel; take 'grpc' or 'shm' or 'tcp'",
+        ),
+        (
+            {"strategy.channels": 2, "fabric": "host", "transport": "gloo", "collective": "native"},
+            "strategy.channels",
+            "transport 'gloo' once",
+        ),
+        (
+            {"strategy.channels": 2, "fabric": "host", "strategy.communication": "main"},
+            "strategy.channels",
+            "the main thread makes one call after the other",
+        ),
+        (
+            {"strategy.channels": 2, "fabric": "host", "strategy.bucket_order": "front_first"},
+            "strategy.bucket_order",
+            "calls in bucket order",
         ),
         ({"strategy.bucket_order": "front_first", "fabric": "host"}, "strategy.bucket_order", "'simulated' has it"),
         (
@@ -74,6 +89,8 @@ def test_exchange_fields_that_no_plugin_supports_are_refused_by_name(
     "fields",
     [
         {"strategy.channels": 2},
+        {"strategy.channels": 2, "fabric": "host"},
+        {"strategy.channels": 2, "fabric": "netns"},
         {"strategy.bucket_order": "front_first", "strategy.forward_waits": "layer"},
         {"strategy.communication": "main"},
         {"strategy.communication": "main", "fabric": "netns"},

@@ -16,7 +16,7 @@ from scaleproof.simulate.nccl.prediction import predict
 from scaleproof.simulate.predict import Predictor, inputs_of
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase, parse_case
-from scaleproof.spec.cluster import cluster_of, star
+from scaleproof.spec.cluster import cluster_of, node_types, star
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.gpu_node import gpu_node, gpu_nodes, gpus, rank_type
 from scaleproof.workloads.case_network import network_of
@@ -91,6 +91,10 @@ def test_the_links_of_the_case_are_the_network_of_the_model() -> None:
         ({"strategy": {"name": "parameter_server", "servers": 2}}, "servers are sent messages"),
         ({"compute": {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}}, "a node type without GPUs"),
         ({"transport": "tcp", "collective": "ring"}, "another transport"),
+        (
+            {"compute": {"profile": "roce_server_p100", "efficiency": 0.2}, "nodes": 4},
+            "GPUs that NCCL's constants leave out",
+        ),
     ],
 )
 def test_what_is_no_call_of_nccl_between_gpus_is_simulated_by_messages(changes: dict[str, Any], what: str) -> None:
@@ -169,6 +173,15 @@ def test_a_mistake_in_a_file_of_gpus_is_one_line(tmp_path: Path, read: Any, entr
     file.write_text(f"mine: {entry}\n")
     with pytest.raises(SpecError, match=message):
         read(file)
+
+
+def test_a_node_type_is_described_once() -> None:
+    assert node_types().keys().isdisjoint(gpu_nodes())
+
+
+def test_the_model_of_nccl_refuses_a_node_whose_links_are_not_described() -> None:
+    with pytest.raises(SpecError, match="no architecture and links inside"):
+        predict(gpu_node("roce_server_p100"), "allreduce", 1, 1 << 20)
 
 
 def test_every_node_type_has_a_gpu_with_a_source() -> None:

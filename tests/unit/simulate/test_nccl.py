@@ -85,6 +85,7 @@ def test_what_a_node_cannot_do_is_one_line() -> None:
         ("nvlinks: 0", "without NVLinks needs pcie_gb_per_s"),
         ("links: {0-9: 1}", "give two of GPUs 0 to 7"),
         ("links: {left: 1}", "is no pair of GPUs"),
+        ("architecture: null", "links inside are for the model of NCCL, which needs architecture"),
     ],
 )
 def test_a_mistake_in_a_node_type_is_one_line(tmp_path: Path, change: str, message: str) -> None:

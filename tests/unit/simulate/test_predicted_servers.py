@@ -14,8 +14,9 @@ from scaleproof.simulate.predict import drawn_cluster, inputs_of, predict
 from scaleproof.simulate.stated_model import stated_model
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.cluster import cluster_of, load_cluster, node_types
+from scaleproof.spec.cluster import cluster_of, load_cluster
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.gpu_node import gpus, host_of, rank_type
 from scaleproof.strategies.server_placement import owners
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import peak_profile
@@ -74,14 +75,23 @@ def test_a_message_among_many_of_one_run_has_costs_of_its_own(tmp_path: Path) ->
 
 
 def test_a_process_has_no_more_threads_than_its_node_has_cores() -> None:
-    assert stated_model(served()).threads == node_types()["aws_p2_xlarge"].cores == 2
+    host = host_of("aws_p2_xlarge")
+    assert host is not None and stated_model(served()).threads == host.cores == 2
     assert stated_model(case_of(transport="tensorflow-grpc", collective="native")).threads == 8
 
 
 def test_a_gpu_computes_in_the_place_of_the_cores() -> None:
-    node = node_types()["piz_daint_p100"]
-    assert node.gpu_gflops is not None and node.peak_flops == node.gpu_gflops * 1e9
-    assert node.model_copy(update={"gpu_gflops": None}).peak_flops == pytest.approx(12 * 2.6e9 * 32)
+    computes, host = rank_type("piz_daint_p100"), host_of("piz_daint_p100")
+    assert computes.peak_flops == gpus()["p100_pcie"].tflops * 1e12 == 9.3e12
+    assert host is not None and (host.cores, host.ghz) == (12, 2.6)
+
+
+def test_software_runs_on_the_host_of_a_node_with_gpus() -> None:
+    daint = {"compute.profile": "piz_daint_p100", "compute.efficiency": 0.5}
+    slower, faster = stated_model(served()), stated_model(served(**daint))
+    assert slower.betas[0].value / faster.betas[0].value == pytest.approx(2.6 / 2.7)
+    unknown = stated_model(served(**{"compute.profile": "h100x8", "compute.efficiency": 0.4}))
+    assert any("as fast as on the cores" in assumption for assumption in unknown.assumed)
 
 
 def test_a_rate_that_is_not_known_is_drawn_for_all_links_alike(tmp_path: Path) -> None:

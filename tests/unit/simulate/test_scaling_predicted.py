@@ -13,8 +13,10 @@ from scaleproof.claims.claims_file import write_claims
 from scaleproof.cli import main
 from scaleproof.commands.predict_compute import efficiency_of
 from scaleproof.commands.predict_nodes import nodes_of
+from scaleproof.commands.predict_output import HINTS
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.halved_resources import RESOURCES, halved
 from scaleproof.simulate.predicted_scaling import Question
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.cluster import cluster_of
@@ -265,6 +267,28 @@ def test_a_users_own_module_gives_a_workload_and_json_output(
     assert list(tmp_path.glob("*.png")) == []
 
 
+def test_a_picture_is_drawn_only_where_out_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    arguments = [*ENGINEERS, "--workload", "vgg_a", "--nodes", "1,2", "--results", str(tmp_path)]
+    assert main(arguments) == 0
+    assert list(tmp_path.iterdir()) == []
+    printed = capsys.readouterr().out
+    assert any(f"at 2 nodes it is {words}; {HINTS[name]}" in printed for name, words in RESOURCES.items())
+    assert main([*arguments, "--out", "pictures"]) == 0
+    drawn = [Path("pictures", f"vgg_a-25g-tcp{suffix}") for suffix in (".png", ".svg")]
+    printed = capsys.readouterr().out
+    assert all(path.is_file() and str(path) in printed for path in drawn)
+
+
+def test_every_resource_that_is_halved_has_its_words_and_its_advice():
+    served = question(strategy="parameter_server", servers=1)
+    case = served.case(4)
+    changed = halved(case, served.profiles(case)[0], cluster_of(case), UNSURE.central())
+    assert {*changed, "stragglers"} == set(RESOURCES) == set(HINTS)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -282,6 +306,7 @@ def test_a_users_own_module_gives_a_workload_and_json_output(
         (["--workload", "vgg_a", "--minibatch", "0"], "--minibatch 0: give at least one sample"),
         (["--workload", "vgg_a", "--input", "3x8x8"], "--input is for a torch module"),
         (["--workload", "vgg_a", "--out", "a.jpg"], "a picture ends in .png"),
+        (["--workload", "vgg_a", "--transports", "tcp,mpi", "--out", "a.png"], "(--transports) have no picture"),
         (["--workload", "vgg_a", "--least", "2"], "--least 2"),
         (["--workload", "vgg_a", "--transport", "shm"], "--transport shm ends at the node"),
         (["--workload", "torch.nn:ReLU", "--width", "0.5"], "reduce networks of ours"),

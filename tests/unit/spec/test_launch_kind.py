@@ -63,6 +63,8 @@ def test_predictions_have_no_kind() -> None:
         (OVERLAP, 2, True),  # the strategy calls from a thread of its own
         ({**OVERLAP, "transport": "shm"}, 2, True),
         (OVERLAP, 4, False),
+        ({"strategy": {"name": "sync_overlap", "channels": 2}}, 4, True),  # a thread for each channel
+        ({"strategy": {"name": "sync_overlap", "channels": 2}}, 6, False),
         ({**OVERLAP, **NATIVE, "transport": "gloo"}, 4, False),  # its thread waits for the transport's
         ({"strategy": {"name": "sync_overlap", "communication": "main"}}, 2, False),
         ({**OVERLAP, "compute": "replay"}, 2, False),

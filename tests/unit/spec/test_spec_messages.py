@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
+from scaleproof.workloads.case_network import workloads_for
+from scaleproof.workloads.datasets import digits
 
 ALGORITHMS, PROGRAMS = ", ".join(registry.algorithms()), ", ".join(registry.names("program"))
-WORKLOADS: dict[str, Any] = dict(registry.plugins("workload"))
-OF_DIGITS = " or ".join(name for name, plugin in WORKLOADS.items() if "digits" in plugin.data_sets)
+OF_DIGITS = " or ".join(workloads_for(digits.ROWS))
 GOOD = """\
 suite: x
 title: A suite
@@ -111,7 +111,7 @@ MISTAKES = [
     (
         "ranks: 2,",
         "ranks: 2, workload: {data: digit},",
-        "7: experiments.speed.base.workload.data: unknown value 'digit'; did you mean 'digits'?",
+        "7: experiments.speed.base.workload.data: unknown dataset 'digit'; did you mean 'digits'?",
     ),
     # options as version 0.1 wrote them
     (

@@ -79,6 +79,20 @@ def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path)
     assert len(judged - {""}) >= 3, "records whose verdicts are all alike would show little"
 
 
+def test_stored_records_are_those_that_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text_records.unpack(tmp_path / "before")
+    monkeypatch.setattr(text_records, "FOLDER", tmp_path / "stored")
+    text_records.write(tmp_path / "before")
+    text_records.unpack(tmp_path / "after")
+    before, after = (Store(tmp_path / folder) for folder in ("before", "after"))
+    records = {record.launch: record for record in after.records()}
+    assert records and records == {record.launch: record for record in before.records()}
+    assert all(after.samples(record).equals(before.samples(record)) for record in records.values())
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "stored").iterdir()}
+    rows = sum(after.samples(record).num_rows for record in records.values() if record.case.suite == "das2016")
+    assert sizes["das2016.throughput.csv"] < 45 * rows, "times of few digits"
+
+
 def test_targets_of_the_reference_run_are_judged_by_the_whole_interval_and_an_old_file_says_that_it_is_old() -> None:
     common = {"arm": "tcp", "against": "gloo", "nbytes": 1 << 20, "ranks": 2, "wanted": 1.2}
     ends = ((1.3, 1.3, 1.4), (1.3, 1.1, 1.4), (1.1, 1.0, 1.1), (1.3, None, None), (None, None, None))

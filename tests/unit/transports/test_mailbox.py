@@ -48,7 +48,8 @@ def mailboxes(folder: Path, ranks: int, serve: Callable[..., np.ndarray] = twice
             recorder=Recorder(folder / f"rank-{rank}.events", 16),
             board=board,
         )
-        opened[rank] = TcpMailbox(context, serve, {"x": np.zeros(4)})
+        opened[rank] = TcpMailbox(context)
+        opened[rank].open(serve, {"x": np.zeros(4)})
 
     together(*[lambda rank=rank: connect(rank) for rank in range(ranks)])
     try:
@@ -56,6 +57,12 @@ def mailboxes(folder: Path, ranks: int, serve: Callable[..., np.ndarray] = twice
     finally:
         for mailbox in opened.values():
             mailbox.abandon()
+
+
+def received(mailbox: TcpMailbox, source: int, tag: int) -> Message:
+    message = mailbox.receive(source, tag)
+    assert message is not None
+    return message
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -89,9 +96,9 @@ def test_messages_of_a_rank_with_a_tag_keep_their_order_and_other_tags_wait(tmp_
             first.send(np.array([number]), 2, 1)
         first.send(np.array([9]), 2, 2)
         second.send(np.array([5]), 2, 3)
-        assert third.receive(ANY, 2).value.tolist() == [9]
-        assert third.receive(1, 3).value.tolist() == [5]
-        assert [third.receive(ANY, 1).value.tolist() for _ in range(3)] == [[0], [1], [2]]
+        assert received(third, ANY, 2).value.tolist() == [9]
+        assert received(third, 1, 3).value.tolist() == [5]
+        assert [received(third, ANY, 1).value.tolist() for _ in range(3)] == [[0], [1], [2]]
 
 
 def test_a_message_that_comes_just_when_a_short_wait_has_ended_is_received(
@@ -123,7 +130,7 @@ def test_a_rank_sends_to_itself(tmp_path: Path) -> None:
         value = np.array([1])
         first.send(value, 0, 4)
         value[0] = 2
-        assert first.receive(ANY, 4).value.tolist() == [1]
+        assert received(first, ANY, 4).value.tolist() == [1]
 
 
 def test_calls_are_answered_from_several_threads_and_until_all_ranks_have_closed(tmp_path: Path) -> None:

@@ -13,8 +13,12 @@ from scaleproof.core.record_schema import InputCheck
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads import data
 from scaleproof.workloads.case_network import network_of
-from scaleproof.workloads.data import Batch, Digits, load_digits
-from scaleproof.workloads.inputs import tables, training
+from scaleproof.workloads.data import Batch
+from scaleproof.workloads.datasets import digits as digits_file
+from scaleproof.workloads.datasets.digits import Digits, load_digits
+from scaleproof.workloads.datasets.reversal import Reversal
+from scaleproof.workloads.datasets.topics import Topics
+from scaleproof.workloads.inputs import tables
 from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
 from scaleproof.workloads.inputs.tables import shared_rows
 from scaleproof.workloads.inputs.training import checked_data, training_inputs
@@ -35,7 +39,7 @@ def digits() -> Digits:
 
 
 def found_in(rows: Digits) -> list[Finding]:
-    return training_inputs(DIGITS, network_of(DIGITS), rows, SEED)
+    return training_inputs(rows)
 
 
 def outcomes(findings: list[Finding]) -> dict[str, str]:
@@ -73,8 +77,7 @@ def test_only_rank_0_checks_the_data() -> None:
 
 
 def test_another_file_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (data, training):
-        monkeypatch.setattr(module, "read_digits", lambda: b"<html>404</html>")
+    monkeypatch.setattr(digits_file, "read_digits", lambda: b"<html>404</html>")
     with pytest.raises(BadInput, match="D1 sha256 of digits: [0-9a-f]{64}, must be 09f66e6d.*scikit-learn 1.9"):
         load_digits()
     record: list[dict[str, Any]] = []
@@ -85,8 +88,8 @@ def test_another_file_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPat
 
 def test_the_pinned_file_has_the_published_counts() -> None:
     _, labels = load_digits()
-    assert tuple(np.bincount(labels)) == training.DIGITS_PER_CLASS
-    assert gzip.decompress(data.read_digits()).count(b"\n") == 1797
+    assert tuple(np.bincount(labels)) == digits_file.PER_CLASS
+    assert gzip.decompress(digits_file.read_digits()).count(b"\n") == 1797
 
 
 def test_no_image_of_digits_stands_in_training_and_test() -> None:
@@ -142,7 +145,7 @@ def test_synthetic_data_of_another_distribution_warn(monkeypatch: pytest.MonkeyP
     rows.batch(0).inputs[:] = np.abs(rows.batch(0).inputs)
     rows.batch(0).labels[:] //= 4
     rows.batch(1).labels[:] //= 4
-    assert set(outcomes(training_inputs(SYNTHETIC, network, rows, SEED))) == {
+    assert set(outcomes(training_inputs(rows))) == {
         "D12 synthetic inputs against the normal distribution",
         "D12 synthetic labels against the uniform distribution",
     }
@@ -152,7 +155,7 @@ def test_a_repeated_synthetic_sample_warns() -> None:
     network = network_of(SYNTHETIC)
     rows = data.open_data(SYNTHETIC, network, SEED, 0)
     rows.batch(1).inputs[:] = rows.batch(0).inputs
-    assert "D7 repeated rows" in outcomes(training_inputs(SYNTHETIC, network, rows, SEED))
+    assert "D7 repeated rows" in outcomes(training_inputs(rows))
 
 
 def test_findings_are_kept_when_one_fails() -> None:
@@ -167,15 +170,15 @@ def test_findings_are_kept_when_one_fails() -> None:
 
 def test_a_reversal_that_is_none_is_refused() -> None:
     network = network_of(REVERSAL)
-    rows = data.Reversal(network, REVERSAL.minibatch, SEED, 0, 1)
+    rows = Reversal(network, REVERSAL.minibatch, SEED, 0, 1)
     rows.rows.labels[7] = rows.rows.labels[7][::-1].copy()
     rows.rows.labels[7, 0] = (rows.rows.labels[7, 0] + 1) % network.classes
-    by_check = outcomes(training_inputs(REVERSAL, network, rows, SEED))
+    by_check = outcomes(training_inputs(rows))
     assert by_check["D12 labels are the sequence backwards"] == "fail"
 
 
 def test_sentences_that_do_not_tell_their_topic_warn() -> None:
     network = network_of(TOPICS)
-    rows = data.Topics(network, TOPICS.minibatch, SEED, 0, 1)
+    rows = Topics(network, TOPICS.minibatch, SEED, 0, 1)
     rows.rows.inputs[:] = np.random.default_rng(0).integers(256, size=rows.rows.inputs.shape)
-    assert outcomes(training_inputs(TOPICS, network, rows, SEED)) == {"D12 words of the sentence's own topic": "warn"}
+    assert outcomes(training_inputs(rows)) == {"D12 words of the sentence's own topic": "warn"}

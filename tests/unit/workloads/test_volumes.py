@@ -151,8 +151,11 @@ def test_a_core_is_the_communication_threads_where_every_rank_can_spare_one() ->
     assert split_cores(0, 2, 1, [0, 1]) is None
     first, second = split_cores(0, 2, 1, [0, 1, 2, 3]), split_cores(1, 2, 1, [0, 1, 2, 3])
     assert first is not None and second is not None
-    assert (first.compute, first.communication, second.compute, second.communication) == ((0,), 1, (2,), 3)
+    assert (first.compute, first.communication, second.compute, second.communication) == ((0,), (1,), (2,), (3,))
     wide = split_cores(1, 2, 2, [7, 8, 9, 1, 2, 3, 4])
-    assert wide is not None and (wide.compute, wide.communication) == ((4, 7), 8)
+    assert wide is not None and (wide.compute, wide.communication) == ((4, 7), (8,))
+    two = split_cores(1, 2, 1, [0, 1, 2, 3, 4, 5], channels=2)
+    assert two is not None and (two.compute, two.communication) == ((3,), (4, 5))
+    assert split_cores(1, 2, 1, [0, 1, 2, 3], channels=2) is None
     assert neighbours(case(ranks=4, groups=2), 3) == [0, 1, 2, 3]
     assert neighbours(case(ranks=4, groups=2, fabric="guests", nodes=2, transport="tcp"), 3) == [2, 3]

@@ -17,7 +17,6 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import initial_parameters, open_data
-from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Conv, reduced
 from scaleproof.workloads.networks import Layer, Network
 from tests.short_form import case_from
@@ -84,14 +83,6 @@ def test_published_sizes_and_numbers_of_tensors(name: str) -> None:
     network, reference = resolved(name), WORKLOADS[name].reference
     size = round(4 * network.parameters / 2**20, 2)
     assert (len(network.parameter_shapes), size) == (reference.tensors, reference.mib)
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_a_workload_declares_the_data_sets_that_it_fits(name: str) -> None:
-    network = resolved(name)
-    shapes = (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape)
-    fits = [key for key, d in DATA_SETS.items() if (d.inputs, d.vocabulary, d.classes, d.label_shape) == shapes]
-    assert list(WORKLOADS[name].data_sets) == fits
 
 
 def test_published_parameter_counts() -> None:

@@ -58,6 +58,9 @@ def _depthwise(layer: Layer, spec: Depthwise, inputs: Sequence[Any], values: Seq
 
 def _norm(layer: Layer, spec: Norm, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
     scale = values[0] if spec.scale else tf.ones(layer.input_shape[0])
+    if spec.reference:
+        mean, variance = tf.nn.moments(inputs[0][: spec.reference], (0, 1, 2))
+        return tf.nn.batch_normalization(inputs[0], mean, variance, values[-1], scale, spec.epsilon)
     return tf.compat.v1.nn.fused_batch_norm(inputs[0], scale, values[-1], epsilon=spec.epsilon, is_training=True)[0]
 
 

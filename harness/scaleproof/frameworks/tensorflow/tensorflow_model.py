@@ -12,7 +12,7 @@ import tensorflow as tf
 from scaleproof.frameworks.tensorflow import tensorflow_layers
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.model_contract import GradientPlacement
-from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
+from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network, evaluated
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
 """Kernels are (k, k, in, out) in TensorFlow."""
@@ -88,9 +88,12 @@ class TensorflowModel:
         for variable, value in zip(self._variables, values, strict=True):
             variable.assign(value.reshape(variable.shape))
 
-    def accuracy(self, batch: Batch) -> float:
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
         """See Model."""
-        predicted = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)
+        inputs, count = batch.inputs, 0
+        if reference is not None and self._network.normalises:
+            inputs, count = np.concatenate([reference.inputs, inputs]), len(reference.labels)
+        predicted = self._outputs_function(inputs, count).numpy()[count:].argmax(axis=-1)
         return float((predicted == batch.labels).mean())
 
     def _loss_of(self, inputs: Any, labels: Any) -> Any:
@@ -107,8 +110,9 @@ class TensorflowModel:
                 momentum=self._momentum,
             )
 
-    def _outputs_of(self, inputs: Any) -> Any:
-        return outputs(self._network, inputs, self._variables)
+    def _outputs_of(self, inputs: Any, reference: int) -> Any:
+        network = evaluated(self._network, reference) if reference else self._network
+        return outputs(network, inputs, self._variables)
 
 
 def logits(network: Network, inputs: Any, values: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ PLUGIN = FrameworkPlugin(
     name="torch",
     summary="PyTorch, eager",
     implementation="scaleproof.frameworks.torch.torch_model:TorchModel",
+    stacked="scaleproof.frameworks.torch.torch_stacked:TorchReplicas",
     requires=("torch",),
     import_s=1.5,
     resident_bytes=350 * 2**20,

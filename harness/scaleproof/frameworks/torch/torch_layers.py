@@ -69,15 +69,20 @@ class _Function(nn.Module):
 
 
 class _Norm(nn.Module):
-    """Batch normalisation with the minibatch's statistics. It keeps no running averages, so it has no buffers."""
+    """Batch normalisation with the minibatch's statistics, or those of its first samples. It keeps no running averages,
+    so it has no buffers."""
 
     def __init__(self, layer: Layer, spec: Norm) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.empty(layer.input_shape[0])) if spec.scale else None
         self.offset = nn.Parameter(torch.empty(layer.input_shape[0]))
-        self.epsilon = spec.epsilon
+        self.epsilon, self.reference = spec.epsilon, spec.reference
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.reference:
+            axes = [axis for axis in range(x.ndim) if axis != 1]
+            variance, mean = torch.var_mean(x[: self.reference], axes, correction=0)
+            return functional.batch_norm(x, mean, variance, self.scale, self.offset, eps=self.epsilon)
         return functional.batch_norm(x, None, None, self.scale, self.offset, training=True, eps=self.epsilon)
 
 

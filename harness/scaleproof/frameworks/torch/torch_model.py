@@ -11,7 +11,7 @@ from torch import nn
 from scaleproof.frameworks.torch import torch_layers
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.model_contract import GradientPlacement
-from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
+from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network, evaluated
 
 
 class TorchModel:
@@ -23,7 +23,7 @@ class TorchModel:
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
     ) -> None:
         torch.set_num_threads(threads)
-        self._module = module_of(network)
+        self._network, self._module = network, module_of(network)
         self._module.load_state_dict(
             dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True
         )
@@ -114,11 +114,17 @@ class TorchModel:
         """See Model."""
         self.load([value.reshape(own.shape) for value, own in zip(values, self.values(), strict=True)])
 
-    def accuracy(self, batch: Batch) -> float:
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
         """See Model."""
+        module, inputs = self._module, batch.inputs
+        if reference is not None and self._network.normalises:
+            module = module_of(evaluated(self._network, len(reference.labels)))
+            values = dict(zip(module.state_dict(), self._parameters, strict=True))
+            module.load_state_dict(values, assign=True)
+            inputs = np.concatenate([reference.inputs, inputs])
         with torch.inference_mode():
-            predicted = logits(self._module, torch.from_numpy(batch.inputs))[0].argmax(dim=-1).numpy()
-        return float((predicted == batch.labels).mean())
+            predicted = logits(module, torch.from_numpy(inputs))[0].argmax(dim=-1).numpy()
+        return float((predicted[-len(batch.labels) :] == batch.labels).mean())
 
     def _hook(self, gradient: np.ndarray, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
         view = self._gradients[index]
@@ -166,7 +172,11 @@ def logits(module: nn.Module, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head."""
-    main, *auxiliary = (
-        nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten()) for head in logits(module, inputs)
-    )
+    return loss_of_heads(logits(module, inputs), labels)
+
+
+def loss_of_heads(heads: torch.Tensor | tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
+    """As `loss_of`, from the logits."""
+    heads = heads if isinstance(heads, tuple) else (heads,)
+    main, *auxiliary = (nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten()) for head in heads)
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main

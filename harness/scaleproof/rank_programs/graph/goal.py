@@ -36,9 +36,10 @@ def read_goal(path: Path) -> RankGraph:
 
 
 def write_goal(path: Path, graph: RankGraph) -> None:
-    """Writes a graph; a collective as its messages. GOAL has whole nanoseconds and bytes, and no one-sided writes:
-    SpecError for a graph with one."""
+    """Writes a graph; a collective as its messages. GOAL has whole nanoseconds and bytes, and computing has a lane:
+    what has none here gets one beside all others. SpecError for a graph with one-sided writes, which GOAL has not."""
     graph = expanded(graph)
+    free = int(graph.lane.max(initial=0)) + 1
     puts = graph.of_kind(Kind.PUT)
     if len(puts):
         raise SpecError(f"{path}: {graph.name(puts[0])}: GOAL has no one-sided writes")
@@ -52,7 +53,7 @@ def write_goal(path: Path, graph: RankGraph) -> None:
         )
     of_rank: list[list[str]] = [[] for _ in range(graph.ranks)]
     for node in range(len(graph)):
-        of_rank[graph.rank[node]].append(f"l{node}: {_statement(graph, node)}")
+        of_rank[graph.rank[node]].append(f"l{node}: {_statement(graph, node, free)}")
     for later, earlier, how in waits:
         of_rank[graph.rank[later]].append(f"l{later} {how} l{earlier}")
     parts = [f"num_ranks {graph.ranks}"]
@@ -60,8 +61,8 @@ def write_goal(path: Path, graph: RankGraph) -> None:
     path.write_text("\n\n".join(parts) + "\n")
 
 
-def _statement(graph: RankGraph, node: int) -> str:
-    amount, lane = graph.amount[node], graph.lane[node]
+def _statement(graph: RankGraph, node: int, free: int) -> str:
+    amount, lane = graph.amount[node], graph.lane[node] if graph.lane[node] != NONE else free
     cpu = f" cpu {lane}" if lane > 0 else ""
     if graph.kind[node] == Kind.COMPUTE:
         return f"calc {round(amount / NANO)}{cpu}"

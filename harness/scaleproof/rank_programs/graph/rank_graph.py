@@ -87,7 +87,7 @@ class Builder:
     """Builds a graph node by node. Each method returns the number of the new node; `after`: nodes that it waits for."""
 
     def __init__(self, ranks: int) -> None:
-        self._ranks = ranks
+        self.ranks = ranks
         self._nodes: list[tuple[int, int, float, int, int, int]] = []
         self._edges: list[tuple[int, int]] = []
         self._starts: list[tuple[int, int]] = []
@@ -118,9 +118,9 @@ class Builder:
         self._collectives.append(Collective(operation, nbytes, tuple(members), algorithm))
         return len(self._collectives) - 1
 
-    def join(self, rank: int, collective: int, after: Sequence[int] = ()) -> int:
-        """The rank takes part in a collective."""
-        return self.add(rank, Kind.COLLECTIVE, self._collectives[collective].nbytes, collective, 0, NONE, after)
+    def join(self, rank: int, collective: int, after: Sequence[int] = (), lane: int = NONE) -> int:
+        """The rank takes part in a collective. Messages of different lanes go beside each other."""
+        return self.add(rank, Kind.COLLECTIVE, self._collectives[collective].nbytes, collective, 0, lane, after)
 
     def wait(self, node: int, earlier: int) -> None:
         """`node` starts when `earlier` has ended."""
@@ -138,7 +138,7 @@ class Builder:
         rank, node_kind, amount, peer, tag, lane = arrays
         (before, after), (ahead, behind) = _columns(self._edges), _columns(self._starts)
         edges = before, after, ahead, behind
-        return RankGraph(self._ranks, rank, node_kind, amount, peer, tag, lane, *edges, tuple(self._collectives))
+        return RankGraph(self.ranks, rank, node_kind, amount, peer, tag, lane, *edges, tuple(self._collectives))
 
     def add(
         self, rank: int, kind: Kind, amount: float, peer: int, tag: int, lane: int, after: Sequence[int] = ()

@@ -40,11 +40,16 @@ class Line:
 
 
 @styled
-def forest(label: str, lines: Sequence[Line], quantity: str = "B / A; the band is the machine's own noise") -> Markup:
-    """Ratios on a logarithmic axis; the first line is at the top."""
+def forest(
+    label: str,
+    lines: Sequence[Line],
+    quantity: str = "B / A; the band is the machine's own noise",
+    ideal: float | None = None,
+) -> Markup:
+    """Ratios on a logarithmic axis; the first line is at the top. `ideal`: a dashed line beside the one at 1."""
     figure, axes = panel(7.2, _MARGIN + _ROW * len(lines))
     titles: dict[str, str] = {}
-    low, high = _limits(lines)
+    low, high = _limits(lines, ideal)
     for row, line in enumerate(reversed(lines)):
         colour, mark = _COLOURS.get(line.change, _PLAIN), _MARKS.get(line.change, "o")
         if line.floor:
@@ -63,6 +68,9 @@ def forest(label: str, lines: Sequence[Line], quantity: str = "B / A; the band i
         dot.set_gid(f"line{row}")
         titles[f"line{row}"] = line.tooltip
     axes.axvline(1, color=MUTED, lw=1)
+    if ideal is not None and ideal > 0:  # a logarithmic axis has no place for others
+        axes.axvline(ideal, color=MUTED, lw=1, ls="--").set_gid("ideal")
+        titles["ideal"] = f"{ideal:.3g}"
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(-0.6, len(lines) - 0.4)
@@ -75,9 +83,9 @@ def forest(label: str, lines: Sequence[Line], quantity: str = "B / A; the band i
     return svg(figure, label, titles)
 
 
-def _limits(lines: Sequence[Line]) -> tuple[float, float]:
+def _limits(lines: Sequence[Line], ideal: float | None) -> tuple[float, float]:
     """Ends of the axis: at least 2 % to each side, at most a factor of 110."""
-    values = [value for line in lines for value in (line.ratio, line.low, line.high) if value]
+    values = [value for line in lines for value in (line.ratio, line.low, line.high, ideal) if value]
     floors = [line.floor for line in lines if line.floor]
     far = max([1.02, *values, *(1 / value for value in values), *(1 + floor for floor in floors)]) ** 1.08
     return 1 / min(far, 110.0), min(far, 110.0)
@@ -107,7 +115,7 @@ def _plotted(plot: Plot) -> Markup:
         for series in plot.series
         for mark in series.marks
     ]
-    return forest(plot.alt, lines, plot.y_label)
+    return forest(plot.alt, lines, plot.y_label, plot.ideal if isinstance(plot.ideal, float) else None)
 
 
 KIND = FigureKind("forest", "ratios around 1, one line each, in front of the machine's noise floor", None, _plotted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.figures.inline_svg import svg
@@ -79,9 +79,11 @@ def levels(
     x_label: str = "ranks",
     size: tuple[float, float] = (5.6, 3.8),
     named: bool = True,
+    log: bool = False,
 ) -> Markup:
     """One panel over ranks (powers of 2). `ideal`: "x" for the diagonal, with both axes logarithmic; a value for a
-    horizontal line; None for no line. `size`: inches. `named`: write the name of each curve at its end."""
+    horizontal line; None for no line. `size`: inches. `named`: write the name of each curve at its end. `log`: the y
+    axis is logarithmic without a diagonal too."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
     counts = sorted(
@@ -90,6 +92,8 @@ def levels(
     axes.set_xscale("log", base=2)
     if ideal == "x":
         axes.set_yscale("log", base=2)
+    elif log:
+        axes.set_yscale("log")
     if ideal is not None:
         axes.plot(counts, counts if ideal == "x" else [float(ideal)] * len(counts), "--", color=MUTED, lw=1.0)
     shifts = _shifts(curves)
@@ -98,7 +102,7 @@ def levels(
     for index, point in enumerate(published):
         _draw_star(axes, point, f"paper{index}")
         titles[f"paper{index}"] = point.tooltip
-    _axes(axes, counts, quantity, ideal == "x", NAMES if named else 0.0)
+    _axes(axes, counts, quantity, NAMES if named else 0.0)
     axes.set_xlabel(x_label)
     if named:
         _named(figure, axes, curves, shifts, looks)
@@ -189,14 +193,16 @@ def _named(
         )
 
 
-def _axes(axes: Axes, counts: list[int], quantity: str, logarithmic: bool, behind: float) -> None:
+def _axes(axes: Axes, counts: list[int], quantity: str, behind: float) -> None:
     ticks = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
     axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3 * (counts[-1] / counts[0]) ** behind)
     axes.set_xticks(ticks, [str(count) for count in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
     axes.set_ylabel(quantity)
-    if logarithmic:
+    if axes.get_yscale() == "log":
+        base = axes.yaxis.get_transform().base  # type: ignore[attr-defined]
+        axes.yaxis.set_major_locator(LogLocator(base, (1.0,) if base == 2 else (1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))
@@ -217,7 +223,16 @@ def _plotted(plot: Plot) -> Markup:
         if point.x is not None
     ]
     return levels(
-        plot.alt, curves, plot.looks, published, plot.y_label, plot.ideal, plot.x_label, HEADLINE, named=False
+        plot.alt,
+        curves,
+        plot.looks,
+        published,
+        plot.y_label,
+        plot.ideal,
+        plot.x_label,
+        HEADLINE,
+        named=False,
+        log=plot.log,
     )
 
 

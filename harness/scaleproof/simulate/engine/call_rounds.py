@@ -6,7 +6,7 @@ from __future__ import annotations
 from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.event_queue import ROUND, push
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.engine.messages import append, drop, launch, new_message, queued_bytes, unlink
+from scaleproof.simulate.engine.messages import append, drop, flow, launch, new_message, queued_bytes, unlink
 from scaleproof.simulate.engine.tables import ARRIVED, OF_CALL, State
 
 
@@ -102,5 +102,8 @@ def arrive(state: State, number: int) -> None:
 def _work(state: State, number: int) -> None:
     """The round ends after the rank's work."""
     person = state.participants[number]
-    row = state.schedules.phases[person.phase].row + number - person.first
-    push(state.queue, state.clock[0] + state.schedules.ranks[row].work, ROUND, number)
+    own = state.schedules.ranks[state.schedules.phases[person.phase].row + number - person.first]
+    if own.core == NONE or own.work == 0.0:
+        push(state.queue, state.clock[0] + own.work, ROUND, number)
+    else:
+        flow(state, own.core, own.work * own.speed, own.speed, -1 - number)

@@ -4,7 +4,6 @@ times are in seconds of one clock."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -12,7 +11,8 @@ import numpy as np
 from scaleproof.simulate.engine import event_loop
 from scaleproof.simulate.engine.event_queue import grown, new_queue
 from scaleproof.simulate.engine.flow_network import FREE, HOPS, NONE, new_network, resized
-from scaleproof.simulate.engine.growing import START, Growing, new_rows
+from scaleproof.simulate.engine.growing import START, Growing
+from scaleproof.simulate.engine.phases import Phase, schedule_rows
 from scaleproof.simulate.engine.tables import (
     ANY,
     BOXES,
@@ -21,11 +21,8 @@ from scaleproof.simulate.engine.tables import (
     FREE_MESSAGES,
     LANES,
     PARTICIPANTS,
-    PHASES,
-    RANK_ROUNDS,
     RECEIVE,
     REPORTED,
-    ROUND_MESSAGES,
     SEND,
     STREAMS,
     TASKS,
@@ -41,27 +38,6 @@ from scaleproof.simulate.engine.tables import (
 Numbers = np.ndarray | Sequence[float] | float
 
 
-@dataclass(frozen=True)
-class Phase:
-    """A round of a collective call that is repeated `times`, for all its ranks. `sends`: number of messages that each
-    rank sends; `receives`: that it receives; `work`: s that it works after that. Of all messages, in the order of
-    their senders: `destination`, `nbytes`, `highest` bytes/s, `delay` in s, `route`, `stream` (-1: none), and bytes
-    that the sender can `buffer`: a message that does not fit is sent when it has arrived, a longer one waits for its
-    receiver."""
-
-    times: int
-    sends: np.ndarray
-    receives: np.ndarray
-    work: np.ndarray
-    destination: np.ndarray
-    nbytes: np.ndarray
-    highest: np.ndarray
-    delay: np.ndarray
-    route: np.ndarray
-    stream: np.ndarray
-    buffer: np.ndarray
-
-
 class Engine:
     """Links, and what moves over them and is computed beside them. `capacities`: bytes/s of each directed link."""
 
@@ -74,7 +50,7 @@ class Engine:
         self._routes: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._schedules: list[tuple[Phase, ...]] = []
         self._route_rows = Routes(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        self._schedule_rows = _table([])
+        self._schedule_rows = schedule_rows([])
         self._network = new_network(self._capacities, 1, START)
         self._queue, self._messages = new_queue(START), new_messages(START)
         self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
@@ -187,7 +163,8 @@ class Engine:
         """The number of a schedule of collective calls."""
         self._schedules.append(tuple(phases))
         most = (int(max(phase.sends.max(initial=0), phase.receives.max(initial=0))) for phase in phases)
-        self._margin = max(self._margin, 1 + max(most, default=0))
+        works = 2 if any(phase.core is not None for phase in phases) else 0  # of a sender and a receiver
+        self._margin = max(self._margin, 1 + max(most, default=0) + works)
         return len(self._schedules) - 1
 
     def call(self, schedule: int, lanes: np.ndarray, *, priority: Numbers = 0, watched: bool = False) -> np.ndarray:
@@ -270,7 +247,7 @@ class Engine:
 
     def _schedule_table(self) -> Schedules:
         if len(self._schedule_rows.first) != len(self._schedules) + 1:
-            self._schedule_rows = _table(self._schedules)
+            self._schedule_rows = schedule_rows(self._schedules)
         return self._schedule_rows
 
     def waiting(self) -> np.ndarray:
@@ -293,21 +270,3 @@ class Engine:
             },
         )
         return np.arange(added.start, added.stop)
-
-
-def _table(schedules: Sequence[tuple[Phase, ...]]) -> Schedules:
-    """All schedules in rows."""
-    phases = [phase for schedule in schedules for phase in schedule]
-
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([np.zeros(0), *(getattr(phase, name) for phase in phases)])
-
-    rows = new_rows(len(phases), PHASES)
-    rows.times = [phase.times for phase in phases]
-    rows.row = np.cumsum([0, *(len(phase.sends) for phase in phases)])[:-1]
-    sends = np.cumsum([0, *joined("sends")])
-    ranks, messages = new_rows(len(sends), RANK_ROUNDS), new_rows(len(joined("nbytes")), ROUND_MESSAGES)
-    ranks.sends, ranks.receives[:-1], ranks.work[:-1] = sends, joined("receives"), joined("work")
-    for name in ROUND_MESSAGES.names or ():
-        messages[name] = joined(name)
-    return Schedules(np.cumsum([0, *(len(schedule) for schedule in schedules)]), rows, ranks, messages)

@@ -67,6 +67,9 @@ def run(state: State, last: int, margin: int) -> int:
 def _flow_ended(state: State, number: int) -> None:
     owner = state.network.flows[number].owner
     end_flow(state.network, number)
+    if owner < 0:
+        push(state.queue, state.clock[0], ROUND, -1 - owner)
+        return
     if not owner & 1:
         _end_task(state, owner >> 1)
         return

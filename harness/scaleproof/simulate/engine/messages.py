@@ -13,7 +13,7 @@ from scaleproof.simulate.engine.tables import FREE_MESSAGES, HELD, MOVING, State
 
 @inlined
 def flow(state: State, route: int, nbytes: float, highest: float, owner: int) -> None:
-    """Starts a flow; `owner` is 2 * task, or 2 * message + 1."""
+    """Starts a flow; `owner` is 2 * task, or 2 * message + 1, or -1 - participant for the work of its round."""
     first, last = state.routes.first[route], state.routes.first[route + 1]
     links, weights = state.routes.links[first:last], state.routes.weights[first:last]
     start_flow(state.network, state.clock[0], nbytes, highest, links, weights, owner)

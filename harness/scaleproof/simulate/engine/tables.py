@@ -37,9 +37,10 @@ LANES = row_type("busy head tail")
 """The task on a lane, and the first and last of those that wait for it."""
 PHASES = row_type("times row")
 """A phase of a collective call: a round that is repeated `times`. Rank r of it has row number `row` + r."""
-RANK_ROUNDS = row_type("sends receives", "work")
+RANK_ROUNDS = row_type("sends receives core", "work speed")
 """A rank in a round: the number of its first message (that of the next row is one beyond its last), the number of
-messages that it receives, and the s that it works after that."""
+messages that it receives, and the s that it works after that: at any time, or (`core` not NONE) over a route, on which
+`speed` a second is as fast as it can be."""
 ROUND_MESSAGES = row_type("destination route stream", "nbytes highest delay buffer")
 """A message of a round: `highest` in bytes/s, `delay` in s, `buffer`: bytes that the sender can buffer."""
 STREAMS = row_type("moving head tail", "nbytes")

@@ -67,7 +67,7 @@ def devices_of(case: AnyCase, cluster: Cluster | None = None) -> Devices | None:
     """The nodes of a case whose calls the model of NCCL predicts; None for any other case. Raises SpecError for ranks
     that its node type cannot hold. `cluster`: in place of the case's."""
     name = case.value("compute.profile")
-    if not isinstance(case, TrainCase) or case.transport is None or name not in gpu_nodes():
+    if not isinstance(case, TrainCase) or case.transport is None or not is_modelled(name):
         return None
     strategy = case.plugin("strategy")
     if not case.plugin("transport").calls_between_gpus or case.collective != NATIVE:
@@ -82,7 +82,12 @@ def devices_of(case: AnyCase, cluster: Cluster | None = None) -> Devices | None:
         if gbit is None:
             raise SpecError(f"node type {name!r} has no network_gbit, and the case's links no rate: set link_mbit")
         node = node.model_copy(update={"network_gbit": gbit})
-    return Devices(_with_gpus(name, node, ranks), case.nodes)
+    return Devices(with_gpus(name, node, ranks), case.nodes)
+
+
+def is_modelled(name: str | None) -> bool:
+    """Whether the model of NCCL knows the GPUs and links of a node type."""
+    return name in gpu_nodes() and gpu_nodes()[name].architecture is not None
 
 
 def ranks_a_node(case: AnyCase) -> int:
@@ -108,7 +113,8 @@ def _network_gbit(cluster: Cluster, node: GpuNode) -> float | None:
     return min(totals)
 
 
-def _with_gpus(name: str, node: GpuNode, count: int) -> GpuNode:
+def with_gpus(name: str, node: GpuNode, count: int) -> GpuNode:
+    """The node type `name` with its first `count` GPUs only. Raises SpecError where no ring goes through them."""
     links = None
     if node.links is not None and count > 1:
         links = {f"{one}-{other}": links for (one, other), links in node.pairs().items() if max(one, other) < count}

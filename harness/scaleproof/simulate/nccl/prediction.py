@@ -35,7 +35,7 @@ from scaleproof.simulate.nccl.constants import (
 )
 from scaleproof.simulate.nccl.rings import disjoint_rings
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.gpu_node import GpuNode
+from scaleproof.spec.gpu_node import Architecture, GpuNode
 
 Collective = Literal["allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "sendrecv"]
 GIGA, MICRO = 1e9, 1e-6
@@ -103,15 +103,23 @@ def ways_of(node: GpuNode, collective: Collective, nodes: int, nbytes: int) -> I
         yield from case.in_switch()
 
 
+def architecture_of(node: GpuNode) -> Architecture:
+    """By which NCCL's constants are taken. Raises SpecError for GPUs that they leave out."""
+    if node.architecture is None:
+        raise SpecError(f"{node.summary}: no architecture and links inside, which the model of NCCL needs")
+    return node.architecture
+
+
 def channels_of(node: GpuNode) -> Channels:
     """Of rings inside a node."""
+    architecture = architecture_of(node)
     if not node.nvlinks:
         return Channels(1, float(node.pcie_gb_per_s or 0.0))
-    link = NVLINK_GB_PER_S[node.architecture]
+    link = NVLINK_GB_PER_S[architecture]
     if node.links is not None:
         return Channels(2 * len(disjoint_rings(node.pairs(), node.gpus)), link)
     total = node.nvlinks * link
-    tried = [Channels(int(total // rate), rate) for rate in CHANNEL_GB_PER_S[node.architecture] if rate <= total]
+    tried = [Channels(int(total // rate), rate) for rate in CHANNEL_GB_PER_S[architecture] if rate <= total]
     return max(tried, key=lambda channels: (channels.total, -channels.each))
 
 
@@ -119,6 +127,7 @@ class _Case:
     def __init__(self, node: GpuNode, collective: Collective, nodes: int, nbytes: int) -> None:
         self.node, self.collective, self.nodes, self.nbytes = node, collective, nodes, nbytes
         self.ranks = node.gpus * nodes
+        self.architecture = architecture_of(node)
         self.channels = channels_of(node)
         self.network = math.inf if nodes == 1 else float(node.network_gbit or 0.0) * NETWORK_GB_PER_GBIT
         self.inside: Hop = "nvlink" if node.nvlinks else "pcie"
@@ -129,8 +138,8 @@ class _Case:
         """A ring enters and leaves every node once; each GPU sends n - 1 of n parts, or twice that."""
         total, count = min(self.channels.total, self.network), self.channels.count
         rates = (
-            min(LL_MOST[self.node.architecture][self.bucket], LL_SHARE * total),
-            min(LL128_SHARE * total, count * LL128_CHANNEL[self.node.architecture]),
+            min(LL_MOST[self.architecture][self.bucket], LL_SHARE * total),
+            min(LL128_SHARE * total, count * LL128_CHANNEL[self.architecture]),
             total,
         )
         for number, protocol in enumerate(PROTOCOLS):
@@ -158,12 +167,12 @@ class _Case:
         latency = base + (steps - between) * inside + between * network
         plateau = self.nbytes / (self.channels.count * self.ranks) >= PLATEAU_NBYTES
         if PROTOCOLS[protocol] == "Simple" and self.nodes > 1 and self.collective == "allreduce" and plateau:
-            latency *= RING_PLATEAU[self.node.architecture]
+            latency *= RING_PLATEAU[self.architecture]
         return latency
 
     def trees(self) -> Iterator[Way]:
         """Two trees over nodes, each for half of the array, and a chain through the GPUs of each node."""
-        architecture, count = self.node.architecture, self.channels.count
+        architecture, count = self.architecture, self.channels.count
         inside = min(TREE_SHARE * self.channels.total, count * TREE_CHANNEL[architecture][self.bucket]) / 2
         shares = (TREE_LL_SHARE, TREE_LL128_SHARE[self.nodes == 1], 1.0)
         for number, protocol in enumerate(PROTOCOLS):
@@ -181,11 +190,11 @@ class _Case:
     def in_switch(self) -> Iterator[Way]:
         """Reductions in the switch: every GPU's links carry the array once in each direction. Over several nodes each
         GPU's share goes through a tree between the nodes."""
-        share = NVLS_SHARE[self.node.architecture]
+        share = NVLS_SHARE[self.architecture]
         if not share or not self.node.nvlinks or self.node.links is not None:
             return
         count = self.channels.count
-        links = self.node.nvlinks * NVLINK_GB_PER_S[self.node.architecture]
+        links = self.node.nvlinks * NVLINK_GB_PER_S[self.architecture]
         algbw = min(links * share * (count - 1) / count, self._tree_network)
         name: Algorithm = "nvls" if self.nodes == 1 else "nvls_tree"
         latency = BASE_US[name][2] + HOP_US["nvlink"][name][2]

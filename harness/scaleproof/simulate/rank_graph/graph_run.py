@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.tables import CALL, RECEIVE, SEND, TRANSFER, WORK
+from scaleproof.simulate.folded_links import UNFOLDED, FoldedLinks
 from scaleproof.simulate.link_network import Network
 
 TASK_OF = {Kind.COMPUTE: WORK, Kind.SEND: SEND, Kind.RECEIVE: RECEIVE, Kind.PUT: TRANSFER, Kind.COLLECTIVE: CALL}
@@ -49,28 +50,34 @@ def run_graph(
     line that starts with `name`, for a graph that cannot run to its end."""
     check(graph, name)
     engine = Engine(network.capacities)
-    columns = _Columns(engine, graph, network, np.asarray(nodes), costs, buffer)
-    alone, tasks = np.flatnonzero(graph.kind != Kind.COLLECTIVE), np.empty(len(graph), np.int64)
-    values = {
-        "kind": np.array([TASK_OF[Kind(kind)] for kind in range(len(Kind))])[graph.kind],
-        "amount": graph.amount,
-        "lane": columns.lanes(),
-        "box": columns.boxes(),
-        "source": np.where(graph.kind == Kind.RECEIVE, graph.peer, graph.rank),
-        **columns.of_messages(),
-    }
-    tasks[alone] = engine.add(len(alone), **{name: column[alone] for name, column in values.items()})
-    columns.add_collectives(tasks, buffer if collective_buffer is None else collective_buffer)
-    engine.after(tasks[graph.after], tasks[graph.before])
-    engine.after_start(tasks[graph.behind], tasks[graph.ahead])
-    engine.run()
-    start, end = engine.start[tasks].copy(), engine.end[tasks].copy()
+    columns = Columns(engine, graph, network, np.asarray(nodes), costs, buffer)
+    start, end = run_tasks(engine, columns, buffer if collective_buffer is None else collective_buffer)
     if np.isnan(end).any():
         raise deadlock(graph, ~np.isnan(end), ~np.isnan(start), name)
     return Ran(start, end)
 
 
-class _Columns:
+def run_tasks(engine: Engine, columns: Columns, collective_buffer: float) -> tuple[np.ndarray, np.ndarray]:
+    """When each node starts and ends; NaN: never."""
+    graph = columns.graph
+    alone, tasks = np.flatnonzero(graph.kind != Kind.COLLECTIVE), np.empty(len(graph), np.int64)
+    values = {
+        "kind": np.array([TASK_OF[Kind(kind)] for kind in range(len(Kind))])[graph.kind],
+        "amount": graph.amount,
+        "lane": columns.lanes,
+        "box": columns.boxes(),
+        "source": np.where(graph.kind == Kind.RECEIVE, graph.peer, columns.senders()),
+        **columns.of_messages(),
+    }
+    tasks[alone] = engine.add(len(alone), **{name: column[alone] for name, column in values.items()})
+    columns.add_collectives(tasks, collective_buffer)
+    engine.after(tasks[graph.after], tasks[graph.before])
+    engine.after_start(tasks[graph.behind], tasks[graph.ahead])
+    engine.run()
+    return engine.start[tasks].copy(), engine.end[tasks].copy()
+
+
+class Columns:
     """Values of the engine's tasks for the nodes of a graph."""
 
     def __init__(
@@ -81,13 +88,23 @@ class _Columns:
         nodes: np.ndarray,
         costs: MessageCosts,
         buffer: float,
+        links: FoldedLinks = UNFOLDED,
     ) -> None:
-        self._engine, self._graph, self._network, self._nodes = engine, graph, network, nodes
-        self._costs, self._buffer = costs, buffer
+        self._engine, self.graph, self._network, self._nodes = engine, graph, network, nodes
+        self._costs, self._buffer, self._links = costs, buffer, links
 
+    def receivers(self) -> np.ndarray:
+        """The rank in whose box each send puts its message."""
+        return self.graph.peer
+
+    def senders(self) -> np.ndarray:
+        """The rank that the receiver of each send takes it for."""
+        return self.graph.rank
+
+    @cached_property
     def lanes(self) -> np.ndarray:
         """The engine's lane of each node."""
-        graph = self._graph
+        graph = self.graph
         lanes = np.full(len(graph), NONE)
         on_lane = graph.lane >= 0
         if on_lane.any():
@@ -97,18 +114,18 @@ class _Columns:
 
     def boxes(self) -> np.ndarray:
         """The box of each send and receive: one per rank that receives and tag."""
-        graph = self._graph
+        graph = self.graph
         boxes = np.full(len(graph), NONE)
         chosen = (graph.kind == Kind.SEND) | (graph.kind == Kind.RECEIVE)
         if chosen.any():
-            receiver = np.where(graph.kind == Kind.SEND, graph.peer, graph.rank)[chosen]
+            receiver = np.where(graph.kind == Kind.SEND, self.receivers(), graph.rank)[chosen]
             different, number = _numbered(receiver, graph.tag[chosen])
             boxes[chosen] = self._engine.boxes(len(different))[number]
         return boxes
 
     def of_messages(self) -> dict[str, np.ndarray]:
         """Route, stream, delay, highest rate and buffer of what each node moves."""
-        graph, network = self._graph, self._network
+        graph, network = self.graph, self._network
         moves = (graph.kind == Kind.SEND) | (graph.kind == Kind.PUT)
         route, stream = np.zeros(len(graph), np.int64), np.full(len(graph), NONE)
         delay, highest = np.zeros(len(graph)), np.full(len(graph), np.inf)
@@ -121,7 +138,7 @@ class _Columns:
             kinds = np.array([self._costs.hop(len(each)) for each in links])[of_pair]
             beta = self._costs.beta(nbytes, kinds)
             software = np.divide(1.0, beta, out=np.full(len(beta), np.inf), where=beta > 0)
-            route[moves] = np.array([self._engine.route(each) for each in links])[of_pair]
+            route[moves] = np.array([self._engine.route(*self._links.way(each)) for each in links])[of_pair]
             stream[moves] = streams[of_pair]
             delay[moves] = (
                 self._costs.alpha(nbytes, kinds) + np.array([network.delay_s(each) for each in links])[of_pair]
@@ -132,17 +149,20 @@ class _Columns:
 
     def add_collectives(self, tasks: np.ndarray, buffer: float) -> None:
         """Fills in the tasks of the nodes of collectives."""
-        graph = self._graph
+        graph = self.graph
         schedules = CallSchedules(self._engine, self._network, self._nodes.tolist(), self._costs, buffer)
         nodes = graph.of_kind(Kind.COLLECTIVE)
         nodes = nodes[np.argsort(graph.peer[nodes], kind="stable")]
+        of_nodes = self.lanes
         bounds = np.searchsorted(graph.peer[nodes], np.arange(len(graph.collectives) + 1))
         for number, call in enumerate(graph.collectives):
             members, pattern = call.members, pattern_of(call.algorithm, call.operation, len(call.members))
             if members != tuple(range(graph.ranks)):
                 pattern = grouped_once(pattern, members, graph.ranks)
-            of_ranks = self._engine.call(schedules.of(pattern, call.nbytes), np.full(graph.ranks, NONE))
             joined = nodes[bounds[number] : bounds[number + 1]]
+            lanes, channel = np.full(graph.ranks, NONE), max(int(graph.lane[joined[0]]), 0)
+            lanes[graph.rank[joined]] = of_nodes[joined]
+            of_ranks = self._engine.call(schedules.of(pattern, call.nbytes, channel), lanes)
             tasks[joined] = of_ranks[graph.rank[joined]]
 
 

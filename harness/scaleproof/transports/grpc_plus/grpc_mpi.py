@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import GrpcPlus
 
 
@@ -17,6 +17,7 @@ PLUGIN = TransportPlugin(
     summary="gRPC asks, Open MPI delivers",
     implementation=GrpcMpi,
     point_to_point=True,
+    mailbox=MESSAGE_MAILBOX,
     requires=("grpc", "mpi4py"),
     axis="gRPC+MPI",
     launcher="mpirun",

@@ -123,7 +123,7 @@ class GrpcPlus:
 
     def wait(self, handle: Handle, peer: int) -> None:
         """Block until the handle is done; raises PeerLost when the peer's stream has ended before."""
-        wait_until(handle.test, partial(self._check, peer), self._spins, self._post, peer)
+        wait_until(handle.test, partial(self.check_peer, peer), self._spins, self._post, peer)
 
     def send_request(self, request: Array, peer: int) -> None:
         """Send a request; gRPC's thread keeps it until it is sent."""
@@ -156,8 +156,9 @@ class GrpcPlus:
             raise TransportError(f"rank {self.rank} sends nothing to itself")
         return exchange
 
-    def _check(self, peer: int) -> None:
-        self._exchange(peer).check()
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer."""
+        self._control.check_peer(peer)
 
 
 class TensorExchange:
@@ -200,10 +201,6 @@ class TensorExchange:
             self.transport.counts["tensors"] += 1
             self.transport.counts["tensor_nbytes"] += nbytes
             handle.delivery = self.transport.deliver(self.peer, handle.payload, offset, self._delivered)
-
-    def check(self) -> None:
-        """Raises PeerLost when the peer's stream has ended."""
-        self._next_request.test()
 
 
 class _SendHandle:

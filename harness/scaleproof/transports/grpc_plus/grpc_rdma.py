@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import WINDOW_MIB, GrpcPlus
 from scaleproof.transports.verbs.rdma import RdmaOptions, pinned_bytes
 
@@ -29,6 +29,7 @@ PLUGIN = TransportPlugin(
     summary="gRPC asks, one-sided RDMA writes deliver",
     implementation=GrpcRdma,
     point_to_point=True,
+    mailbox=MESSAGE_MAILBOX,
     requires=("grpc", "pyverbs"),
     advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
     devices="/sys/class/infiniband",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from scaleproof.spec.plugins import Options, TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, Options, TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import WINDOW_MIB, GrpcPlus
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ PLUGIN = TransportPlugin(
     summary="gRPC asks, one-sided writes into shared memory deliver",
     implementation=GrpcShm,
     point_to_point=True,
+    mailbox=MESSAGE_MAILBOX,
     requires=("grpc",),
     options=GrpcShmOptions,
     axis="gRPC+shared-memory",

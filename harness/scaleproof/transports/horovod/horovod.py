@@ -98,6 +98,7 @@ PLUGIN = TransportPlugin(
     check=check_fusion,
     axis="No-gRPC:Horovod-GLOO",
     sends=False,
+    no_mailbox="it has no sends and receives",
     stated_costs="horovod.costs.yaml",
     colour="sky",
     marker="P",

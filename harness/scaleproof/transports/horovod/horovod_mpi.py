@@ -58,6 +58,7 @@ PLUGIN = TransportPlugin(
     check=check_fusion,
     axis="No-gRPC:Horovod-MPI",
     sends=False,
+    no_mailbox="it has no sends and receives",
     launcher="mpirun",
     within_node="memory",
     stated_costs="horovod_mpi.costs.yaml",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import ONE_SIDED_MAILBOX, TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, address_of, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
@@ -154,6 +154,27 @@ class SharedMemory:
             peer, offset, region.nbytes, self.arena.memory[peer][offset : offset + region.nbytes], region.starts
         )
 
+    def expose(self, nbytes: int) -> Region:
+        """See ExposesMemory.expose."""
+        memory = self.arena.allocate(nbytes)
+        memory[:] = 0
+        offset = self.arena.offset(memory)
+        assert offset is not None
+        self._registered[offset] = memory
+        return _MappedRegion(self.rank, offset, nbytes, memory)
+
+    def ticket(self, region: Region) -> list[int]:
+        """See ExposesMemory.ticket."""
+        return [region.offset, region.nbytes]
+
+    def reach(self, ticket: list[int], peer: int) -> Region:
+        """See ExposesMemory.reach."""
+        offset, nbytes = ticket
+        return _MappedRegion(peer, offset, nbytes, self.arena.memory[peer][offset : offset + nbytes])
+
+    def order_writes(self) -> None:
+        """See ExposesMemory.order_writes: stores become visible in program order."""
+
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write."""
         self.traffic.count(source.nbytes)
@@ -209,12 +230,13 @@ class SharedMemory:
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See Mapped.wait_for."""
-        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer, moved=self._moved)
+        wait_until(ready, partial(self.check_peer, peer), self._spins, self._post, peer, moved=self._moved)
 
     def _moved(self) -> int:
         return sum(channel.moved for channel in (*self._out, *self._in))
 
-    def _check(self, peer: int) -> None:
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer."""
         poll = select.poll()
         poll.register(self._peers[peer], select.POLLIN)
         if poll.poll(0):
@@ -258,10 +280,12 @@ PLUGIN = TransportPlugin(
     implementation=SharedMemory,
     axis="shared-memory",
     point_to_point=True,
+    channels=True,
     one_sided=True,
     own_memory=True,
     one_node=True,
     progress="caller",
+    mailbox=ONE_SIDED_MAILBOX,
     within_node="memory",
     stated_costs="shm.costs.yaml",
     polls=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
 from scaleproof.transports.tensorflow.session_server import SessionServer
@@ -186,6 +186,7 @@ PLUGIN = TransportPlugin(
     requires=("tensorflow",),
     needs_framework="tensorflow",
     axis="gRPC",
+    mailbox=MESSAGE_MAILBOX,
     stated_costs="tensorflow_grpc.costs.yaml",
     message_threads=8,  # GrpcWorkerServiceOptions of TensorFlow (grpc_worker_service.h): 8 threads serve
 )

@@ -232,5 +232,6 @@ PLUGIN = TransportPlugin(
     options=FusionOptions,
     axis="gRPC",
     sends=False,
+    no_mailbox="it has no sends and receives",
     stated_costs="tensorflow_mirrored.costs.yaml",
 )

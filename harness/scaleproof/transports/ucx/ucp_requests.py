@@ -138,7 +138,7 @@ class PendingCalls:
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See OneSided.wait_for."""
-        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer, moved=lambda: self.worker.moved)
+        wait_until(ready, partial(self.check, peer), self._spins, self._post, peer, moved=lambda: self.worker.moved)
 
     def drain(self) -> None:
         """Flush pending calls, unless a peer is gone."""
@@ -166,6 +166,7 @@ class PendingCalls:
         """Drop the buffers of pending calls; the worker is closed, so the library no longer accesses them."""
         self.pending.clear()
 
-    def _check(self, peer: int) -> None:
+    def check(self, peer: int) -> None:
+        """Raises PeerLost for a peer that is gone."""
         if self._lifelines.gone(peer):
             raise PeerLost(peer, f"rank {peer} has ended while rank {self._rank} was waiting for it")

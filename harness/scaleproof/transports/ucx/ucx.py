@@ -12,13 +12,13 @@ import os
 import socket
 from ctypes import addressof, byref, c_uint64, c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from scaleproof.core.handshake import connect_all
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import ONE_SIDED_MAILBOX, TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports.contract import REAL_DTYPES, Array, Capabilities, Done, Handle, Region, Traffic
@@ -77,7 +77,8 @@ class Ucx:
         self._regions = 0
         self._registered: dict[int, UcxRegion] = {}
         self._released_keys: list[c_void_p] = []
-        """Keys of regions that were deregistered while a put was under way; they are destroyed at the end."""
+        """Keys of peers' exposed regions, and of regions that were deregistered while a put was under way; they are
+        destroyed at the end."""
         self.calls = PendingCalls(context, self._worker, self._lifelines, over_tcp="tcp" in ucx_transports)
         self._closed = False
 
@@ -155,6 +156,28 @@ class Ucx:
             region.keys,
         )
 
+    def expose(self, nbytes: int) -> Region:
+        """See ExposesMemory.expose."""
+        memory = UcpMemory(self._context, nbytes)
+        own = {"address": memory.address, "nbytes": nbytes, "key": memory.key.hex()}
+        region = UcxRegion(self.rank, memory.address, nbytes, memory.array, [own])
+        self._registered[region.offset] = region
+        return region
+
+    def ticket(self, region: Region) -> dict[str, Any]:
+        """See ExposesMemory.ticket."""
+        return _region(region).everyone[0]
+
+    def reach(self, ticket: dict[str, Any], peer: int) -> Region:
+        """See ExposesMemory.reach."""
+        key = self._worker.key(peer, bytes.fromhex(ticket["key"]))
+        self._released_keys.append(key)
+        return UcxRegion(peer, ticket["address"], ticket["nbytes"], None, [ticket], {peer: key})
+
+    def order_writes(self) -> None:
+        """See ExposesMemory.order_writes."""
+        ucp.check(self._library.ucp_worker_fence(self._worker.handle), "fencing")
+
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write."""
         self.traffic.count(source.nbytes)
@@ -196,6 +219,10 @@ class Ucx:
         """See OneSided.wait_for."""
         self.calls.wait_for(ready, peer)
 
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer."""
+        self.calls.check(peer)
+
     def barrier(self) -> None:
         """See Transport.barrier. Two rounds, because a rank that has left the first round may still have to push one of
         its messages, which it has done when it enters the second."""
@@ -227,7 +254,7 @@ class Ucx:
 
     def _write_word(self, target: Region, offset: int, value: int) -> Handle:
         """Write a word after all earlier puts."""
-        ucp.check(self._library.ucp_worker_fence(self._worker.handle), "fencing")
+        self.order_writes()
         word, key = c_uint64(value), _region(target).key
         request = self._library.ucp_put_nbx(
             self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(ucp.NO_OPTIONS)
@@ -254,6 +281,7 @@ PLUGIN = TransportPlugin(
     one_sided=True,
     progress="caller",
     moves_in_wait=True,
+    mailbox=ONE_SIDED_MAILBOX,
     within_node="memory",
     stated_costs="ucx.costs.yaml",
     polls=True,

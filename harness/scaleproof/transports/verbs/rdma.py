@@ -9,14 +9,14 @@ one write are placed in increasing order (without relaxed ordering), so a rank t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import Field
 
 from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.plugins import Options, TransportPlugin
+from scaleproof.spec.plugins import ONE_SIDED_MAILBOX, Options, TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports.contract import (
@@ -31,8 +31,8 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.verbs.device_errors import DeviceMissing
-from scaleproof.transports.verbs.peer_connection import BULK_QUEUE_PAIRS
 from scaleproof.transports.verbs.peer_mesh import Mesh
+from scaleproof.transports.verbs.rdma_facts import facts, library_name
 from scaleproof.transports.verbs.rdma_region import RdmaRegion
 from scaleproof.transports.verbs.verbs_device import VerbsDevice, free_bytes
 
@@ -55,7 +55,7 @@ class Rdma:
             dtypes=REAL_DTYPES,
             progress="caller",
             path="verbs",
-            library=_library(mesh.device),
+            library=library_name(mesh.device),
         )
         self.traffic = Traffic()
         self.operations, self.copies = mesh.operations, mesh.copies
@@ -135,6 +135,26 @@ class Rdma:
             region.queue_pair_index,
         )
 
+    def expose(self, nbytes: int) -> Region:
+        """See ExposesMemory.expose."""
+        memory = self.allocate(nbytes)
+        memory[:] = 0
+        offset = self.locate(memory)
+        assert offset is not None
+        return RdmaRegion(self.rank, offset, nbytes, memory)
+
+    def ticket(self, region: Region) -> list[int]:
+        """See ExposesMemory.ticket."""
+        return [region.offset, region.nbytes]
+
+    def reach(self, ticket: list[int], peer: int) -> Region:
+        """See ExposesMemory.reach."""
+        offset, nbytes = ticket
+        return RdmaRegion(peer, offset, nbytes)
+
+    def order_writes(self) -> None:
+        """See ExposesMemory.order_writes: all exposed regions use one queue pair, which keeps their order."""
+
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write; done when the peer's device has acknowledged it."""
         self.traffic.count(source.nbytes)
@@ -188,6 +208,10 @@ class Rdma:
         """See Transport.barrier."""
         dissemination(self)
 
+    def check_peer(self, peer: int) -> None:
+        """See WatchesPeers.check_peer."""
+        self.mesh.peers[peer].connection.check()
+
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See OneSided.wait_for."""
         self.mesh.wait_for(ready, peer)
@@ -197,26 +221,8 @@ class Rdma:
         if self._closed:
             return
         self._closed = True
-        self._context.facts["verbs"] = self.facts()
+        self._context.facts["verbs"] = facts(self.device, self.operations, self.copies)
         self.mesh.close()
-
-    def facts(self) -> dict[str, Any]:
-        """For the record: the port, the device's operations, and the bytes that were copied."""
-        address = self.device.address
-        return {
-            "device": address.port.device,
-            "port": address.port.number,
-            "link_layer": address.port.link_layer,
-            "software": address.port.software,
-            "gid": address.gid.value if address.gid else "",
-            "gid_kind": address.gid.kind if address.gid else "",
-            "netdevs": list(address.port.netdevs),
-            "queue_pairs_per_peer": 1 + BULK_QUEUE_PAIRS,
-            "region_bytes": self.device.region.nbytes,
-            "max_message_bytes": self.device.max_message,
-            "operations": dict(self.operations),
-            "copied_bytes": dict(self.copies),
-        }
 
     def _transfer(
         self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
@@ -251,16 +257,6 @@ class Rdma:
         return value
 
 
-def _library(device: VerbsDevice) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        installed = version("pyverbs")
-    except PackageNotFoundError:
-        installed = "of the system"
-    return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.address.port.software else "")
-
-
 class RdmaOptions(Options):
     """Options of the transports over verbs."""
 
@@ -292,6 +288,7 @@ PLUGIN = TransportPlugin(
     own_memory=True,
     pinned_bytes=pinned_bytes,
     progress="caller",
+    mailbox=ONE_SIDED_MAILBOX,
     stated_costs="rdma.costs.yaml",
     polls=True,
 )

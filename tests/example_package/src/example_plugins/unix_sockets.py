@@ -16,7 +16,7 @@ import numpy as np
 
 from scaleproof.core.handshake import Refused, answer, prove
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.spec.plugins import TransportPlugin
+from scaleproof.spec.plugins import MESSAGE_MAILBOX, TransportPlugin
 from scaleproof.transports.contract import REAL_DTYPES, Array, Capabilities, Handle, Traffic
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ PLUGIN = TransportPlugin(
     axis="sockets",
     point_to_point=True,
     one_node=True,
+    mailbox=MESSAGE_MAILBOX,
     colour="violet",
     marker="p",
 )

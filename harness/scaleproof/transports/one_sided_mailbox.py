@@ -1,0 +1,215 @@
+"""A mailbox whose regions and flags peers reach by the transport's one-sided operations, without this rank's help.
+
+Before it puts, a rank raises one of its words beside the region, and after that another one. A get reads the words of
+the second kind, the region, and the words of the first kind: where both agree, no put was under way meanwhile. A reader
+that finds no such moment asks the writers to pause. A flag is the sum of a word of each writer; compare-and-swap is
+carried out by the owner's progress side. Regions in other memory than that of `memory` are reached by messages, and so
+are then the flags of whoever puts into them, which keeps their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from scaleproof.transports._exposed import FLAGS, WORD, Owner, placed, reached, told, words_of
+from scaleproof.transports._exposed_access import Access
+from scaleproof.transports._mailbox_core import EMPTY
+from scaleproof.transports._mailbox_frames import ANSWER, FLAG_NAME, PAUSE, RESUME, Frame
+from scaleproof.transports.contract import ExposesMemory, Handle, OneSided, Region
+from scaleproof.transports.mailbox import Posted, Serve
+from scaleproof.transports.message_mailbox import MessageMailbox, Outgoing
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+TRIES = 8
+"""Reads that puts disturb before the reader asks for a pause."""
+Key = tuple[int, str]
+"""Owner and name of a region."""
+
+
+class OneSidedMailbox(MessageMailbox):
+    """See transports/mailbox.py."""
+
+    def __init__(self, context: RankContext) -> None:
+        super().__init__(context)
+        self._exposing = cast(ExposesMemory, self.transport)
+        self._access = Access(self.rank, cast(OneSided, self.transport), self._exposing, self._complete)
+        self._memories: list[Region] = []
+        self._owners: list[Owner] = []
+        self._putting: set[Key] = set()
+        self._wanting: Counter[Key] = Counter()
+        """Puts that wait for the end of another one or of pauses."""
+        self._pauses: Counter[Key] = Counter()
+        """Readers for which this rank puts nothing into a region."""
+        self._questions: dict[Key, list[tuple[int, int]]] = defaultdict(list)
+        """Readers that want a pause, and the number of their question: after the put that was there first."""
+        self._slots: dict[str, list[int]] = defaultdict(list)
+        """Words of this rank that are parts of a flag."""
+        self._by_message: set[int] = set()
+        """Peers into whose regions this rank has put by messages."""
+        self._awaiting, self._seen = 0, 0
+
+    def memory(self, nbytes: int) -> np.ndarray:
+        """See Mailbox.memory."""
+        with self._turn:
+            self._memories.append(self._exposing.expose(max(nbytes, WORD)))
+        local = self._memories[-1].local
+        assert local is not None
+        return local[:nbytes]
+
+    def open(self, serve: Serve, regions: Mapping[str, np.ndarray]) -> None:
+        """See Mailbox.open."""
+        places, device = placed(regions, self._memories), self._exposing
+        own = device.expose(WORD * words_of(len(places), self.world_size))
+        assert own.local is not None
+        self._words = own.local.view(np.int64)
+        what = told(own, self._memories, places, device)
+        everyone = self._rendezvous.exchange("mailbox.memory", self.rank, self.world_size, what)
+        self._owners = [
+            Owner(self.rank, self.world_size, own, self._memories, places)
+            if rank == self.rank
+            else reached(rank, self.world_size, told_by_it, device)
+            for rank, told_by_it in enumerate(everyone)
+        ]
+        self._shapes = [owner.shapes() for owner in self._owners]
+        super().open(serve, regions)
+
+    def put(self, value: np.ndarray, peer: int, region: str, start: int) -> None:
+        """See Mailbox.put."""
+        owner = self._owners[peer]
+        if region not in owner.places:
+            self._by_message.add(peer)
+            super().put(value, peer, region, start)
+            return
+        self._shapes[peer].target(self.rank, region, start, value)
+        self.traffic.count(value.nbytes)
+        key = peer, region
+        with self._changed:
+            self._wanting[key] += 1
+        self._until(lambda: self._may_put(key), peer)
+        try:
+            self._access.put(owner, owner.places[region], start, value)
+        finally:
+            with self._changed:
+                self._putting.remove(key)
+                questions = self._questions.pop(key, [])
+                self._pauses[key] += len(questions)
+                self._changed.notify_all()
+            for reader, number in questions:
+                self._begin(reader, Frame(ANSWER, EMPTY, number=number))
+
+    def get(self, peer: int, region: str, start: int, count: int) -> np.ndarray:
+        """See Mailbox.get."""
+        owner = self._owners[peer]
+        if region not in owner.places:
+            return super().get(peer, region, start, count)
+        part = self._shapes[peer].part(self.rank, "gets", region, start, count)
+        for _ in range(TRIES):
+            if (value := self._access.get(owner, owner.places[region], start, part.size)) is not None:
+                return value
+        return self._get_in_pause(owner, region, start, part.size)
+
+    def flag(self, peer: int, name: str, add: int) -> None:
+        """See Mailbox.flag."""
+        owner = self._owners[peer]
+        if peer == self.rank or peer in self._by_message or (name not in owner.flags and len(owner.flags) == FLAGS):
+            super().flag(peer, name, add)
+            return
+        if name not in owner.flags:
+            owner.flags[name] = len(owner.flags), 0
+            self._push(peer, Frame(FLAG_NAME, EMPTY, tag=owner.flags[name][0], name=name))
+        slot, value = owner.flags[name]
+        owner.flags[name] = slot, value + add
+        self._access.raise_word(owner, owner.flag(self.rank, slot), value + add)
+
+    def await_flag(self, name: str, least: int, posted: Posted | None = None) -> int | None:
+        """See Mailbox.await_flag."""
+        with self._changed:
+            self._awaiting += 1
+        try:
+            return super().await_flag(name, least, posted)
+        finally:
+            with self._changed:
+                self._awaiting -= 1
+
+    def _push(self, peer: int, frame: Frame) -> None:
+        self._access.settle(self._owners[peer])
+        super()._push(peer, frame)
+
+    def _flag(self, name: str) -> int:
+        return super()._flag(name) + sum(int(self._words[word]) for word in self._slots[name])
+
+    def _deliver(self, peer: int, frame: Frame) -> None:
+        key = frame.tag, frame.name
+        if frame.kind == FLAG_NAME:
+            with self._changed:
+                self._slots[frame.name].append(self._owners[self.rank].flag(peer, frame.tag))
+                self._changed.notify_all()
+        elif frame.kind == PAUSE:
+            with self._changed:
+                now = self._may_pause(key)
+                if not now:
+                    self._questions[key].append((peer, frame.number))
+            if now:
+                self._begin(peer, Frame(ANSWER, EMPTY, number=frame.number))
+        elif frame.kind == RESUME:
+            with self._changed:
+                self._pauses[key] -= 1
+                self._changed.notify_all()
+        else:
+            super()._deliver(peer, frame)
+
+    def _advance(self) -> bool:
+        """Also looks whether a flag that is waited for was raised."""
+        moved = super()._advance()
+        if self._awaiting and (now := int(self._words.sum())) != self._seen:
+            self._seen, moved = now, True
+            with self._changed:
+                self._changed.notify_all()
+        return moved
+
+    def _complete(self, peer: int, calls: Callable[[], Sequence[Handle]]) -> None:
+        """Starts calls, and waits until they are done."""
+        with self._turn:
+            outgoing = Outgoing(list(calls()), [])
+            if not outgoing.test():
+                self._outgoing.append(outgoing)
+        if not outgoing.done:
+            self._until(lambda: outgoing.done or None, peer)
+
+    def _may_put(self, key: Key) -> bool | None:
+        """One thread at a time, and in no pause."""
+        if key in self._putting or self._pauses[key]:
+            return None
+        self._putting.add(key)
+        self._wanting[key] -= 1
+        return True
+
+    def _may_pause(self, key: Key) -> bool | None:
+        """After the puts that are under way or wait: else readers could hold back a writer for ever."""
+        if key in self._putting or self._wanting[key]:
+            return None
+        self._pauses[key] += 1
+        return True
+
+    def _get_in_pause(self, owner: Owner, region: str, start: int, count: int) -> np.ndarray:
+        key = owner.rank, region
+        for rank in range(self.world_size):  # in one order, so that no two readers wait for each other
+            if rank == self.rank:
+                self._until(lambda: self._may_pause(key), self.rank)
+            else:
+                self._answer_of(rank, PAUSE, EMPTY, region, owner.rank)
+        value = None
+        while value is None:  # the last put may still be on its way
+            value = self._access.get(owner, owner.places[region], start, count)
+        for peer in self._peers:
+            self._push(peer, Frame(RESUME, EMPTY, owner.rank, region))
+        with self._changed:
+            self._pauses[key] -= 1
+            self._changed.notify_all()
+        return value
