@@ -1,5 +1,5 @@
 """How long it takes to simulate one step of VGG-A, by number of nodes: with the shortcut for ranks in lockstep, without
-it, and with every rank by itself in the event engine."""
+it, and in the event engine with every rank by itself, or one for all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ ARMS: dict[str, tuple[str, int, Options, Jitter | None]] = {
     "ring, every rank by itself": ("ring", 1, Options(symmetry=False), None),
     "ring, ranks that differ by 2 %": ("ring", 1, Options(), Jitter(step_sigma=0.02)),
     "halving and doubling, ranks that differ by 2 %": ("halving_doubling", 1, Options(), Jitter(step_sigma=0.02)),
-    "ring, two channels, event engine": ("ring", 2, Options(), None),
+    "ring, two channels, event engine": ("ring", 2, Options(symmetry=False), None),
+    "ring, two channels, one rank for all": ("ring", 2, Options(), None),
+    "halving and doubling, one rank for all": ("halving_doubling", 1, Options(), None),
     "ring, two channels, ranks that differ by 2 %, event engine": ("ring", 2, Options(), Jitter(step_sigma=0.02)),
 }
 COUNTS = (2, 8, 32, 128, 512, 2048, 4096)

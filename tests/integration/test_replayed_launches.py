@@ -28,6 +28,8 @@ from tests.short_form import case_from
 FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S = 4e-3, 3e-3, 6e-3, 5e-3
 """Of every layer."""
 GIB = 1 << 30
+OTHERS = "1*xeon_e5_2666v3_x2@2.5e-6"
+"""A quarter of the efficiency of the nodes beside it."""
 
 
 def case_of(arm: str, **fields: Any) -> TrainCase:
@@ -186,6 +188,19 @@ def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str,
     assert lengths(own, "forward").min() >= 3 * profile.forward_s * 0.99
     read = store.samples(record).to_pandas()
     assert (read["nbytes"] == 4 * own["nbytes"]).all() and own["nbytes"].max() > 0
+
+
+def test_ranks_on_nodes_of_another_type_sleep_as_much_longer(tmp_path: Path) -> None:
+    need_netns()
+    slow = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficiency": 1e-5}
+    mixed = case_of("mixed", fabric="netns", ranks=3, minibatch=12, **slow, **{"compute.others": OTHERS})
+    (record,) = run(tmp_path, mixed)
+    assert record.status == "ok", record.failure
+    assert record.environment["replay"]["relative_times"] == pytest.approx([1, 1, 4])
+    profile, samples = record.environment["replay"], Store(tmp_path).samples(record).to_pandas()
+    for rank, factor in enumerate((1, 1, 4)):
+        forward = lengths(samples[samples["rank"] == rank], "forward").median()
+        assert factor * profile["forward_s"] * 0.99 <= forward <= factor * profile["forward_s"] * 2, rank
 
 
 def test_sixteen_nodes_of_das2016_run_here_with_ranks_that_are_light(tmp_path: Path) -> None:

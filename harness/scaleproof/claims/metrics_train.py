@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from scaleproof.claims.calls_in_order import calls_in_order
 from scaleproof.claims.finished_launch import SECOND, times_count, wall_s
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible, trained
 from scaleproof.claims.metrics_split import step_split
@@ -135,8 +136,7 @@ def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     if not times_count(record):
         return None
     rows = columns(record, samples)
-    calls = rows.of("communication")
-    calls = calls[np.lexsort((rows.start[calls], rows.step[calls], rows.rank[calls]))]
+    calls, _ = calls_in_order(rows, rows.of("communication"), rows.of("queue"))
     ranks, lengths, warmup = rows.rank[calls], rows.end[calls] - rows.start[calls], rows.warmup[calls]
     bucket = numbered(ranks, index_in_group(numbered(ranks, rows.step[calls])))
     first = np.flatnonzero(warmup & (rows.step[calls] == 0))

@@ -176,7 +176,7 @@ class SingleLaunch:
         """The machine right before the launch."""
         fixed = environment(variables) | {"difference": write_difference(self.store.results)}
         if prepared.replayed is not None:
-            fixed |= {"replay": described(prepared.replayed)}
+            fixed |= {"replay": described(prepared.replayed, prepared.planned.case)}
         return Surroundings(
             fixed,
             _utc(),

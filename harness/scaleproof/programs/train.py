@@ -27,6 +27,7 @@ from scaleproof.programs.train_results import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import ProgramPlugin
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import straggler_law
 from scaleproof.strategies.base import Strategy
 from scaleproof.workloads.case_network import check_workload, network_of
@@ -95,9 +96,10 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
     """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
-        profile, burns = read(context.folder / FILE), case.compute_options.burns
+        profile, burns, times = read(context.folder / FILE), case.compute_options.burns, relative_times(case)
+        longer = case.dilation * (times[context.rank] if times else 1.0)
         factors = _factors(context, case)
-        return ReplayModel(strategy.network, profile, case.dilation, case.shrink, burns=burns, factors=factors)
+        return ReplayModel(strategy.network, profile, longer, case.shrink, burns=burns, factors=factors)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
         strategy.network,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.simulate.call_schedules import CallSchedules
+from scaleproof.simulate.call_schedules import Schedules
 from scaleproof.simulate.collective_schedules import Pattern
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
@@ -31,7 +31,7 @@ class Pending:
 class Coordinator:
     """Of one channel. `fusion`: most bytes of a fused call; None: calls go by priority, one at a time."""
 
-    def __init__(self, engine: Engine, ranks: int, calls: CallSchedules, fusion: float | None) -> None:
+    def __init__(self, engine: Engine, ranks: int, calls: Schedules, fusion: float | None) -> None:
         self._engine, self._ranks, self._calls, self._fusion = engine, ranks, calls, fusion
         self._pending: list[Pending] = []
         self._watched: dict[int, Pending | None] = {}

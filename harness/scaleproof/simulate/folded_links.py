@@ -56,10 +56,11 @@ def _image(network: Network, routes: dict[Pair, tuple[int, ...]], step: np.ndarr
     image: dict[int, int] = {}
     for (source, destination), links in routes.items():
         other = int(step[source]), int(step[destination])
+        alike = len(links) == len(routes[other])
         for link, moved in zip(links, routes[other], strict=False):
-            alike = image.setdefault(link, moved) == moved and network.alike(link, moved)
-            if not alike or len(links) != len(routes[other]):
-                raise _different(name, (source, destination), other)
+            alike &= image.setdefault(link, moved) == moved and network.alike(link, moved)
+        if not alike:
+            raise _different(name, (source, destination), other)
     if len(set(image.values())) != len(image):
         raise SpecError(f"{name}: cannot be folded: replicas share links that other replicas have for themselves")
     return image

@@ -22,11 +22,11 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.simulate.unequal_nodes import relative_times
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.gpu_node import stated_jitter
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import NODE_LAW
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of

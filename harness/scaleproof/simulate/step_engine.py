@@ -1,11 +1,11 @@
 """Simulates a training case: every rank's main thread, its communication thread, and the links between nodes, in
 virtual time. Where no two messages can share a link, and where a model predicts calls between GPUs as a whole, all
-ranks are computed as vectors, call by call; otherwise every rank by itself in the event engine."""
+ranks are computed as vectors, call by call; otherwise in the event engine, every rank by itself, or one for all that do
+the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from scaleproof.rank_programs.effects import Await, AwaitAll, Collective, Comput
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
-from scaleproof.simulate.collective_exchange import Exchange, Queued
+from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
@@ -37,8 +37,8 @@ from scaleproof.workloads.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one. `layers`: of a
-    network that is not in the registry."""
+    """Settings that are not part of a case. `symmetry` False: symmetric rounds are computed one by one, and ranks that
+    do the same each by itself. `layers`: of a network that is not in the registry."""
 
     symmetry: bool = True
     layers: LayerTable | None = None
@@ -71,10 +71,17 @@ def simulate(
     decided_late = bool(buffer) and case.value("strategy.bucket_order", "ready") != "ready"
     together = exchange.exact(calls) and not decided_late and shared_cores(case) is None
     if together and not any(isinstance(each, Receive) for each in steps.first):
-        with suppress(Queued):
-            return _as_vectors(case, steps, exchange, patterns, jitter, seed)
+        return _as_vectors(case, steps, exchange, patterns, jitter, seed)
     return simulate_each_rank(
-        case, profile, cluster, costs, buffer=buffer, jitter=jitter, seed=seed, layers=options.layers
+        case,
+        profile,
+        cluster,
+        costs,
+        buffer=buffer,
+        jitter=jitter,
+        seed=seed,
+        layers=options.layers,
+        fold=options.symmetry,
     )
 
 
@@ -86,7 +93,7 @@ def _as_vectors(
     jitter: Variation | None,
     seed: int,
 ) -> Prediction:
-    """All ranks together. Raises Queued."""
+    """All ranks together."""
     ranks, clocks, prediction = case.ranks, _RankClocks(exchange, case, patterns), Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:

@@ -112,7 +112,7 @@ class Serving:
             self._threads.move(source, destination, (self._nodes[source], self._nodes[destination]), nbytes)
             for source, destination in pairs
         ]
-        boxes = self._engine.boxes(count)
+        boxes, (streams, lanes) = self._engine.boxes(count), self._connected(pairs)
         sends = self._engine.send(
             boxes,
             sources,
@@ -121,16 +121,18 @@ class Serving:
             count=count,
             highest=np.array([each.highest for each in moved]),
             delay=np.array([each.delay for each in moved]),
-            stream=np.array([self._connection(pair)[0] for pair in pairs]),
-            lane=np.array([self._connection(pair)[1] for pair in pairs]),
+            stream=streams,
+            lane=lanes,
         )
         return sends, self._engine.receive(boxes, sources, count=count)
 
-    def _connection(self, pair: tuple[int, int]) -> tuple[int, int]:
-        """Stream and lane of a pair: its messages are handed over one after the other."""
-        if pair not in self._connections:
-            self._connections[pair] = int(self._engine.streams(1)[0]), int(self._engine.lanes(1)[0])
-        return self._connections[pair]
+    def _connected(self, pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        """Streams and lanes of pairs: the messages of each are handed over one after the other."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._connections]
+        streams, lanes = self._engine.streams(len(new)).tolist(), self._engine.lanes(len(new)).tolist()
+        self._connections.update(zip(new, zip(streams, lanes, strict=True), strict=True))
+        both = np.array([self._connections[pair] for pair in pairs], np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
 
     def _end(self, of_ranks: Sequence[np.ndarray], sent: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """A task per rank after all of these, and after all that it sends."""

@@ -20,7 +20,7 @@ from scaleproof.rank_programs.effects import (
     Started,
 )
 from scaleproof.simulate.call_coordinator import Coordinator
-from scaleproof.simulate.call_schedules import CallSchedules
+from scaleproof.simulate.call_schedules import Schedules
 from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
@@ -71,8 +71,9 @@ class TrainingRun:
     def __init__(
         self,
         engine: Engine,
+        ranks: int,
         patterns: Patterns,
-        calls: CallSchedules,
+        calls: Schedules,
         channels: int,
         by_main: bool,
         serving: Serving,
@@ -80,7 +81,7 @@ class TrainingRun:
         cores: SharedCores | None = None,
         handover: float = 0.0,
     ) -> None:
-        self.engine, self.ranks, self._patterns, self._schedules = engine, patterns.ranks, patterns, calls
+        self.engine, self.ranks, self._patterns, self._schedules = engine, ranks, patterns, calls
         self._by_main, self._serving, self._coordinator, self._cores = by_main, serving, coordinator, cores
         self._handover = handover
         self._lanes = [engine.lanes(self.ranks) for _ in range(channels)]

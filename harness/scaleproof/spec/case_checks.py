@@ -110,8 +110,9 @@ def check_training(case: Case) -> None:
 def _other_nodes_fit(case: Case) -> None:
     if (others := case.compute_options.others) is None:
         return
-    if not case.plugin("fabric").predicted or case.compute == "none":
-        raise FieldError("compute.others", "nodes of other types are simulated only: set fabric: simulated")
+    if not case.replayed or case.compute == "none":
+        message = "nodes of other types are replayed or simulated: set compute: replay, or fabric: simulated"
+        raise FieldError("compute.others", message)
     count = sum(each.count for each in other_nodes(others))
     if count >= case.nodes:
         message = f"{count} nodes of other types, and the case has {case.nodes}; leave at least one for compute.profile"

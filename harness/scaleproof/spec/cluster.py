@@ -169,6 +169,17 @@ def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
     return replace(cluster, links=links)
 
 
+def sent_at_once_mbit(cluster: Cluster) -> float | None:
+    """What all nodes together may send at a time, each over all of its links, Mbit/s; None where a link has no rate."""
+    nodes, total = {node_name(number) for number in range(cluster.nodes)}, 0.0
+    for link in cluster.links:
+        if ends := sum(end in nodes for end in link.ends):
+            if link.mbit is None:
+                return None
+            total += ends * link.count * link.mbit
+    return total
+
+
 def ready_clusters() -> list[str]:
     """Names of the descriptions in clusters/."""
     return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name not in (NODE_TYPES, GPU_NODE_TYPES, GPUS))

@@ -63,7 +63,7 @@ class ComputeOptions(Options):
     others: str | None = Field(
         None,
         description="Nodes of other types than `profile`, the last ones of the case, as COUNT*NODE_TYPE@EFFICIENCY: "
-        "2*xeon_e5_2666v3_x2@0.5, several with commas. Only simulated; null: all nodes are alike.",
+        "2*xeon_e5_2666v3_x2@0.5, several with commas. Replayed or simulated; null: all nodes are alike.",
     )
 
     @model_validator(mode="after")

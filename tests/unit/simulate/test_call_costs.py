@@ -61,6 +61,15 @@ def test_calls_cost_the_same_for_all_ranks_together_and_each_by_itself(fields: d
     assert_same(simulate_each_rank(case, profile, cluster, COSTS, buffer=buffer, jitter=UNEQUAL, seed=3), together)
 
 
+@pytest.mark.parametrize("fields", [{"strategy": "sync"}, {}, {"strategy": "distributed_update"}])
+def test_ranks_that_stand_for_others_pay_for_calls_as_all_do(fields: dict[str, Any]) -> None:
+    case = case_of(**{"fabric.link_mbit": 100.0, **fields})
+    profile, cluster = profile_of(case, update=1e-3), cluster_of(case)
+    each, folded = (simulate_each_rank(case, profile, cluster, COSTS, fold=fold) for fold in (False, True))
+    assert_same(folded, each)
+    assert each.step_s > simulate_each_rank(case, profile, cluster, replace(COSTS, call=0.0)).step_s
+
+
 @pytest.mark.parametrize("fields", [{}, {"strategy.bucket_order": "front_first", **MPI}, {"strategy.channels": 2}])
 def test_every_call_takes_its_time_whoever_decides_its_turn(fields: dict[str, Any]) -> None:
     slow = {"fabric.link_mbit": 1.0, **fields}

@@ -82,6 +82,9 @@ def test_links_that_differ_are_refused_and_a_link_that_all_share_is_shared() -> 
     slow = star("star", 6, RATE / MBIT, 0.0).links
     unequal = Cluster("x", 6, ("switch",), (*slow[:-1], Link(slow[-1].ends, slow[-1].mbit, 1.0)))
     assert "cannot be folded: the links from rank 2 to rank 3 and rank 4 to rank 5 differ" in refused(pairs(), unequal)
+    graph = pipelines([1e-3], on_torus(1, (4,)), 1, 0.0, [1e6])
+    with pytest.raises(SpecError, match="the links from rank 0 to rank 1 and rank 1 to rank 2 differ"):
+        run_folded(graph, on_torus(1, (4,)), Network(star("star", 2, 1e3, 0.0)), [0, 0, 1, 1], FREE)
     links = [Link((node_name(node), "ab"[node % 2]), RATE / MBIT, 0.0) for node in range(6)]
     shared = Cluster("y", 6, ("a", "b"), (*links, Link(("a", "b"), RATE / MBIT, 0.0)))
     assert np.allclose(folded(pairs(), shared).end, [1.0, 2.5, 2.5] * 3), "three messages share a link"

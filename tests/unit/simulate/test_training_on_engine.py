@@ -11,10 +11,15 @@ import pytest
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.folded_training import folding_of
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
-from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.cluster import cluster_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.jitter_model import Jitter
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
@@ -110,3 +115,42 @@ def test_a_buffer_lets_a_rank_go_on_before_its_receiver_is_ready() -> None:
         for buffer in (0, 4 << 20)
     )
     assert buffered < waiting
+
+
+@pytest.mark.parametrize(
+    ("fields", "shape"),
+    [
+        ({"strategy.channels": 2}, (4, 1)),
+        ({"collective": "halving_doubling", "ranks": 8}, (8, 1)),
+        ({"ranks": 8, "nodes": 4}, (4, 2)),
+        ({"collective": "hierarchical", "ranks": 8, "nodes": 4}, (8, 1)),
+        ({"strategy": "hybrid", "strategy.groups": 2, "ranks": 8}, (8, 1)),
+        ({"strategy": "hybrid", "strategy.groups": 2, "ranks": 8, "workload": "vgg_a"}, (2, 4)),
+        ({"collective": "tree"}, None),
+        ({"strategy": "parameter_server"}, None),
+        ({"ranks": 1}, None),
+    ],
+)
+def test_as_many_ranks_as_possible_stand_for_each_other(fields: dict[str, Any], shape: tuple[int, int] | None) -> None:
+    case = case_of(**fields)
+    plan, network = exchange_plan(case, network_of(case)), Network(cluster_of(case))
+    nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+    folding = folding_of(case, plan, steps_of(case, plan, profile_of(case)), network, nodes)
+    assert (folding and folding.replicas.ranks.shape) == shape
+
+
+def test_ranks_that_differ_or_are_not_to_be_folded_are_simulated_each_by_itself(monkeypatch: Any) -> None:
+    counted: list[int] = []
+    work = Engine.work
+
+    def counting(engine: Engine, seconds: Any, **how: Any) -> np.ndarray:
+        counted.append(how.get("count", 1))
+        return work(engine, seconds, **how)
+
+    monkeypatch.setattr(Engine, "work", counting)
+    case = case_of(**{"strategy.channels": 2})
+    profile, cluster = profile_of(case), cluster_of(case)
+    for most, how in ((1, {}), (4, {"jitter": UNEQUAL}), (4, {"options": Options(symmetry=False)})):
+        counted.clear()
+        simulate(case, profile, cluster, COSTS, **how)  # type: ignore[arg-type]
+        assert max(counted) == most

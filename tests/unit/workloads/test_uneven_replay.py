@@ -149,12 +149,14 @@ def test_a_launch_with_another_jitter_is_run_again(tmp_path: Path) -> None:
     write_jitter(tmp_path, fitted(tmp_path))
     replayed = replayed_for(case("fitted"), tmp_path)
     assert isinstance(replayed, Replayed)
-    then = record(case("fitted").model_dump(mode="json"), environment={"replay": described(replayed)})
-    assert described(replayed)["jitter"] == "spread:0.03,0.08,3.0,0.02" and same_replay(then, tmp_path)
+    then = record(case("fitted").model_dump(mode="json"), environment={"replay": described(replayed, case("fitted"))})
+    assert described(replayed, case("fitted"))["jitter"] == "spread:0.03,0.08,3.0,0.02" and same_replay(then, tmp_path)
     write_jitter(tmp_path, fitted(tmp_path, step_sigma=0.04))
     assert not same_replay(then, tmp_path)
     even = replayed_for(case(None), tmp_path)
-    assert isinstance(even, Replayed) and "jitter" not in described(even), "records without it stay as they are"
+    assert isinstance(even, Replayed) and "jitter" not in described(even, case(None)), (
+        "records without it stay as they are"
+    )
 
 
 def test_a_step_that_was_drawn_long_is_no_stall() -> None:

@@ -14,6 +14,7 @@ from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import StragglerLaw
 from scaleproof.workloads.jitter_model import drawn_from, resolved
 from scaleproof.workloads.profile import FILE, Profile, profile_of
@@ -43,6 +44,7 @@ def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
         return None
     assert isinstance(case, TrainCase)
     try:
+        relative_times(case)
         profile = profile_of(case, results / "machines" / machine_id())
     except SpecError as error:
         return obstacle_of(error, "see docs/replay.md", "profile")
@@ -60,7 +62,8 @@ def stall_limit_s(planned: PlannedLaunch, replayed: Replayed | None, stall_s: fl
     rank looks like one that hangs."""
     if replayed is None:
         return stall_s
-    return max(stall_s, 2 * replayed.profile.step_s * planned.case.dilation * _largest(planned, replayed))
+    slowest = max(relative_times(planned.case), default=1.0) * _largest(planned, replayed)
+    return max(stall_s, 2 * replayed.profile.step_s * slowest * planned.case.dilation)
 
 
 def _largest(planned: PlannedLaunch, replayed: Replayed) -> float:
@@ -77,9 +80,9 @@ def write_profile(replayed: Replayed, folder: Path) -> None:
     (folder / FILE).write_text(replayed.profile.model_dump_json())
 
 
-def described(replayed: Replayed) -> dict[str, Any]:
-    """For the record, beside the file: where the times were measured, how, and the digest of the profile; and the law
-    of jitter, where there is one."""
+def described(replayed: Replayed, case: AnyCase) -> dict[str, Any]:
+    """For the record, beside the file: where the times were measured, how, and the digest of the profile; the law of
+    jitter, where there is one; and how much longer each rank computes where nodes are of several types."""
     profile = replayed.profile
     return {
         "sha256": digest(profile),
@@ -92,6 +95,7 @@ def described(replayed: Replayed) -> dict[str, Any]:
         "backward_s": profile.backward_s,
         "update_s": profile.update_s.median,
         **({"jitter": replayed.law} if replayed.jitter else {}),
+        **({"relative_times": list(times)} if (times := relative_times(case)) else {}),
     }
 
 
