@@ -84,7 +84,7 @@ class ProcessDriver:
         """Of each started effect."""
         self._recording = threading.Lock()
         self._perform: dict[type, Callable[[Any], Any]] = {
-            Compute: self._compute,
+            Compute: self._computes,
             Charge: lambda effect: None,
             Sleep: lambda effect: time.sleep(effect.seconds * self._case.dilation),
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
@@ -177,6 +177,15 @@ class ProcessDriver:
         if name:
             self._record(name, began, moved_nbytes(effect, result))
         return result
+
+    def _computes(self, effect: Compute) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return self._compute(effect)
+        self._mailbox.computing = True
+        try:
+            return self._compute(effect)
+        finally:
+            self._mailbox.computing = False
 
     def _compute(self, effect: Compute) -> Any:
         if not self._case.slept:
