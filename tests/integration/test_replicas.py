@@ -35,11 +35,11 @@ VIRTUAL: dict[str, Any] = {
 }
 STRATEGIES: list[dict[str, Any]] = [
     {"name": "server"},
-    {"name": "server", "bound": 1, "servers": 1},
+    {"name": "server", "bound": 1, "dedicated_servers": 1},
     {"name": "server", "update": "together", "backup": 1},
     {"name": "gossip"},
     {"name": "gossip", "form": "push", "draws": "all"},
-    {"name": "gossip", "form": "push_pull", "order": "exchange_first", "tau": 2},
+    {"name": "gossip", "form": "push_pull", "averaged": "before_step", "tau": 2},
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
     {"name": "downpour", "tau": 2},

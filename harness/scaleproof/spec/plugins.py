@@ -139,6 +139,9 @@ class TransportPlugin(Plugin):
     """Why it has none."""
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
+    polls: bool = False
+    """A rank that waits for a message keeps its core busy, so that its processor time does not say what messages
+    take."""
     message_threads: int = 1
     """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
     them work at a time."""

@@ -155,7 +155,7 @@ def synchronous_tags(
 def server_tags(case: TrainCase) -> Tags:
     """Of synchronous parameter servers. One-sided mechanisms are an exchange of their own (xue2019); else one server
     reduces, several have a part each."""
-    servers = case.value("strategy.servers") or case.ranks
+    servers = case.value("strategy.dedicated_servers") or case.value("strategy.servers") or case.ranks
     topology = (
         "distributed-PS(k=n)" if servers == case.ranks else "single-PS" if servers == 1 else "distributed-PS(k<n)"
     )
@@ -169,7 +169,7 @@ def asynchronous_tags(optimization: str, scheduling: str, topology: str | None =
     """Of replicas at their own pace; without `topology` that of servers, by their number."""
 
     def tags(case: TrainCase) -> Tags:
-        servers = case.value("strategy.servers", 0)
+        servers = case.value("strategy.dedicated_servers", 0)
         placed = topology or ("single-PS" if servers == 1 else "distributed-PS(k<n)")
         consistency = "stale-synchronous" if scheduling == "bounded-asynchronous" else "asynchronous"
         return _centralized("DP", "data") | {

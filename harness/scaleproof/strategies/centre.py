@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from scaleproof.rank_programs.effects import ANY, Charge, Effect, Receive, Send
-from scaleproof.spec.case import TrainCase
-from scaleproof.spec.errors import FieldError
-from scaleproof.strategies.replica import Replica, check_replicas, parts_of
+from scaleproof.strategies.replica import Replica, parts_of
 
 TO_CENTRE, FROM_CENTRE = 0, 1
 GET, MOVE, EXCHANGE, ENDED = range(4)
@@ -59,17 +57,3 @@ class Centre(Replica):
     def leave(self) -> Generator[Effect, Any, None]:
         """The last message of a worker."""
         yield from self.ask(ENDED)
-
-
-def check_centre(case: TrainCase) -> None:
-    """Raises FieldError for servers without workers."""
-    check_replicas(case)
-    servers = case.value("strategy.servers")
-    if servers >= case.ranks:
-        raise FieldError("strategy.servers", f"{servers} servers of {case.ranks} ranks leave no worker")
-
-
-def dedicated(case: TrainCase) -> int:
-    """Ranks that hold the centre."""
-    servers: int = case.value("strategy.servers")
-    return servers

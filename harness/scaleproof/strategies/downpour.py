@@ -13,14 +13,15 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import GET, MOVE, Centre, check_centre, dedicated
+from scaleproof.strategies.centre import GET, MOVE, Centre
+from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
 
 
 class DownpourOptions(Options):
     """Options of DOWNPOUR."""
 
-    servers: int = Field(1, ge=1, description="Ranks that hold the centre, the first ones; each holds an equal part.")
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a worker.")
+    dedicated_servers: int = Field(1, ge=1, description=SERVERS)
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
 
 
 class Downpour(Centre):
@@ -51,8 +52,8 @@ PLUGIN = StrategyPlugin(
     summary="asynchronous: workers push the sum of their steps to a centre and take its parameters",
     implementation=Downpour,
     options=DownpourOptions,
-    check=check_centre,
+    check=check_servers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
     tags=asynchronous_tags("centralized", "asynchronous"),
 )

@@ -13,7 +13,8 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre, check_centre, dedicated
+from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre
+from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
 
 BETA = 0.9
 """alpha is this over the number of workers (easgd2015, the authors' launch values)."""
@@ -22,8 +23,8 @@ BETA = 0.9
 class ElasticOptions(Options):
     """Options of elastic averaging."""
 
-    servers: int = Field(1, ge=1, description="Ranks that hold the centre, the first ones; each holds an equal part.")
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a worker.")
+    dedicated_servers: int = Field(1, ge=1, description=SERVERS)
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     alpha: float | None = Field(
         None, ge=0, description="Share of the difference by which both move; null: 0.9 over the number of workers."
     )
@@ -101,8 +102,8 @@ PLUGIN = StrategyPlugin(
     summary="asynchronous: workers and a centre are drawn towards each other",
     implementation=ElasticAveraging,
     options=ElasticOptions,
-    check=check_centre,
+    check=check_servers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
     tags=asynchronous_tags("decentralized", "asynchronous"),
 )

@@ -30,10 +30,10 @@ class GossipOptions(Options):
         "and the peer takes the mean of all it has received and its own at its next exchange; push_pull: both.",
     )
     tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
-    order: Literal["step_first", "exchange_first"] = Field(
-        "step_first",
-        description="step_first: the optimiser steps, then the parameters are averaged (textbook form); "
-        "exchange_first: they are averaged, then stepped with the gradient at the parameters before.",
+    averaged: Literal["after_step", "before_step"] = Field(
+        "after_step",
+        description="after_step: the optimiser steps, then the parameters are averaged (textbook form); "
+        "before_step: they are averaged, then stepped with the gradient at the parameters before.",
     )
     draws: Literal["others", "all"] = Field(
         "others", description="all: a rank may draw itself as its peer, which exchanges nothing."
@@ -50,10 +50,10 @@ class Gossip(Replica):
         for step in self.steps():
             yield Gradient(step)
             due = (step + 1) % options.tau == 0
-            if due and options.order == "exchange_first":
+            if due and options.averaged == "before_step":
                 yield from self.exchange(options)
             yield Update()
-            if due and options.order == "step_first":
+            if due and options.averaged == "after_step":
                 yield from self.exchange(options)
             self.publish()
 

@@ -18,7 +18,7 @@ from scaleproof.strategies.replica import Replica, check_replicas
 class LocalOptions(Options):
     """Options of local SGD."""
 
-    tau: int = Field(1, ge=1, description="Steps between two averages.")
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
 
 
 class LocalSgd(Replica):

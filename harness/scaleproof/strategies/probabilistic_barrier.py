@@ -16,8 +16,8 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.replica import check_replicas
-from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions, dedicated
+from scaleproof.strategies.replica import check_servers, dedicated_servers
+from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions
 
 NOTHING = np.empty(0, np.float32)
 GONE = float(np.finfo(np.float32).max)
@@ -80,11 +80,9 @@ class ProbabilisticBarrier(Server):
 
 def check(case: TrainCase) -> None:
     """Raises FieldError for a sample larger than the cluster."""
-    check_replicas(case)
+    check_servers(case)
     options = case.options_of(BarrierOptions)
-    if options.servers >= case.ranks:
-        raise FieldError("strategy.servers", f"{options.servers} servers of {case.ranks} ranks leave no worker")
-    others = case.ranks - options.servers - 1
+    others = case.ranks - options.dedicated_servers - 1
     if options.sample is not None and options.sample > others:
         raise FieldError("strategy.sample", f"{options.sample} peers of {others} other workers")
     if options.update != "each" or options.bound is not None:
@@ -105,6 +103,6 @@ PLUGIN = StrategyPlugin(
     options=BarrierOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
     tags=tags,
 )

@@ -19,6 +19,9 @@ from scaleproof.spec.delay_law import delays_of
 from scaleproof.spec.errors import FieldError
 from scaleproof.workloads.learner import Learner
 
+SERVERS = "Ranks that only serve, the first ones; each holds an equal part of the parameters."
+"""Of an option."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -118,3 +121,18 @@ def check_replicas(case: TrainCase) -> None:
     if case.plugin("framework").own_optimiser_memory:
         why = f"{case.framework!r} keeps parameters in memory of its own, where strategy {case.strategy!r} cannot write"
         raise FieldError("framework", f"{why}; use torch")
+
+
+def check_servers(case: TrainCase) -> None:
+    """Raises FieldError for servers without workers, and what no strategy of this kind can do."""
+    check_replicas(case)
+    servers = case.value("strategy.dedicated_servers")
+    if servers >= case.ranks:
+        message = f"{servers} servers of {case.ranks} ranks leave no worker"
+        raise FieldError("strategy.dedicated_servers", message)
+
+
+def dedicated_servers(case: TrainCase) -> int:
+    """Ranks that only serve."""
+    servers: int = case.value("strategy.dedicated_servers")
+    return servers

@@ -19,7 +19,7 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
-from scaleproof.strategies.replica import Replica, check_replicas, parts_of
+from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
 
 PUSH, PULL = 0, 1
 HEAD = 2
@@ -31,7 +31,7 @@ ENDED = -1.0
 class ServerOptions(Options):
     """Options of servers."""
 
-    servers: int = Field(1, ge=1, description="Ranks that serve, the first ones; each holds an equal part.")
+    dedicated_servers: int = Field(1, ge=1, description=SERVERS)
     bound: int | None = Field(
         None,
         ge=0,
@@ -154,22 +154,15 @@ class Server(Replica):
 
 def check(case: TrainCase) -> None:
     """Raises FieldError for servers without workers, and options that do not go together."""
-    check_replicas(case)
+    check_servers(case)
     options = case.options_of(ServerOptions)
-    if options.servers >= case.ranks:
-        raise FieldError("strategy.servers", f"{options.servers} servers of {case.ranks} ranks leave no worker")
     if options.backup and options.update == "each":
         raise FieldError("strategy.backup", "drops late gradients of a synchronous step: set `update: together`")
-    if options.backup >= case.ranks - options.servers:
-        workers = case.ranks - options.servers
+    if options.backup >= case.ranks - options.dedicated_servers:
+        workers = case.ranks - options.dedicated_servers
         raise FieldError("strategy.backup", f"{options.backup} backup workers of {workers} leave no gradient")
     if options.update == "together" and options.bound is not None:
         raise FieldError("strategy.bound", "is for gradients that are applied one by one: leave out `update`")
-
-
-def dedicated(case: TrainCase) -> int:
-    """Ranks that serve."""
-    return case.options_of(ServerOptions).servers
 
 
 def tags(case: TrainCase) -> dict[str, str]:
@@ -188,6 +181,6 @@ PLUGIN = StrategyPlugin(
     options=ServerOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
     tags=tags,
 )

@@ -15,7 +15,7 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
 @pytest.mark.parametrize(
     ("strategy", "more", "wrong"),
     [
-        ({"name": "server", "servers": 4}, {}, "leave no worker"),
+        ({"name": "server", "dedicated_servers": 4}, {}, "leave no worker"),
         ({"name": "server", "bound": -1}, {}, "-1 is not allowed; it must be at least 0"),
         ({"name": "server", "backup": 1}, {}, "update: together"),
         ({"name": "server", "update": "together", "backup": 3}, {}, "leave no gradient"),
