@@ -1,5 +1,6 @@
 """Messages per second of the event engine on general graphs, beside SimGrid on the same graphs in the same run; one
-call on a large cluster with two levels of switches; and the memory of messages under way."""
+call on a large cluster with two levels of switches; an iteration of a pipeline; and the memory of messages under
+way."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +29,7 @@ from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.rank_graph.collective_graph import collective_graph
 from scaleproof.simulate.rank_graph.graph_run import run_graph
+from scaleproof.simulate.rank_graph.pipeline_graph import on_torus, pipelines
 from scaleproof.simulate.rank_graph.random_graph import random_graph
 from scaleproof.simulate.simgrid import foreign_run
 from scaleproof.spec.cluster import Cluster, Link, node_name, star
@@ -40,6 +43,11 @@ MOST_IN_SIMGRID = 128
 """Ranks: it lists the routes of all pairs."""
 POD_S = 2.0
 """Target of a ring's call on 1,024 ranks."""
+STAGES, REPLICAS, MICRO_BATCHES = 32, 64, 16
+PIPELINE_S = 5.0
+"""Target of an iteration on 2,048 ranks."""
+BUFFER = 4 * 2.0**20
+"""Bytes that a connection takes before its receiver reads."""
 ROUNDS = 5
 LARGE = 512
 """Random graphs from this number of ranks on run once."""
@@ -155,6 +163,32 @@ def test_one_call_of_a_ring_in_a_pod_of_1024_ranks(rows: list[dict[str, Any]], b
         "messages_per_s": round(messages / median),
         "target_s": POD_S,
         "met": median < POD_S,
+    }
+    rows.append(row)
+    show(benchmark, times, row)
+
+
+def pipeline_graph() -> RankGraph:
+    """An iteration of replicas of a pipeline, about as GPT-2 with 1.5 billion parameters would be split; no two ranks
+    compute equally long."""
+    forward_s, activation, parameters = [10e-3] * STAGES, 3.3e6, [2e8] * STAGES
+    graph = pipelines(forward_s, on_torus(STAGES, [REPLICAS]), MICRO_BATCHES, activation, parameters)
+    factors = np.random.default_rng(1).lognormal(0.0, 0.02, len(graph))
+    return replace(graph, amount=np.where(graph.kind == Kind.COMPUTE, graph.amount * factors, graph.amount))
+
+
+def test_one_iteration_of_a_pipeline_on_2048_ranks(rows: list[dict[str, Any]], benchmark: BenchmarkFixture) -> None:
+    graph = pipeline_graph()
+    ranks, in_calls = range(graph.ranks), 2 * (REPLICAS - 1) * graph.ranks
+    times = timed(lambda: run_graph(graph, Network(pod(graph.ranks)), ranks, COSTS, buffer=BUFFER))
+    median, messages = statistics.median(times), len(graph.of_kind(Kind.SEND)) + in_calls
+    row = {
+        "arm": f"a pipeline of {STAGES} stages with {REPLICAS} replicas in a pod",
+        "messages": messages,
+        "seconds": round(median, 6),
+        "messages_per_s": round(messages / median),
+        "target_s": PIPELINE_S,
+        "met": median < PIPELINE_S,
     }
     rows.append(row)
     show(benchmark, times, row)

@@ -25,6 +25,7 @@ BASE = {
 }
 CASES: dict[str, dict[str, Any]] = {
     "digits": {"workload": "dnn_digits", "workload.data": "digits"},
+    "gaussian_mixture": {"workload": "dnn_digits", "workload.data": "gaussian_mixture"},
     "synthetic": {"workload": "cd_dnn", "workload.width": 0.1},
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,8 @@ from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.straggler_law import straggler_law
+from scaleproof.workloads.jitter_model import drawn_from
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 from scaleproof.workloads.replay_schedule import backward_events
@@ -25,6 +28,8 @@ from tests.short_form import case_from
 FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S = 4e-3, 3e-3, 6e-3, 5e-3
 """Of every layer."""
 GIB = 1 << 30
+OTHERS = "1*xeon_e5_2666v3_x2@2.5e-6"
+"""A quarter of the efficiency of the nodes beside it."""
 
 
 def case_of(arm: str, **fields: Any) -> TrainCase:
@@ -128,6 +133,25 @@ def test_a_long_sleep_is_no_stall(tmp_path: Path) -> None:
     assert record.status == "ok", record.failure
 
 
+def test_ranks_sleep_for_as_long_as_their_seed_draws(tmp_path: Path) -> None:
+    profile, law = keep_profile(tmp_path, batch=4), "slow:4,0.5"
+    (record,) = run(tmp_path, case_of("uneven", steps=6, compute={"name": "replay", "jitter": law}))
+    assert record.status == "ok", record.failure
+    assert record.environment["replay"]["jitter"] == "slow:4.0,0.5"
+    drawn = drawn_from(straggler_law(law))
+    assert drawn is not None
+    factors = [drawn.factors(2, record.seed, step) for step in range(7)]
+    assert {1.0, 4.0} == set(np.ravel(factors))
+    samples = Store(tmp_path).samples(record).to_pandas()
+    for row in samples[samples["event"] == "forward"].itertuples():
+        # A sleep never ends early; how late is the machine's matter.
+        assert row.end_ns - row.start_ns >= 0.99e9 * profile.forward_s * factors[row.step][row.rank]
+    assert [status.facts["late"]["planned_ns"] for status in record.ranks] == [
+        pytest.approx(1e9 * (profile.forward_s + profile.backward_s) * sum(factor[rank] for factor in factors[1:]))
+        for rank in range(2)
+    ]
+
+
 def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> None:
     profile, network = keep_profile(tmp_path, batch=4), registry.load("workload", "dnn_digits")(None, 1.0)
     (record,) = run(tmp_path, case_of("overlap", bucket_mib=1e-6))
@@ -164,6 +188,19 @@ def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str,
     assert lengths(own, "forward").min() >= 3 * profile.forward_s * 0.99
     read = store.samples(record).to_pandas()
     assert (read["nbytes"] == 4 * own["nbytes"]).all() and own["nbytes"].max() > 0
+
+
+def test_ranks_on_nodes_of_another_type_sleep_as_much_longer(tmp_path: Path) -> None:
+    need_netns()
+    slow = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficiency": 1e-5}
+    mixed = case_of("mixed", fabric="netns", ranks=3, minibatch=12, **slow, **{"compute.others": OTHERS})
+    (record,) = run(tmp_path, mixed)
+    assert record.status == "ok", record.failure
+    assert record.environment["replay"]["relative_times"] == pytest.approx([1, 1, 4])
+    profile, samples = record.environment["replay"], Store(tmp_path).samples(record).to_pandas()
+    for rank, factor in enumerate((1, 1, 4)):
+        forward = lengths(samples[samples["rank"] == rank], "forward").median()
+        assert factor * profile["forward_s"] * 0.99 <= forward <= factor * profile["forward_s"] * 2, rank
 
 
 def test_sixteen_nodes_of_das2016_run_here_with_ranks_that_are_light(tmp_path: Path) -> None:

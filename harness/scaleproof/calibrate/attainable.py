@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from scaleproof.calibrate.link_bound import WHY, link_rate
+from scaleproof.claims.compute_limit import limit_of
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Failure, Record
@@ -26,6 +27,10 @@ tried; faults of a clock or a count exceed it by far."""
 OF_COLLECTIVES = ("algbw", "busbw")
 BYTES = {"B/s": 1.0, "GB/s": GIGA}
 """Units of rates of bytes, in B/s."""
+COMPUTE = "compute"
+"""Name of the bound of predictions."""
+ROUNDING = 1e-6
+"""Times of predictions are whole nanoseconds."""
 LINK = "link"
 """Name of the bound of links with a set rate; the others have the names of the machine's profile."""
 
@@ -98,7 +103,7 @@ def _limit(record: Record, metric: Metric, profile: MachineProfile | None, nbyte
         return " and ".join(f"{kind} {name!r}" for kind, name in missing) + " not installed here"
     kind = kind_of(record.case)
     if kind is None:
-        return "a prediction: nothing ran"
+        return _of_prediction(record, metric)
     if metric.flop_per_sample is not None:
         return _of_cores(record, metric.flop_per_sample(record.case), profile)
     if why := _without_path(record, metric, over_links=kind.way == "namespaces"):
@@ -107,6 +112,16 @@ def _limit(record: Record, metric: Metric, profile: MachineProfile | None, nbyte
         return _of_links(record, metric, nbytes)
     bound = _of_path(record, profile, nbytes)
     return bound if isinstance(bound, str) else _scaled(bound, _factor(record, metric.name, bound) / BYTES[metric.unit])
+
+
+def _of_prediction(record: Record, metric: Metric) -> _Limit | str:
+    """What the ranks of a predicted training compute, where that is certain."""
+    limit = limit_of(metric.name, [record])
+    if limit is None:
+        return "a prediction: nothing ran"
+    return _Limit(
+        COMPUTE, limit, None, limit * (1 + ROUNDING), "its ranks' computing alone, as this prediction takes it"
+    )
 
 
 def _scaled(bound: Bound, factor: float) -> _Limit:

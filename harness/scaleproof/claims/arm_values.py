@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.core.campaign import Campaign
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.arm_difference import Difference
@@ -28,6 +29,11 @@ def finite_values(launches: Sequence[Launch], value_of: Callable[[Launch], float
 def numbers(values: Values) -> list[float]:
     """Without their launches."""
     return [value for _, value in values]
+
+
+def of_records(values: Values) -> list[tuple[Record, float]]:
+    """Values beside the records of their launches."""
+    return [(launch.record, value) for launch, value in values]
 
 
 def launch_ids(values: Values) -> tuple[str, ...]:

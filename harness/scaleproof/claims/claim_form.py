@@ -182,6 +182,12 @@ class Validates(Form):
         description="Only predictions of trainings that the same resource binds as those that were judged: one that is "
         "bound by latency says nothing about one that is bound by the links.",
     )
+    total_rate: bool = Field(
+        False,
+        description="A miss is about launches whose nodes together may send at least at the rate of those that were "
+        "judged, a claim that holds about those with at most that rate; links without a rate are left out. Such a "
+        "claim alone validates no launch.",
+    )
 
 
 class ClaimForm(Form):

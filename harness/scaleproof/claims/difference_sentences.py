@@ -46,6 +46,8 @@ def _method_words(interval: Interval) -> str:
         return f"Hodges-Lehmann interval of the {test}, on logarithms"
     if interval.method is Method.PREDICTION:
         return f"prediction interval of {interval.counts[0]} draws"
+    if interval.method is Method.PREDICTION_CUT:
+        return f"prediction interval of {interval.counts[0]} draws, cut at what computing alone allows"
     if interval.method is Method.WORST_ENDS:
         above, below = map(method_sentence, interval.parts)
         return f"worst ends of {above} over {below}"

@@ -18,12 +18,14 @@ from scaleproof.claims.arm_values import (
     medians_alone,
     numbers,
     of_campaigns,
+    of_records,
     paired_by_block,
     rank_count,
     repetitions,
 )
 from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.claims_file import BaseOut
+from scaleproof.claims.compute_limit import limit_of, limit_of_ratio
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import PerBlock
@@ -97,7 +99,11 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None
     if not values:
         return None
     launches = [launch for launch, _ in values]
-    measurement = _predicted(values) if is_predicted(values) else _median(values, launches)
+    if is_predicted(values):
+        most = limit_of(base_metric(question.metric).name, (launch.record for launch in launches))
+        measurement = _predicted(values, most)
+    else:
+        measurement = _median(values, launches)
     return replace(measurement, sides=((None, values),))
 
 
@@ -109,10 +115,12 @@ def _median(values: Values, launches: Sequence[Launch], base: BaseOut | None = N
     return Measurement(estimate, tuple(launch.record.launch for launch in launches), base)
 
 
-def _predicted(values: Values) -> Measurement:
-    """Repetition 0 with the spread of the others, which are draws from the uncertainty of its inputs."""
+def _predicted(values: Values, most: float | None = None) -> Measurement:
+    """Repetition 0 with the spread of the others, which are draws from the uncertainty of its inputs. `most`: what none
+    of them can exceed."""
     drawn = repetitions(values)
-    estimate = Estimate(predictions.central(drawn), predictions.spread(drawn), len(drawn), tuple(numbers(values)))
+    interval = predictions.spread(drawn, most=most)
+    estimate = Estimate(predictions.central(drawn), interval, len(drawn), tuple(numbers(values)))
     return Measurement(estimate, launch_ids(values))
 
 
@@ -149,7 +157,8 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     if not above:
         return None
     scale = rank_count(above) / rank_count(below) if question.metric.scaled_by_ranks else 1.0
-    ours, interval = _quotient(above, below, mixed, paired)
+    most = limit_of_ratio(base_metric(question.metric).name, of_records(above), of_records(below))
+    ours, interval = _quotient(above, below, mixed, paired, most)
     if interval is not None:
         interval = replace(interval, low=interval.low / scale, high=interval.high / scale)
     estimate = Estimate(
@@ -167,12 +176,15 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return Measurement(estimate, launch_ids([*above, *below]), named, (("above", above), ("below", below)))
 
 
-def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[float, Interval | None]:
-    """The ratio of two sides with its interval; `mixed`: one side is predicted and the other is not."""
+def _quotient(
+    above: Values, below: Values, mixed: bool, paired: bool, most: float | None
+) -> tuple[float, Interval | None]:
+    """The ratio of two sides with its interval; `mixed`: one side is predicted and the other is not; `most`: what a
+    predicted ratio cannot exceed."""
     if mixed:
         return predictions.quotient(known_value(above), known_value(below))
     if is_predicted(above) and (drawn := predictions.ratios(repetitions(above), repetitions(below))):
-        return predictions.central(drawn), predictions.spread(drawn)
+        return predictions.central(drawn), predictions.spread(drawn, most=most)
     numerator, denominator = numbers(above), numbers(below)
     interval = ratio_interval(numerator, denominator, paired)
     if interval is not None:

@@ -11,10 +11,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from scaleproof.claims import note_sentences
-from scaleproof.claims.claim_form import ClaimForm, Validates
+from scaleproof.claims.claim_form import ClaimForm
 from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Finding, Label, Standing
 from scaleproof.claims.claims_yaml import VALIDATION
-from scaleproof.claims.launch_pool import matches
+from scaleproof.claims.label_scope import (
+    binding,
+    bound_alike,
+    bounding_values,
+    concerns,
+    covers,
+    judged_values,
+    speaks_of,
+)
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Verdict
 from scaleproof.claims.verdict_rules import accepted_region
@@ -25,8 +33,6 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 
 MISSED: tuple[Verdict | None, ...] = ("not reproduced", "direction only")
-BINDS = "binds"
-"""Key of `Finding.judged_on` for the resource that bound a judged prediction."""
 WORST: tuple[Standing, ...] = ("missed", "not validated here", "validated")
 
 
@@ -104,14 +110,16 @@ class Findings:
         relevant = [
             result
             for result in of_machine
-            if concerns(_finding(result).form, case, evidence) and _bound_alike(_finding(result), binds)
+            if concerns(_finding(result).form, case, evidence)
+            and bound_alike(_finding(result), binds)
+            and speaks_of(_finding(result), result.verdict, case)
         ]
-        if not relevant:
-            nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
-            return _label("not validated here", [LabelReason.of(nothing)])
         same = _judged_with(code, relevant)
         if missed := _misses(same):
             return _label("missed", missed)
+        if all(_finding(result).form.total_rate for result in relevant):  # links alone are no launch
+            nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
+            return _label("not validated here", [LabelReason.of(nothing)])
         checks = dict.fromkeys(_finding(result).form.what for result in relevant)
         reasons = [reason for what in checks if (reason := _reason_against(what, relevant, case, code))]
         if reasons:
@@ -137,7 +145,7 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
         code=last.code.digest,
         files={name: content for record in judged for name, content in record.code.files.items()},
         latest=last.started_at,
-        judged_on=_different([_judged_values(form.validates, record) for record in judged]),
+        judged_on=_different([judged_values(form.validates, record) for record in judged]),
         missed_by=missed_by,
     )
 
@@ -150,26 +158,6 @@ def _judged_with(code: Code, results: Sequence[ClaimResult]) -> list[ClaimResult
         if validation.code == code.digest or agree(validation.files, code.files):
             newest[result.id] = result
     return list(newest.values())
-
-
-def binding(record: Record) -> str:
-    """The resource that binds a predicted training (`RESOURCES` in simulate/halved_resources.py); empty for others."""
-    return str(record.transport.get("prediction", {}).get("binds") or "")
-
-
-def _bound_alike(validation: Finding, binds: str) -> bool:
-    """Whether a prediction that this resource binds is like one that was judged; one that was not judged is about
-    all."""
-    bound = [judged[BINDS] for judged in validation.judged_on if BINDS in judged]
-    return not bound or binds in bound
-
-
-def _judged_values(form: Validates, record: Record) -> dict[str, Any]:
-    return _bounding_values(form, record.case) | ({BINDS: binding(record)} if form.binds else {})
-
-
-def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:
-    return {name: case.value(name) for name in _bounding(form)}
 
 
 def _different(cases: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -205,25 +193,6 @@ def _with_misses_below(
         update={"below": tuple(why.text for why in below), "below_notes": tuple(why.note for why in below)}
     )
     return result.model_copy(update={"validates": validates})
-
-
-def concerns(form: Validates, case: AnyCase, evidence: str) -> bool:
-    """Whether a claim is about launches of this case at this level of evidence."""
-    excepted = bool(form.unless) and matches(case, form.unless)
-    return form.evidence == evidence and matches(case, form.where) and not excepted
-
-
-def covers(validation: Finding, case: AnyCase) -> bool:
-    """Whether one of the judged cases covers this one: equal in the fields `alike`, within the bounds of the others."""
-    form = validation.form
-
-    def within(judged: dict[str, Any], name: str) -> bool:
-        value = case.value(name)
-        if value is None or judged[name] is None or name in form.alike:
-            return bool(value == judged[name])
-        return bool(value <= judged[name] if name in form.up_to else value >= judged[name])
-
-    return any(all(within(judged, name) for name in _bounding(form)) for judged in validation.judged_on)
 
 
 def _label(standing: Standing, reasons: Sequence[LabelReason]) -> Label:
@@ -269,13 +238,8 @@ def _reason_against(what: str, relevant: Sequence[ClaimResult], case: AnyCase, c
         return LabelReason.of(note(NoteCode.UNDECIDED, what=what, **values))
     if any(covers(_finding(result), case) for result in same):
         return None
-    fields = _bounding_values(_finding(same[0]).form, case)
+    fields = bounding_values(_finding(same[0]).form, case)
     return LabelReason.of(note(NoteCode.NOT_COVERED, what=what, fields=fields))
-
-
-def _bounding(form: Validates) -> tuple[str, ...]:
-    """Fields that bound the cases to which a claim that holds applies."""
-    return (*form.alike, *form.up_to, *form.down_to)
 
 
 def _miss(result: ClaimResult) -> LabelReason:

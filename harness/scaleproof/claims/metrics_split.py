@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from scaleproof.claims.calls_in_order import calls_in_order
 from scaleproof.claims.finished_launch import SECOND, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
 from scaleproof.claims.sample_columns import (
@@ -93,7 +94,7 @@ def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
 def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
     """By rank, intervals in which its all-reduce ran while another rank had not yet computed its part; on the rank's
     own clock."""
-    calls, ready = _in_order(rows, rows.timed("communication")), _in_order(rows, rows.timed("queue"))
+    calls, ready = calls_in_order(rows, rows.timed("communication"), rows.timed("queue"))
     both = np.concatenate((calls, ready))
     ranks, steps = rows.rank[both], rows.step[both]
     call = index_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
@@ -112,11 +113,6 @@ def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
         int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank])
         for rank in np.unique(rows.rank[calls])
     }
-
-
-def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
-    """The chosen rows sorted by rank, step and start; all ranks make their calls in the same order."""
-    return chosen[np.lexsort((rows.end[chosen], rows.start[chosen], rows.step[chosen], rows.rank[chosen]))]
 
 
 @of_last_launch

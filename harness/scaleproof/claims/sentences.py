@@ -43,7 +43,12 @@ _OF_CONTROLS: dict[ControlFinding, str] = {
     "undecided": "decides nothing",
     "not measured": "could not be judged",
 }
-_NOT_OF_LAUNCHES = (Method.PREDICTION, Method.CERTAIN_INPUTS, Method.ORDER_STATISTICS_OF_CASES)
+_NOT_OF_LAUNCHES = (
+    Method.PREDICTION,
+    Method.PREDICTION_CUT,
+    Method.CERTAIN_INPUTS,
+    Method.ORDER_STATISTICS_OF_CASES,
+)
 
 
 def rule_sentence(outcome: Outcome) -> str:

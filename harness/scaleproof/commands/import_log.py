@@ -4,15 +4,13 @@ NCCL predicts for that machine."""
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import print_table, results_argument
 
 if TYPE_CHECKING:
-    from scaleproof.results.collective_logs import CollectiveLog
+    from scaleproof.results.imported_logs import KeptLog
 
 HELP = "keep a log of nccl-tests or OSU, and show it beside the prediction for that machine"
 EXAMPLE = """scaleproof import nccl-tests all_reduce.log --machine p5
@@ -39,51 +37,50 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Read, keep, print."""
-    from scaleproof.core.atomic_write import write_text
     from scaleproof.results.collective_logs import read_log
-    from scaleproof.spec.errors import SpecError
+    from scaleproof.results.imported_logs import keep, kept_log
 
-    log = read_log(options.file, options.collective)
-    nodes = options.nodes or log.nodes or 1
-    if nodes < 1:
-        raise SpecError(f"--nodes {nodes}: give at least one")
-    folder = options.results / "imported"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{options.machine}.{log.collective}.n{nodes}.json"
-    write_text(kept, json.dumps(asdict(log) | {"machine": options.machine, "nodes": nodes}, indent=1) + "\n")
-    where = f"{nodes} node{'s' if nodes > 1 else ''} of {options.machine}"
+    log = kept_log(read_log(options.file, options.collective), options.machine, options.nodes, options.algorithm)
+    where = f"{log.nodes} node{'s' if log.nodes > 1 else ''} of {log.machine}"
+    rows = _rows(log)
+    path = keep(log, options.results)
     print(f"{log.tool}: {log.collective}, {len(log.calls)} sizes on {where}")
-    _print(log, options, nodes)
-    print(kept)
+    _print(log, rows)
+    print(f"{path}; the page of suite gpu_collectives shows it (snakemake gpu_collectives)")
     return 0
 
 
-def _print(log: CollectiveLog, options: argparse.Namespace, nodes: int) -> None:
-    """A row for each size. A machine that is not known has no prediction, and a line says so."""
-    from scaleproof.simulate.nccl.prediction import bus_factor, predict
-    from scaleproof.spec.gpu_node import FILE, gpu_nodes
+def _rows(log: KeptLog) -> list[list[str]]:
+    """A row for each size. Raises SpecError for a collective that the machine cannot run."""
+    from scaleproof.results.imported_logs import predicted_call
     from scaleproof.spec.units import format_bytes
 
-    node = gpu_nodes().get(options.machine)
-    gpus = node.gpus * nodes if node else log.gpus
     rows = []
     for call in log.calls:
-        busbw = call.busbw
-        if busbw is None and gpus:
-            busbw = call.nbytes / call.seconds / 1e9 * bus_factor(log.collective, gpus)  # type: ignore[arg-type]
+        busbw = log.busbw(call)
         row = [format_bytes(call.nbytes), f"{call.seconds * 1e6:.4g}", "" if busbw is None else f"{busbw:.4g}"]
-        if node is not None:
-            way = predict(node, log.collective, nodes, call.nbytes, options.algorithm)  # type: ignore[arg-type]
+        predicted = predicted_call(log.machine, log.collective, log.nodes, call.nbytes, log.algorithm, log.gpus)
+        if predicted is not None:
             row += [
-                f"{way.seconds * 1e6:.4g}",
-                f"{way.busbw(log.collective, node.gpus * nodes):.4g}",  # type: ignore[arg-type]
-                f"{way.algorithm} {way.protocol}",
-                f"{call.seconds / way.seconds:.2f}",
+                f"{predicted.seconds * 1e6:.4g}",
+                f"{predicted.busbw:.4g} [{predicted.low:.4g}, {predicted.high:.4g}]",
+                f"{predicted.algorithm} {predicted.protocol}",
+                f"{call.seconds / predicted.seconds:.2f}",
             ]
         rows.append(row)
+    return rows
+
+
+def _print(log: KeptLog, rows: list[list[str]]) -> None:
+    """A machine that is not known has no prediction, and a line says so."""
+    from scaleproof.simulate.nccl.device_calls import is_modelled
+    from scaleproof.spec.gpu_node import FILE, gpu_nodes
+
     columns = ["size", "time (us) ↓", "busbw (GB/s) ↑"]
-    if node is not None:
-        columns += ["predicted (us)", "predicted busbw", "taken", "measured / predicted"]
+    if len(rows[0]) > len(columns):
+        columns += ["predicted (us)", "predicted busbw", "algorithm", "measured / predicted"]
     print_table(columns, rows)
-    if node is None:
-        print(f"{options.machine} is no node type of clusters/{FILE.name}: nothing is predicted for it")
+    if log.machine not in gpu_nodes():
+        print(f"{log.machine} is no node type of clusters/{FILE.name}: nothing is predicted for it")
+    elif not is_modelled(log.machine):
+        print(f"clusters/{FILE.name} has no links inside {log.machine}: nothing is predicted for it")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scaleproof.fabric.shortest_paths import is_tree_of_switches, link_graph, paths_to
+from scaleproof.fabric.shortest_paths import ShortestPaths, is_tree_of_switches
 from scaleproof.spec.cluster import Cluster, Link, node_name
 from scaleproof.spec.errors import SpecError
 
@@ -101,8 +101,8 @@ class EmulatedNetwork:
         return {route.via for routes in self.routes for route in routes if route.via != route.to}
 
     def add_route(self, paths: Mapping[str, tuple[int, str]], source: str, to: int) -> Route:
-        """The route from a node along `paths` (see paths_to), with the forwarding entries at switches on its first
-        section, which ends at the next node."""
+        """The route from a node along `paths` (of ShortestPaths.paths_to), with the forwarding entries at switches on
+        its first section, which ends at the next node."""
         steps, vertex = list[Step](), source
         while vertex != node_name(to):
             link, following = paths[vertex]
@@ -142,8 +142,8 @@ def emulated_network(cluster: Cluster) -> EmulatedNetwork:
     _check_rates(cluster)
     _check_ports(cluster, links)
     network = EmulatedNetwork(cluster, links, _ends(links, nodes), bridged=_is_bridged(cluster, links))
-    graph = link_graph(links)
-    paths = [paths_to(name, graph, nodes) for name in nodes]
+    shortest = ShortestPaths(links, nodes)
+    paths = [shortest.paths_to(name) for name in nodes]
     for name, number in nodes.items():
         others = [to for to in nodes.values() if to != number]
         if unreached := [to for to in others if name not in paths[to]]:

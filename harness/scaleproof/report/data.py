@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from scaleproof.record.index import Index
 from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import MISSING
+from scaleproof.results.imported_logs import KeptLog, kept_logs
 from scaleproof.spec.suite import Suite
 
 STATUSES = ("ok", "failed", "not_runnable", MISSING)
@@ -97,6 +98,8 @@ class SuiteData:
     """Findings of suite validation about evidence that is not measured."""
     judged_by: str = ""
     """The version of what judged the claims (`judging_version`); empty where it was not recorded."""
+    imported: tuple[KeptLog, ...] = ()
+    """The user's own logs of collectives (`scaleproof import`)."""
 
     @property
     def name(self) -> str:
@@ -168,8 +171,9 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     store = Store(results, index=index)
     profile_of = lru_cache(partial(read_profile, results))
     cases = {launch: case_id for case_id, launch in index.stamps}
+    imported = kept_logs(results)
     return [
-        _suite(results, size, suite, store, cases, findings, profile_of)
+        replace(_suite(results, size, suite, store, cases, findings, profile_of), imported=imported)
         for suite in suites
         if any(size in experiment.sizes for experiment in suite.experiments.values())
         or (results / "claims" / f"{suite.name}.{size}.json").exists()

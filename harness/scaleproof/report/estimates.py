@@ -27,6 +27,20 @@ class Estimate(NamedTuple):
         low, high = (None if end is None else end / divisor for end in (self.low, self.high))
         return Estimate(self.value / divisor, low, high)
 
+    def minus(self, number: float) -> Estimate:
+        """Value and interval less the same number."""
+        low, high = (None if end is None else end - number for end in (self.low, self.high))
+        return Estimate(self.value - number, low, high)
+
+    def by(self, below: Estimate) -> Estimate:
+        """The quotient of two levels of evidence, whose interval has the worst ends of both: draws and launches have
+        different kinds of uncertainty."""
+        ends = self.low, self.high, below.low, below.high
+        if any(end is None for end in ends) or not below.low or below.low <= 0 or self.low is None:
+            return Estimate(self.value / below.value, None, None)
+        assert self.high is not None and below.high is not None
+        return Estimate(self.value / below.value, self.low / below.high, self.high / below.low)
+
 
 def of_launches(values: Sequence[InCampaign]) -> Estimate:
     """The median over launches with its interval around their campaigns."""
@@ -35,9 +49,9 @@ def of_launches(values: Sequence[InCampaign]) -> Estimate:
     return _with_interval(median(numbers), around_campaigns(median_interval(numbers), alone))
 
 
-def of_predictions(values: Mapping[int, float]) -> Estimate:
-    """The prediction (repetition 0) with the spread of its draws (the others)."""
-    return _with_interval(predictions.central(values), predictions.spread(values))
+def of_predictions(values: Mapping[int, float], most: float | None = None) -> Estimate:
+    """The prediction (repetition 0) with the spread of its draws (the others). `most`: what no draw can exceed."""
+    return _with_interval(predictions.central(values), predictions.spread(values, most=most))
 
 
 def ratio_of_launches(above: Sequence[InCampaign], below: Sequence[InCampaign]) -> Estimate:

@@ -64,6 +64,11 @@ def training(run: Run) -> TrainCase:
 
 def network(run: Run) -> str:
     """The title of a panel: the network, how far it is reduced, and the minibatch."""
+    return f"{network_at_any_minibatch(run)}, minibatch {training(run).minibatch}"
+
+
+def network_at_any_minibatch(run: Run) -> str:
+    """The network, and how far it is reduced."""
     case = training(run)
     plugin = registry.plugins("workload").get(case.workload)  # None if its package is not installed here
     parts = [plugin.title if isinstance(plugin, WorkloadPlugin) and plugin.title else case.workload]
@@ -72,7 +77,6 @@ def network(run: Run) -> str:
     parts += [f"width {width:g}"] if width != 1 else []
     if (side or width != 1) and plugin is not None:
         parts.append(f"1/{work_factor(case):.3g} of the work")
-    parts += [f"minibatch {case.minibatch}"]
     return ", ".join(parts)
 
 

@@ -39,6 +39,12 @@ def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> li
     return [*entries, *stars]
 
 
+def public_mark(judged: bool = True) -> LegendEntry:
+    """The star of values that others published, where these are logs of no paper, or an author's tables."""
+    fill, name = ("var(--ink)", "public log") if judged else ("var(--page)", "public table, never judged")
+    return LegendEntry(_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), name)
+
+
 def _svg(fill: str, ink: str, shape: str) -> Markup:
     frame = Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{}" stroke="{}">{}</svg>')
     return frame.format(fill, ink, Markup(shape))

@@ -13,6 +13,7 @@ from scaleproof.claims.claims_file import Label
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.launch_pool import matches
 from scaleproof.report.data import Run, SuiteData, anchor
+from scaleproof.report.error_trends import trends_tables
 from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published, levels
 from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import arm, grouped, network, training
@@ -102,7 +103,7 @@ def _section(data: SuiteData, networks: dict[str, list[Run]], pairs: list[Pair],
         CSV_COLUMNS,
         csv_rows,
         shown_runs,
-        [errors_table(pairs), pairs_table(pairs), Table(CAPTION, TABLE_COLUMNS, table_rows)],
+        [errors_table(pairs), *trends_tables(pairs), pairs_table(pairs), Table(CAPTION, TABLE_COLUMNS, table_rows)],
     )
 
 

@@ -9,11 +9,12 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from scaleproof.calibrate.attainable import Attained
+from scaleproof.claims.compute_limit import THROUGHPUT, limit_of
 from scaleproof.claims.level_difference import level_independent_key
-from scaleproof.core.record_schema import Evidence
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.report.data import Run
 from scaleproof.report.estimates import Estimate, InCampaign, of_launches, of_predictions
-from scaleproof.report.groups import arm, grouped, training
+from scaleproof.report.groups import arm, grouped, network_at_any_minibatch, training
 from scaleproof.report.numbers import bracket, percent, significant
 from scaleproof.report.sections import Cell, Row, Table
 from scaleproof.stats import prediction_intervals as predictions
@@ -37,20 +38,21 @@ def rates(runs: Iterable[Run]) -> list[InCampaign]:
     ]
 
 
+def predicted_rates(runs: Iterable[Run]) -> list[tuple[Record, float]]:
+    """Records of predictions that have a throughput, with it."""
+    return [(run.record, value) for run in runs if run.record and (value := run.metric(THROUGHPUT)) is not None]
+
+
 def by_draw(runs: Iterable[Run]) -> dict[int, float]:
     """Throughput of predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
-    return predictions.by_repetition(
-        [
-            (run.record.plan_index, value)
-            for run in runs
-            if run.record and (value := run.metric("throughput")) is not None
-        ]
-    )
+    return predictions.by_repetition([(record.plan_index, value) for record, value in predicted_rates(runs)])
 
 
 def rate(runs: Sequence[Run]) -> Estimate:
     """Throughput in samples/s: the median over launches, or the prediction with the spread of its draws."""
-    return of_predictions(by_draw(runs)) if level(runs[0]) == "simulated" else of_launches(rates(runs))
+    if level(runs[0]) != "simulated":
+        return of_launches(rates(runs))
+    return of_predictions(by_draw(runs), limit_of(THROUGHPUT, (record for record, _ in predicted_rates(runs))))
 
 
 class Side(NamedTuple):
@@ -60,13 +62,17 @@ class Side(NamedTuple):
     level: Evidence
     throughput: Estimate
     attained: Attained | None
+    values: tuple[float, ...] = ()
+    """Of each launch; of predictions the prediction alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same case at two levels of evidence; `upper` is further from a measurement than `lower`."""
+    """The same case at two levels of evidence; `upper` is further from a measurement than `lower`. `curve`: its
+    experiment and its network at any minibatch, over whose numbers of ranks an error may have a trend."""
 
     network: str
+    curve: tuple[str, str]
     ranks: int
     upper: Side
     lower: Side
@@ -86,7 +92,7 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
         sides = [_side(group) for group in by_level.values()]
         pairs += [
-            Pair(name, training(same[0]).ranks, upper, lower)
+            Pair(name, _curve(same[0]), training(same[0]).ranks, upper, lower)
             for index, upper in enumerate(sides)
             for lower in sides[:index]
             if lower.level == "measured" or not alone
@@ -94,9 +100,14 @@ def between(name: str, runs: list[Run]) -> list[Pair]:
     return pairs
 
 
+def _curve(run: Run) -> tuple[str, str]:
+    return training(run).experiment, network_at_any_minibatch(run)
+
+
 def _side(runs: Sequence[Run]) -> Side:
-    throughput = rate(runs)
-    return Side(arm(runs[0]), level(runs[0]), throughput, runs[0].attained("throughput", throughput.value))
+    throughput, of_launches = rate(runs), tuple(value for _, value in rates(runs))
+    values = (throughput.value,) if level(runs[0]) == "simulated" else of_launches
+    return Side(arm(runs[0]), level(runs[0]), throughput, runs[0].attained("throughput", throughput.value), values)
 
 
 def pairs_table(pairs: Iterable[Pair]) -> Table:
@@ -119,7 +130,7 @@ def _pair_row(pair: Pair) -> Row:
         Cell(pair.upper.arm),
         Cell(str(pair.ranks)),
         *(_rate_cell(side) for side in (pair.upper, pair.lower)),
-        Cell(_signed(pair.error)),
+        Cell(signed(pair.error)),
     ]
     return Row(pair.network, cells)
 
@@ -141,7 +152,8 @@ def errors_table(pairs: Sequence[Pair]) -> Table:
             same = [pair for pair in pairs if (pair.upper.level, pair.lower.level) == (upper, lower)]
             if same:
                 rows.append(_errors_row(same))
-    return Table(caption, ["levels", "cases", "median of |error| ↓", "largest error ↓", "where"], rows)
+    columns = ["levels", "cases", "median of |error| ↓", "median error", "too fast", "largest error ↓", "where"]
+    return Table(caption, columns, rows)
 
 
 def _errors_row(pairs: Sequence[Pair]) -> Row:
@@ -151,11 +163,14 @@ def _errors_row(pairs: Sequence[Pair]) -> Row:
         Cell(f"{worst.upper.level} / {worst.lower.level}"),
         Cell(str(len(pairs))),
         Cell(percent(float(np.median([abs(pair.error) for pair in pairs])))),
-        Cell(_signed(worst.error)),
+        Cell(signed(float(np.median([pair.error for pair in pairs])))),
+        Cell(f"{sum(pair.error > 0 for pair in pairs)} of {len(pairs)}"),
+        Cell(signed(worst.error)),
         Cell(f"{worst.upper.arm}, {worst.ranks} rank{'s' if worst.ranks > 1 else ''}, {worst.network}"),
     ]
     return Row("", cells)
 
 
-def _signed(share: float) -> str:
+def signed(share: float) -> str:
+    """A share in percent, always with its sign."""
     return f"{'+' if share >= 0 else ''}{percent(share)}"

@@ -76,8 +76,11 @@ class SectionKey(NamedTuple):
 
 
 def sections(runs: list[Run], program: str, looks: dict[str, Look]) -> list[Section]:
-    """One per experiment, operation and number of ranks."""
-    return [_section(key, group, program, looks) for key, group in grouped(runs, _key).items()]
+    """One per experiment, operation and number of ranks, few ranks first."""
+    groups = grouped(runs, _key)
+    experiments = list(dict.fromkeys(key.experiment for key in groups))
+    ordered = sorted(groups, key=lambda key: (experiments.index(key.experiment), key.operation, key.ranks))
+    return [_section(key, groups[key], program, looks) for key in ordered]
 
 
 def _key(run: Run) -> SectionKey:

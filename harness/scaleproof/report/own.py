@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.data import Run, SuiteData
@@ -63,21 +65,22 @@ def _section(
     swept = [name for name in own if sum(column[0] == name for column in columns) >= SWEPT]
     others = [column for column in columns if column[0] not in swept]
     panels, tables = [], [_by_arm_table(runs, others, own, values)] if others else []
-    for name in swept:
-        quantity = _quantity(own[name])
+    for name, (ranks, part) in product(swept, _apart(runs).items()):
+        quantity = _quantity(own[name], f"{name}{ranks}")
         by_arm_and_size = {
             arm_name: stats
-            for arm_name, launches in by_arm(runs).items()
+            for arm_name, launches in by_arm(part).items()
             if (stats := _by_size(name, launches, values, quantity.scale))
         }
-        label = f"{name} by message size, {experiment}"
-        is_count = quantity.unit == "1"
-        picture = sizes(label, series_of(by_arm_and_size, quantity, runs), looks, quantity.axis, is_count)
-        panels.append(Panel(name, picture))
-        tables.append(table_of(by_arm_and_size, quantity, runs))
+        if by_arm_and_size:
+            label = f"{quantity.title} by message size, {experiment}"
+            is_count = quantity.unit == "1"
+            picture = sizes(label, series_of(by_arm_and_size, quantity, part), looks, quantity.axis, is_count)
+            panels.append(Panel(quantity.title, picture))
+            tables.append(table_of(by_arm_and_size, quantity, part))
     return section(
         f"{experiment}-own",
-        f"{experiment}: the suite's own metrics",
+        f"Experiment {experiment}: the suite's own metrics",
         HOW,
         list(dict.fromkeys(name for name, _ in columns)),
         panels,
@@ -93,17 +96,27 @@ def _section(
     )
 
 
-def _quantity(metric: Metric) -> Quantity:
+def _apart(runs: list[Run]) -> dict[str, list[Run]]:
+    """Launches by number of ranks where an arm has several, few ranks first: a median over different numbers means
+    nothing. The keys are what a title says of them."""
+    if all(len({run.row["ranks"] for run in group}) == 1 for group in by_arm(runs).values()):
+        return {"": runs}
+    groups = sorted(grouped(runs, lambda run: int(run.row["ranks"])).items())
+    return {f", {ranks} rank{'s' if ranks > 1 else ''}": group for ranks, group in groups}
+
+
+def _quantity(metric: Metric, title: str) -> Quantity:
     """Times are shown in µs, everything else in the unit of the metric."""
     unit, scale = ("µs", 1e6) if metric.unit == "s" else (metric.unit, 1.0)
-    return Quantity(metric.name, metric.name, unit, scale, ARROW[metric.direction], metric.name)
+    return Quantity(metric.name, title, unit, scale, ARROW[metric.direction], metric.name)
 
 
 def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
-    for name, group in by_arm(runs).items():
-        cells = [_cell(group, column, values) for column in columns]
-        rows.append(Row("", [Cell(name), *cells, Cell(str(len(group)))]))
+    for ranks, part in _apart(runs).items():
+        for name, group in by_arm(part).items():
+            cells = [_cell(group, column, values) for column in columns]
+            rows.append(Row("", [Cell(f"{name}{ranks}"), *cells, Cell(str(len(group)))]))
     return Table(
         "Median over n launches and its interval.",
         ["arm", *(_header(own[name], size) for name, size in columns), "n"],

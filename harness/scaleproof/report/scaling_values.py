@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scaleproof.claims.compute_limit import THROUGHPUT, limit_of_ratio
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
 from scaleproof.report.estimates import Estimate, around, of_predictions, ratio_of_launches
 from scaleproof.report.groups import arm, grouped, training
-from scaleproof.report.levels_compared import by_draw, level, rate, rates
+from scaleproof.report.levels_compared import by_draw, level, predicted_rates, rate, rates
 from scaleproof.stats import prediction_intervals as predictions
 
 
@@ -69,7 +70,8 @@ def _speedup(runs: list[Run], base: list[Run]) -> Estimate | None:
         return None
     if level(runs[0]) == "simulated":
         ratios = predictions.ratios(by_draw(runs), by_draw(base))
-        return of_predictions(ratios) if ratios else None
+        most = limit_of_ratio(THROUGHPUT, predicted_rates(runs), predicted_rates(base))
+        return of_predictions(ratios, most) if ratios else None
     if runs == base:
         return Estimate(1.0, None, None)
     return ratio_of_launches(rates(runs), rates(base))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scaleproof.record.machine import MachineProfile
-from scaleproof.report import inputs, levels, messages, own, training
+from scaleproof.report import gpu_logs, inputs, levels, messages, own, training
 from scaleproof.report.data import SuiteData
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import arm
@@ -49,7 +49,7 @@ def sections(data: SuiteData) -> list[Section]:
     """All sections for which there are launches."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
     parts = levels.sections(data, drawn) + training.sections(data.completed("train"), drawn)
-    parts += own.sections(data, drawn)
+    parts += own.sections(data, drawn) + gpu_logs.sections(data)
     return parts + [
         part
         for program in ("transfer", "collective")

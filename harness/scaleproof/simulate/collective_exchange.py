@@ -3,7 +3,6 @@ otherwise in the event engine."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.engine.buffered_rounds import Connections, exclusive
 from scaleproof.simulate.engine_calls import run_calls
 from scaleproof.simulate.link_network import Network
 
@@ -24,10 +24,6 @@ class _Messages(NamedTuple):
     before: np.ndarray
     moving: np.ndarray
     reducing: np.ndarray
-
-
-class Queued(Exception):
-    """A connection would hold more bytes than it can buffer, which only the event engine counts."""
 
 
 class Exchange:
@@ -50,24 +46,17 @@ class Exchange:
         self.free = np.zeros((channels, len(nodes)))
         alone = channels == 1 and len(set(nodes)) == len(nodes) and network.star is not None
         self._star = tuple(part[self.nodes] for part in network.star) if alone and network.star is not None else None
-        self._sent: deque[tuple[np.ndarray, float]] = deque()
-        """When the latest messages of each rank arrived, in s, and their bytes; the last is the latest."""
+        self._connections = Connections(len(nodes), buffer)
 
     def run(self, calls: Sequence[Call]) -> None:
         """Fill in `start` and `end`. Calls of one channel run in the order of `calls`. A rank starts a call when its
-        input is ready and its channel is free. Raises Queued after earlier calls."""
+        input is ready and its channel is free."""
         if self._star is not None and self.exact([call.pattern for call in calls]):
-            first = not self._sent
-            try:
-                for call in calls:
-                    call.start = np.maximum(call.ready, self.free[0])
-                    call.end = self._in_step(call.pattern, call.nbytes, call.start, self._star)
-                    self.free[0] = call.end
-                return
-            except Queued:
-                if not first:
-                    raise
-                self.free = np.zeros_like(self.free)
+            for call in calls:
+                call.start = np.maximum(call.ready, self.free[0])
+                call.end = self._in_step(call.pattern, call.nbytes, call.start + self.costs.call, self._star)
+                self.free[0] = call.end
+            return
         run_calls(self.network, self.nodes.tolist(), self.costs, calls, self.free, self.buffer)
 
     def exact(self, patterns: Iterable[Pattern]) -> bool:
@@ -92,45 +81,14 @@ class Exchange:
                 and at.min() == at.max()
                 and duration.min() == duration.max()
                 and round_.symmetric(len(at))
-                and not (self._sent and (self._sent[-1][0] > at).any())
+                and not (self._connections.arrives > at).any()
             )
             if together:
                 at += times * duration[0]
-                self._sent = deque([(at - messages.reducing[0], 0.0)])
-                continue
-            for _ in range(times):
-                self._round(round_, messages, at)
+                self._connections.all_arrived(at - messages.reducing[0])
+            else:
+                self._connections.rounds(exclusive(round_.source, round_.destination, *messages), times, at)
         return at
-
-    def _round(self, round_: Round, messages: _Messages, at: np.ndarray) -> None:
-        """One round; `at`: when each rank enters it, and then when it has done with it. Raises Queued."""
-        source, destination = round_.source, round_.destination
-        waits = messages.size > self.buffer
-        begins = np.where(waits, np.maximum(at[source], at[destination]), at[source]) + messages.before
-        if self._sent:
-            self._count(at[source], messages.size, source)
-            begins = np.maximum(begins, self._sent[-1][0][source])
-        arrived = begins + messages.moving
-        received = np.maximum(at[destination], arrived) + messages.reducing
-        at[source] = np.where(waits, arrived, at[source])
-        at[destination] = np.maximum(at[destination], received)
-        if self.buffer:
-            ends = self._sent[-1][0].copy() if self._sent else np.zeros(len(at))
-            ends[source] = arrived
-            self._sent.append((ends, float(messages.size.max())))
-
-    def _count(self, now: np.ndarray, size: np.ndarray, source: np.ndarray) -> None:
-        """Raises Queued where the connection of a sender has no room for its message, so that the sender waits."""
-        queued = np.where(size > self.buffer, 0.0, size)
-        for ends, nbytes in reversed(self._sent):
-            late = ends[source] > now
-            if not late.any():
-                break
-            queued[late] += nbytes
-        if (queued > self.buffer).any():
-            raise Queued
-        while len(self._sent) > 1 and (self._sent[0][0][source] <= now.min()).all():
-            self._sent.popleft()
 
     def _messages(self, round_: Round, nbytes: float, star: tuple[np.ndarray, ...]) -> _Messages:
         up, down, delay = star

@@ -4,16 +4,12 @@ uses too."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scaleproof.fabric.shortest_paths import link_graph, paths_to
+from scaleproof.fabric.shortest_paths import ShortestPaths
 from scaleproof.spec.cluster import Cluster, node_name
 from scaleproof.spec.errors import SpecError
-
-if TYPE_CHECKING:
-    import networkx
 
 UNLIMITED = float("inf")
 MBIT = 1e6 / 8
@@ -48,7 +44,7 @@ class Network:
         """Of every direction between two nodes or switches: payload bytes/s in total, payload bytes/s of one message,
         and delay in s."""
         self._seconds, self._most = list[float](self.delays.tolist()), list[float](self._singles.tolist())
-        self._trees: dict[int, dict[str, tuple[int, str]]] = {}
+        self._routes: dict[tuple[int, int], tuple[int, ...]] = {}
 
     @cached_property
     def _spokes(self) -> tuple[list[int], list[int]] | None:
@@ -77,17 +73,21 @@ class Network:
             return ()
         if self._spokes is not None:
             return self._spokes[0][source], self._spokes[1][destination]
-        goal, name, links = node_name(destination), node_name(source), []
-        if destination not in self._trees:
-            self._trees[destination] = paths_to(goal, self._graph, self._own)
-        if name not in self._trees[destination]:
-            raise SpecError(
-                f"cluster {self.cluster.name!r}: {name} has no way to {goal} over the {self.nodes} nodes in use"
-            )
+        pair = source, destination
+        if pair not in self._routes:
+            self._routes[pair] = self._links_between(node_name(source), node_name(destination))
+        return self._routes[pair]
+
+    def _links_between(self, name: str, goal: str) -> tuple[int, ...]:
+        links = list[int]()
         while name != goal:
-            following = self._trees[destination][name][1]
-            links.append(self._number[name, following])
-            name = following
+            step = self._paths.step(name, goal)
+            if step is None:
+                raise SpecError(
+                    f"cluster {self.cluster.name!r}: {name} has no way to {goal} over the {self.nodes} nodes in use"
+                )
+            links.append(self._number[name, step[1]])
+            name = step[1]
         return tuple(links)
 
     def alike(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -106,5 +106,5 @@ class Network:
         return min(links, 1 / beta) if beta else links
 
     @cached_property
-    def _graph(self) -> networkx.MultiGraph:
-        return link_graph(self._links)
+    def _paths(self) -> ShortestPaths:
+        return ShortestPaths(self._links, self._own)

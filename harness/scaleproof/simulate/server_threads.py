@@ -3,10 +3,13 @@ a core on both sides, and messages that a process handles at one time share its 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.cost_model import HopCosts, MessageCosts
 from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.shared_cores import Moved, SharedCores
 
@@ -31,11 +34,9 @@ class Threads:
         """A message from rank to rank, at these nodes. Alone, it takes what alpha and beta say: they were measured with
         the time of both cores in them. So what its cores need beyond the time of its bytes is taken off alpha."""
         links = self._network.route(*nodes)
-        costs = self._costs.on(self._costs.hop(len(links)))
-        size = np.array([nbytes])
-        alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+        costs, alpha, beta = self._software(self._costs.hop(len(links)), nbytes)
         highest, delay = self._network.most(links, beta), self._network.delay_s(links)
-        if not self._costs.take_cores or not nbytes:
+        if not self._take_cores or not nbytes:
             return Moved(self._engine.route(links), highest, alpha + delay)
         sending, receiving = costs.sending.seconds(nbytes), costs.receiving.seconds(nbytes)
         busiest = max(sending, receiving)
@@ -50,6 +51,21 @@ class Threads:
         route = self._engine.route(tuple(weights), tuple(weights.values()))
         rest = max(alpha - max(busiest - nbytes / highest, 0.0), 0.0)
         return Moved(route, min(highest, nbytes / busiest) if busiest else highest, rest + delay)
+
+    def _software(self, hop: Hop, nbytes: float) -> tuple[HopCosts, float, float]:
+        """Costs on a class of hops; alpha and beta of a message: those of many ranks have the same bytes."""
+        if (hop, nbytes) not in self._known:
+            costs, size = self._costs.on(hop), np.array([nbytes])
+            self._known[hop, nbytes] = costs, float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+        return self._known[hop, nbytes]
+
+    @cached_property
+    def _known(self) -> dict[tuple[Hop, float], tuple[HopCosts, float, float]]:
+        return {}
+
+    @cached_property
+    def _take_cores(self) -> bool:
+        return self._costs.take_cores
 
     def inside(self, nbytes: float) -> float:
         """Time in s of a message from a rank to itself; none where its costs are not known."""

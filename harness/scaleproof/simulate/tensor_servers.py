@@ -67,9 +67,12 @@ class Serving:
         """Bytes of a parameter."""
         return self._tensors[index].nbytes
 
-    def add(self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray) -> Served:
+    def add(
+        self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray, factors: np.ndarray
+    ) -> Served:
         """A step. `pushed`: tasks after which each rank has the gradient of each parameter; `began` and `finish`: after
-        which each rank's step has begun, and its backward pass has ended, which a worker that serves waits for."""
+        which each rank's step has begun, and its backward pass has ended, which a worker that serves waits for;
+        `factors`: of each rank's computing."""
         last_update = (began if self._own_process else finish).copy()
         received: dict[int, np.ndarray] = {}
         updates: list[list[tuple[int, int]]] = [[] for _ in range(self.ranks)]
@@ -80,7 +83,8 @@ class Serving:
             sends, arrived = self._exchange(workers, np.repeat(owner, len(workers)), index)
             self._engine.after(sends, ready[workers])
             sent.append((workers, sends))
-            start, end = self._update(owner, index, np.append(arrived, ready[owner]), last_update[owner])
+            before = np.append(arrived, [ready[owner], last_update[owner]])
+            start, end = self._update(index, before, float(factors[owner]))
             updates[owner].append((start, end))
             last_update[owner] = end
             back, received_back = self._exchange(np.repeat(owner, len(workers)), workers, index)
@@ -91,13 +95,12 @@ class Serving:
         finished = self._end([finish, last_update, *received.values()], sent)
         return Served(received, finished, self._turns(updates, finished))
 
-    def _update(self, owner: int, index: int, arrived: np.ndarray, before: int) -> tuple[int, int]:
-        """Sums the gradients of a parameter, the owner's too, then updates it: a task each."""
+    def _update(self, index: int, earlier: np.ndarray, factor: float) -> tuple[int, int]:
+        """Sums the gradients of a parameter, the owner's too, then updates it: a task each, after these."""
         nbytes = self._tensors[index].nbytes
         summed = self._engine.work(self._threads.inside(nbytes) + self._costs.gamma * nbytes * (self.ranks - 1))
-        earlier = np.append(arrived, before)
         self._engine.after(np.repeat(summed, len(earlier)), earlier)
-        updated = self._engine.work(self._update_s[index])
+        updated = self._engine.work(self._update_s[index] * factor)
         self._engine.after(updated, summed)
         return int(summed[0]), int(updated[0])
 
@@ -109,7 +112,7 @@ class Serving:
             self._threads.move(source, destination, (self._nodes[source], self._nodes[destination]), nbytes)
             for source, destination in pairs
         ]
-        boxes = self._engine.boxes(count)
+        boxes, (streams, lanes) = self._engine.boxes(count), self._connected(pairs)
         sends = self._engine.send(
             boxes,
             sources,
@@ -118,16 +121,18 @@ class Serving:
             count=count,
             highest=np.array([each.highest for each in moved]),
             delay=np.array([each.delay for each in moved]),
-            stream=np.array([self._connection(pair)[0] for pair in pairs]),
-            lane=np.array([self._connection(pair)[1] for pair in pairs]),
+            stream=streams,
+            lane=lanes,
         )
         return sends, self._engine.receive(boxes, sources, count=count)
 
-    def _connection(self, pair: tuple[int, int]) -> tuple[int, int]:
-        """Stream and lane of a pair: its messages are handed over one after the other."""
-        if pair not in self._connections:
-            self._connections[pair] = int(self._engine.streams(1)[0]), int(self._engine.lanes(1)[0])
-        return self._connections[pair]
+    def _connected(self, pairs: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        """Streams and lanes of pairs: the messages of each are handed over one after the other."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._connections]
+        streams, lanes = self._engine.streams(len(new)).tolist(), self._engine.lanes(len(new)).tolist()
+        self._connections.update(zip(new, zip(streams, lanes, strict=True), strict=True))
+        both = np.array([self._connections[pair] for pair in pairs], np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
 
     def _end(self, of_ranks: Sequence[np.ndarray], sent: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """A task per rank after all of these, and after all that it sends."""

@@ -16,6 +16,7 @@ from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.plugins import FrameworkPlugin
+from scaleproof.spec.relative_times import relative_times
 
 FLOP_PER_CORE_S = 2e10
 """Float32 training on one core of a small server, well below its peak."""
@@ -86,7 +87,7 @@ def _work(case: AnyCase, cores: int) -> float:
     at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
     node, efficiency = case.compute_options.profile, case.compute_options.efficiency
     rate = rank_type(node).peak_flops * efficiency if node and efficiency else FLOP_PER_CORE_S
-    compute = case.minibatch * network.train_flop / (rate * at_once)
+    compute = case.minibatch * network.train_flop / (rate * at_once) * max(relative_times(case), default=1.0)
     exchange = (
         _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
     )

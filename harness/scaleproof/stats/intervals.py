@@ -22,6 +22,7 @@ class Method(StrEnum):
     HODGES_LEHMANN_PAIRED = "Hodges-Lehmann over blocks"
     HODGES_LEHMANN = "Hodges-Lehmann over launches"
     PREDICTION = "prediction interval"  # where one more draw from the inputs' uncertainty lies
+    PREDICTION_CUT = "prediction interval, cut at what computing allows"
     CERTAIN_INPUTS = "no uncertainty in the inputs"
     WORST_ENDS = "worst ends"  # of a quotient of two intervals, its `parts`
     AROUND_POINTS = "around points"  # around the intervals of `counts` points; `parts`: the first of them

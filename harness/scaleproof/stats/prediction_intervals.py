@@ -22,10 +22,11 @@ def central(values: Mapping[int, float]) -> float:
     return values[CENTRAL] if CENTRAL in values else median(list(values.values()))
 
 
-def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Interval | None:
+def spread(values: Mapping[int, float], confidence: float = CONFIDENCE, most: float | None = None) -> Interval | None:
     """The interval that holds one more draw with `confidence`: Student's prediction interval of the draws, on
     logarithms where all are positive; it always holds the prediction itself. More draws make it more certain, but never
-    narrower than the uncertainty of the inputs. None with fewer repetitions than a median's interval needs."""
+    narrower than the uncertainty of the inputs. None with fewer repetitions than a median's interval needs. `most`:
+    what no draw can exceed; the interval ends there, which takes nothing from its confidence."""
     if len(values) < smallest_count(confidence):
         return None
     draws = np.array([value for index, value in values.items() if index != CENTRAL])
@@ -37,8 +38,11 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
     low, high = (float(end) for end in stats.t.interval(confidence, len(scaled) - 1, scaled.mean(), scale))
     if logarithms:
         low, high = float(np.exp(low)), float(np.exp(high))
-    low, high = min(low, central(values)), max(high, central(values))
-    return Interval(low, high, confidence, Method.PREDICTION, (len(draws),))
+    method = Method.PREDICTION
+    if most is not None and high > most:
+        high, method = max(most, float(draws.max())), Method.PREDICTION_CUT
+    low, high = min(low, central(values), high), max(high, central(values))
+    return Interval(low, high, confidence, method, (len(draws),))
 
 
 def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, float]:

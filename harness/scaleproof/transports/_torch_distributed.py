@@ -31,6 +31,8 @@ class TorchDistributed(ABC):
     """NumPy's types that the back end reduces."""
     PATH: Literal["shared memory", "socket", "library's choice"]
     PROGRESS: Literal["caller", "background"] = "background"
+    SILENT_CALLS: frozenset[str] = frozenset()
+    """Collective calls whose works call themselves completed only after their `wait`, as those of messages may."""
 
     def __init__(self, context: RankContext) -> None:
         import torch
@@ -107,9 +109,10 @@ class TorchDistributed(ABC):
         if lent is not tensor:
             tensor.copy_(lent)
 
-    def pollable(self, message: Any) -> Any:
-        """The work of a message whose `is_completed` turns true once it is: torch's own, unless it never does."""
-        return message
+    def pollable(self, work: Any) -> Any:
+        """The work of a message or a silent call, whose `is_completed` turns true once it is: torch's own, unless it
+        never does."""
+        return work
 
     def allocate(self, nbytes: int) -> Array:
         """Plain memory: torch.distributed needs no registered memory."""
@@ -192,7 +195,8 @@ class TorchDistributed(ABC):
         tensor = self._tensor(target)
         lent = self.lend(tensor)
         lent_inputs = [self.lend(self._tensor(array)) for array in inputs]
-        return _Work(self, self._call(lambda: call(lent, *lent_inputs)), result=(lent, tensor))
+        work = self._call(lambda: call(lent, *lent_inputs))
+        return _Work(self, self.pollable(work) if name in self.SILENT_CALLS else work, result=(lent, tensor))
 
     def _blocking(self, call: Callable[[], Any], peer: int = -1) -> None:
         self._post.wait(peer)

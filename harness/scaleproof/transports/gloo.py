@@ -36,6 +36,7 @@ class Gloo(TorchDistributed):
     # Gloo refuses 16-bit integers.
     DTYPES = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
     PATH = "socket"
+    SILENT_CALLS = frozenset({"reduce_scatter"})
 
     def version(self) -> str:
         """Gloo is built into torch and has no version of its own."""
@@ -53,9 +54,9 @@ class Gloo(TorchDistributed):
         parts = [part for part in np.array_split(buffer, self._devices) if part.size]
         return _Calls([super(Gloo, self).all_reduce(part, operation) for part in parts])
 
-    def pollable(self, message: Any) -> Any:
+    def pollable(self, work: Any) -> Any:
         """See TorchDistributed.pollable."""
-        return _PolledMessage(message)
+        return _PolledWork(work)
 
 
 class _Calls:
@@ -74,9 +75,9 @@ class _Calls:
             call.wait()
 
 
-class _PolledMessage:
-    """A send or receive of torch's Gloo, which calls itself completed only after its `wait` has returned. From the
-    first poll on, a thread waits for it; a message that nobody polls has no thread."""
+class _PolledWork:
+    """A send, receive or reduce-scatter of torch's Gloo, which calls itself completed only after its `wait` has
+    returned. From the first poll on, a thread waits for it; a work that nobody polls has no thread."""
 
     def __init__(self, work: Any) -> None:
         self._work = work
@@ -86,7 +87,7 @@ class _PolledMessage:
     def is_completed(self) -> bool:
         """Whether `wait` would return, or raise, at once."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._wait, name="gloo-message", daemon=True)
+            self._thread = threading.Thread(target=self._wait, name="gloo-poll", daemon=True)
             self._thread.start()
         return not self._thread.is_alive()
 

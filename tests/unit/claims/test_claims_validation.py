@@ -322,3 +322,88 @@ def test_a_prediction_has_the_verdicts_of_those_that_the_same_resource_binds(
     assert standing(findings, predicted("link")) == of_link
     assert standing(findings, predicted("latency")) == of_latency
     assert standing([verdict(word, form=PREDICTED)], predicted("latency")) == of_link
+
+
+CARRIED: dict[str, Any] = {
+    "what": "rates of links",
+    "evidence": "emulated",
+    "where": {"fabric": "netns"},
+    "total_rate": True,
+}
+
+
+REPLAYED = verdict(
+    "reproduced", "validation.replay", {"what": "all", "evidence": "emulated", "where": {"compute": "replay"}}
+)
+"""Holds for every launch that replays its compute."""
+
+
+def links(mbit: float | None, ranks: int = 4, **fields: Any) -> Record:
+    return emulated(
+        fabric={"name": "netns", "link_mbit": mbit}, ranks=ranks, **{"dilation": 1, "minibatch": 16, **fields}
+    )
+
+
+def carries(word: str, gbit: float) -> ClaimResult:
+    """A claim of suite validation on links that are set to carry so much together."""
+    name = f"validation.carrying.{gbit}"
+    return verdict(word, name, CARRIED, judged_on=[{"links_mbit": gbit * 1000}], missed_by=0.3)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (links(100), "validated"),
+        (links(1000), "validated"),
+        (links(1000, ranks=16), "not validated here"),
+        (links(10000), "missed"),
+        (links(10000, ranks=16), "missed"),
+        (links(10000, dilation=2), "not validated here"),
+        (links(10000, dilation=5, shrink=2), "validated"),
+        (links(None), "validated"),
+    ],
+)
+def test_links_that_carry_less_than_set_lower_launches_that_are_set_to_as_much_or_more(
+    record: Record, expected: str
+) -> None:
+    findings = [REPLAYED, carries("reproduced", 0.4), carries("reproduced", 4), carries("not reproduced", 40)]
+    assert standing(findings, record) == expected
+
+
+def test_links_that_carry_their_rate_validate_no_launch_of_which_nothing_else_is_known() -> None:
+    held = carries("reproduced", 4)
+    assert standing([held], links(1000)) == "not validated here"
+    assert standing([held, REPLAYED], links(1000)) == "validated"
+    alone: dict[str, Any] = {"ranks": 1, "transport": None, "strategy": "local_only", "collective": "native"}
+    assert standing([carries("not reproduced", 4)], links(10000, **alone)) == "not validated here", "it sends nothing"
+
+
+def test_a_rate_that_was_not_decided_leaves_lower_rates_alone() -> None:
+    findings = [REPLAYED, carries("reproduced", 4), carries("inconclusive", 16)]
+    assert standing(findings, links(1000)) == "validated"
+    assert standing(findings, links(4000)) == "not validated here"
+
+
+def test_what_was_not_carried_is_named_with_its_rate() -> None:
+    label = Findings.of_results([REPLAYED, carries("reproduced", 4)]).label([links(10000)])
+    assert label is not None and label.why == ("rates of links: not judged on links_mbit 40000",)
+
+
+def test_a_judged_ring_keeps_the_rate_of_its_links(tmp_path: Path) -> None:
+    from scaleproof.claims.claim_form import ClaimForm
+    from scaleproof.claims.evidence_labels import finding
+
+    form = ClaimForm.model_validate(
+        {
+            "id": "validation.carrying",
+            "origin": "own",
+            "statement": "s",
+            "unit": "fraction",
+            "metric": "carried_share",
+            "rule": {"name": "at_least", "value": 0.9},
+            "validates": CARRIED,
+        }
+    )
+    found = finding(form, verdict("not reproduced").model_copy(update={"ours": 0.6}), [links(10000)])
+    assert found is not None and found.judged_on == ({"links_mbit": 40000.0},)
+    assert found.missed_by == pytest.approx(0.3)

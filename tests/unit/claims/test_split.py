@@ -43,6 +43,23 @@ def test_a_bucket_that_waits_for_its_turn_is_no_imbalance() -> None:
     assert split["exposed_transfer"].tolist() == [20, 20]
 
 
+def test_a_bucket_that_overtakes_another_on_a_second_channel_is_compared_with_itself() -> None:
+    """The fourth bucket goes while the third one waits for the first: on rank 0 it waits for rank 1's gradients from 72
+    to 76."""
+    rows = [
+        row
+        for rank, late in ((0, 72), (1, 76))
+        for row in (
+            *exchange(rank, 60, 60, 80),
+            *exchange(rank, 60, 60, 65),
+            *exchange(rank, 70, 80, 90),
+            *exchange(rank, late, late, 78),
+        )
+    ]
+    split = parts(*step(0, 0, 0), *step(1, 0, 0), *rows)
+    assert split["imbalance"].tolist() == [4, 0]
+
+
 def test_ranks_are_compared_on_one_clock() -> None:
     """Rank 1's clock is 1000 ms behind; without its offset rank 0 would seem to be late by a second."""
     rows = [*step(0, 0, 1000), *step(1, 0, 0), *exchange(0, 1070, 1070, 1090), *exchange(1, 78, 78, 90)]

@@ -3,6 +3,7 @@ is a one-line error."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +16,15 @@ from scaleproof.report.build import build
 from scaleproof.report.data import load
 from scaleproof.report.figures.kinds import Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import Look
+from scaleproof.report.groups import training
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.report.headlines.page import headlines
+from scaleproof.report.levels_compared import between
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, list_suites, load_suite
 from scaleproof.workloads.case_network import work_factor
+from tests.unit.report.report_levels import levels_example
 from tests.unit.report.report_results import claim, example
 
 ROOT = Path(__file__).parents[3]
@@ -183,6 +187,41 @@ def test_a_cell_shows_the_smallest_value_and_how_far_the_next_one_is(tmp_path: P
     assert "<title>1\u202fKiB, 8: two 1.00, one 2.00, three 5.00</title>" in picture and ">2x<" in picture
 
 
+def test_an_error_between_levels_has_its_sign_where_both_have_the_case(tmp_path: Path) -> None:
+    results, suite = levels_example(tmp_path)
+    series = {
+        "name": "tcp",
+        "select": {"arm": "tcp", "fabric": "simulated"},
+        "against": {"arm": "tcp", "fabric": "netns"},
+    }
+    figure = yaml.safe_load(FIGURES)[0] | {
+        "kind": "errors",
+        "experiment": "scaling",
+        "base_evidence": "emulated",
+        "y": {"label": "error", "difference": True, "ideal": 0.08},
+        "over": ["ranks"],
+        "series": [series],
+        "claims": ["levels.dnn"],
+    }
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump([figure]))
+    data = load(results, "full", [suite])[0]
+    section = headlines(data)[0].section
+    rows = {int(row[4]): row[5:8] for row in csv.reader(section.csv.splitlines()[1:])}
+    pairs = between("", [run for run in data.completed("train") if training(run).experiment == "scaling"])
+    wanted = {pair.ranks: pair.error for pair in pairs if (pair.upper.arm, pair.lower.level) == ("tcp", "emulated")}
+    assert set(rows) == set(wanted) == {2, 4}, "8 ranks were predicted alone"
+    for ranks, (value, low, high) in rows.items():
+        assert float(value) == pytest.approx(wanted[ranks])
+        assert not low or float(low) < float(value) < float(high)
+    assert any(low for _, low, _ in rows.values()), "six launches have an interval"
+    (panel,) = section.panels
+    assert "<title>tcp at 4, simulated: " in panel.picture
+    series.pop("against")
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump([figure]))
+    with pytest.raises(SpecError, match="'base_evidence' is that of 'against'"):
+        load_headlines(suite)
+
+
 def cell(value: float) -> Mark:
     return Mark(1024, value, None, None, "simulated", True, "", "", row=8)
 
@@ -245,6 +284,31 @@ def set_both(figure: dict) -> None:
     figure["series"][0]["claim"] = "example.claim0"
 
 
+def set_claims(figure: dict) -> None:
+    figure["series"][0] = {"name": "tcp", "claims": ["example.claim0"]}
+
+
+def set_agreement(figure: dict) -> None:
+    set_claims(figure)
+    figure["kind"] = "agreement"
+
+
+def drop_row(figure: dict) -> None:
+    set_agreement(figure)
+    del figure["series"][1:], figure["x"]["row"]
+
+
+def set_wrong_row(figure: dict) -> None:
+    set_agreement(figure)
+    del figure["series"][1:]
+    figure["x"]["row"] = "gpus"
+
+
+def set_unknown_claims(figure: dict) -> None:
+    set_wrong_row(figure)
+    figure["series"][0]["claims"] = ["example.clam0"]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -260,7 +324,12 @@ def set_both(figure: dict) -> None:
         (set_fastest, "[0].kind: kind 'fastest' needs 'rows': the field that its rows show"),
         (set_rows, "[0].rows: kind 'levels' has no rows of a field; leave it out"),
         (set_wrong_rows, "[0].rows: unknown field of a case 'rnaks'; did you mean 'ranks'?"),
-        (set_both, "series 'tcp' needs 'claim' or 'select', one of them"),
+        (set_both, "series 'tcp' needs 'claim', 'claims' or 'select', one of them"),
+        (set_claims, "[0].series[0].claims: drawn by kind agreement only"),
+        (set_agreement, "[0].series[1]: kind 'agreement' draws claims over what their rows count: give 'claims'"),
+        (drop_row, "[0].x: kind 'agreement' needs 'row'"),
+        (set_wrong_row, "[0].series[0].claims[0]: row 'example.claim0' has no number 'gpus' in its x"),
+        (set_unknown_claims, "[0].series[0].claims[0]: unknown claim 'example.clam0'; did you mean 'example.claim0'?"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_line_and_key(

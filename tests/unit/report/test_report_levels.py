@@ -16,7 +16,7 @@ from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published
 from scaleproof.report.figures.levels import levels as draw
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import network, training
-from scaleproof.report.levels_compared import between, errors_table, level, rate
+from scaleproof.report.levels_compared import between, errors_table, level, rate, signed
 from scaleproof.report.scaling_values import base_runs, scaling_values
 from scaleproof.report.sections import Section
 from scaleproof.report.suite import sections
@@ -93,6 +93,27 @@ def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: Sui
     )
 
 
+def test_errors_have_their_sign_and_their_trend_over_ranks(data: SuiteData, levels_section: Section):
+    table = next(table for table in levels_section.tables if table.caption.startswith("Trends"))
+    texts = [[cell.text for cell in row.cells] for row in table.rows]
+    assert [row[:3] for row in texts if row[2]] == [
+        ["simulated / emulated", "tcp", "2, 4"],
+        ["simulated / emulated", "tcp", "2, 4"],
+    ], "other arms have one number of ranks that two levels have"
+    runs = [run for run in data.completed("train") if training(run).experiment == "scaling"]
+    at = {
+        pair.ranks: pair.error
+        for pair in between("", runs)
+        if (pair.upper.arm, pair.lower.level, pair.upper.level) == ("tcp", "emulated", "simulated")
+    }
+    slopes = [row.cells[4] for row in table.rows if row.cells[3].text == ", ".join(signed(at[ranks]) for ranks in at)]
+    assert [cell.text for cell in slopes] == [signed(at[4] - at[2])] and slopes[0].interval
+    together = next(row for row in texts if row[1].endswith("arms"))
+    assert together[1] == "2 arms"
+    counted = next(table for table in levels_section.tables if table.caption.startswith("Errors between"))
+    assert all(" of " in row.cells[4].text and row.cells[3].text[0] in "+−" for row in counted.rows)
+
+
 def test_a_range_of_efficiency_is_one_point_with_an_interval_around_it(data: SuiteData):
     runs = [run for run in data.completed("train") if training(run).workload == "vgg_a"]
     at_8 = scaling_values([run for run in runs if training(run).ranks > 1], runs)[-1]
@@ -126,7 +147,7 @@ def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteDat
 
 
 def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(levels_section: Section):
-    rows = [row for row in levels_section.tables[1].rows if "width 0.125" in row.group]
+    rows = [row for row in levels_section.tables[2].rows if "width 0.125" in row.group]
     assert [(row.cells[0].text, row.cells[2].text) for row in rows] == [
         ("simulated / emulated", "2"),
         ("simulated / emulated", "4"),
@@ -162,7 +183,7 @@ def test_every_level_is_named_in_picture_table_and_csv(levels_section: Section):
         assert f", {word}</text>" in picture
         assert any(
             row.cells[1].text == (word if word == "measured" else f"{word} (not validated here)")
-            for row in levels_section.tables[2].rows
+            for row in levels_section.tables[3].rows
         )
     assert {row["evidence"] for row in csv.DictReader(levels_section.csv.splitlines())} == {
         "measured",
@@ -180,7 +201,7 @@ def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(
 ):
     row = next(
         row
-        for row in levels_section.tables[2].rows
+        for row in levels_section.tables[3].rows
         if [cell.text for cell in row.cells[:3]] == ["grpc", "emulated (not validated here)", "4"]
     )
     runs = [

@@ -42,6 +42,26 @@ def test_the_interval_holds_a_further_draw_as_often_as_it_says():
     assert held / 400 == pytest.approx(0.95, abs=0.03)
 
 
+def test_an_interval_ends_at_what_no_draw_can_exceed_and_says_so():
+    values = {0: 9.9, 1: 10.0, 2: 9.0, 3: 10.0, 4: 9.8, 5: 10.0}
+    free, cut, wide = spread(values), spread(values, most=10.0), spread(values, most=100.0)
+    assert free is not None and cut is not None
+    assert free.high > 10.5 and (cut.low, cut.high) == (free.low, 10.0)
+    assert cut.coverage == free.coverage and "cut at what computing allows" in cut.method
+    assert wide == free, "a limit that the interval does not reach changes nothing"
+
+
+def test_a_cut_takes_nothing_from_what_the_interval_holds():
+    held = []
+    for seed in range(400):
+        values = {index: min(value, 10.0) for index, value in drawn(8, seed=seed).items()}
+        another = min(drawn(2, seed=10_000 + seed)[1], 10.0)
+        estimates = spread(values), spread(values, most=10.0)
+        held.append([estimate is not None and estimate.low <= another <= estimate.high for estimate in estimates])
+    assert all(free == cut for free, cut in held)
+    assert sum(cut for _, cut in held) / 400 == pytest.approx(0.92, abs=0.02), "half of all draws are at the limit"
+
+
 def test_the_interval_holds_the_prediction_itself():
     estimate = spread({0: 100.0} | {index: 1.0 + index / 100 for index in range(1, 7)})
     assert estimate is not None and estimate.low < 1.1 and estimate.high == 100.0

@@ -81,7 +81,9 @@ def test_torch_gives_each_replica_its_own_loss_and_gradient(name: str) -> None:
         assert apart(gradient, expected) < TOLERANCE
 
 
-@pytest.mark.parametrize("network", [network_of("dnn_digits"), linear_model(), linear_model("relu6", 24)], ids=str)
+@pytest.mark.parametrize(
+    "network", [network_of("dnn_digits"), linear_model(), linear_model("relu6", 24)], ids=["tanh", "linear", "relu6"]
+)
 def test_numpy_gives_each_replica_its_own_loss_and_gradient(network: Network) -> None:
     pytest.importorskip("torch")
     rows, batches = replicas(network)

@@ -31,13 +31,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A value of ours at one x (None: the figure has no x axis) with its interval, which may be missing."""
+    """A value of ours at one x (None: the figure has no x axis) with its interval, which may be missing. `evidence`:
+    None for arithmetic."""
 
     x: float | None
     value: float
     low: float | None
     high: float | None
-    evidence: Evidence
+    evidence: Evidence | None
     hollow: bool
     tooltip: str
     href: str
@@ -50,6 +51,8 @@ class Mark:
     """What the tooltip says of a rate's bound; empty for what is no rate."""
     row: float | None = None
     """The value of the figure's rows; None for a kind without rows."""
+    accepted: tuple[float, float] | None = None
+    """What the rule of its claim accepts, where the figure draws claims over what their rows count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,14 @@ class Plot:
 @dataclass(frozen=True, slots=True)
 class FigureKind:
     """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
-    has a row for each value of a field of the case."""
+    has a row for each value of a field of the case. `claims`: its series are claims over what their rows count."""
 
     name: str
     summary: str
     x: str | None
     draw: Callable[[Plot], Markup]
     rows: bool = False
+    claims: bool = False
 
 
 @cache

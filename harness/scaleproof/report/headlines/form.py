@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scaleproof.core.record_schema import Evidence
+
 
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,23 +29,30 @@ class YAxis(_Form):
     log: bool = Field(False, description="Logarithmic axis.")
     ideal: Literal["x"] | float | None = Field(None, description="A dashed line: `x` for y = x, or a value.")
     inverse: bool = Field(False, description="Ratios are `against` over `select`: half the time is twice as fast.")
+    difference: bool = Field(False, description="Ratios are drawn as what lies above 1: 1.05 as 0.05, 0.9 as -0.1.")
     percent_as_ratio: bool = Field(False, description="Values in percent more are drawn as ratios: 169 % as 2.69.")
 
 
 class SeriesForm(_Form):
-    """One series: the value of a claim, or the figure's metric over the selected launches."""
+    """One series: the value of a claim, several claims over what their rows count, or the figure's metric over the
+    selected launches."""
 
     name: str = Field(description="Its entry in the legend.")
     claim: str | None = Field(None, description="Id of a claim whose value and interval are drawn.")
+    claims: tuple[str, ...] = Field(
+        (),
+        description="Ids of claims with published rows, for kinds that draw them: ours over the published value, at "
+        "the place of the row.",
+    )
     select: dict[str, Any] = Field({}, description="Fields of the cases whose launches are drawn.")
     against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
     published: tuple[str, ...] = Field((), description="Ids of rows of published.yaml that are drawn beside ours.")
 
     @model_validator(mode="after")
     def _has_one_source(self) -> SeriesForm:
-        if bool(self.claim) == bool(self.select):
-            raise ValueError(f"series {self.name!r} needs 'claim' or 'select', one of them")
-        if self.claim and self.against is not None:
+        if [bool(source) for source in (self.claim, self.claims, self.select)].count(True) != 1:
+            raise ValueError(f"series {self.name!r} needs 'claim', 'claims' or 'select', one of them")
+        if not self.select and self.against is not None:
             raise ValueError(f"series {self.name!r}: a claim has its own 'against'; leave it out here")
         return self
 
@@ -58,6 +67,11 @@ class FigureForm(_Form):
     alt: str = Field(description="The figure in words, for readers who do not see it.")
     experiment: str | None = Field(None, description="Experiment whose launches `select` chooses from.")
     metric: str | None = Field(None, description="Metric of the launches that `select` chooses.")
+    base_evidence: Evidence | None = Field(
+        None,
+        description="Level of evidence of `against`, if it differs from that of `select`: a ratio is then how far two "
+        "levels are apart.",
+    )
     x: XAxis | None = Field(None, description="The x axis, for kinds that have one.")
     y: YAxis = Field(description="The y axis.")
     rows: str | None = Field(
@@ -73,4 +87,6 @@ class FigureForm(_Form):
     def _selected_series_have_a_metric(self) -> FigureForm:
         if any(series.select for series in self.series) and not (self.metric and self.experiment):
             raise ValueError(f"{self.id}: series that 'select' need 'metric' and 'experiment'")
+        if self.base_evidence and any(series.against is None for series in self.series):
+            raise ValueError(f"{self.id}: 'base_evidence' is that of 'against', which every series needs then")
         return self

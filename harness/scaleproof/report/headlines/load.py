@@ -82,6 +82,7 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
         _check_metric(document, index, figure, headlines.metrics[figure.metric])
     _check_x(document, index, figure)
     _check_rows(document, index, figure)
+    _check_sources(document, index, figure)
     for position, name in enumerate(figure.over):
         _expect(document, (index, "over", position), "field of a case", name, _case_fields())
     for position, name in enumerate(figure.claims):
@@ -93,12 +94,38 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
 def _check_series(document: Document, key: Key, figure: FigureForm, series: SeriesForm, headlines: Headlines) -> None:
     if series.claim is not None:
         _expect(document, (*key, "claim"), "claim", series.claim, headlines.claims)
+    for position, name in enumerate(series.claims):
+        _expect(document, (*key, "claims", position), "claim", name, headlines.claims)
+        _check_place(document, (*key, "claims", position), figure, name, headlines.rows.get(name))
     for part, selection in (("select", series.select), ("against", series.against or {})):
         for name in selection:
             _expect(document, (*key, part, name), "field of a case", name, _case_fields())
     for position, name in enumerate(series.published):
         _expect(document, (*key, "published", position), "row of published.yaml", name, headlines.rows)
     _check_units(document, key, figure, series, headlines)
+
+
+def _check_sources(document: Document, index: int, figure: FigureForm) -> None:
+    """Claims over what their rows count are drawn by kinds that say so, and by no other."""
+    draws = kinds()[figure.kind].claims
+    for position, series in enumerate(figure.series):
+        if draws and not series.claims:
+            message = f"kind {figure.kind!r} draws claims over what their rows count: give 'claims'"
+            raise document.error((index, "series", position), message)
+        if series.claims and not draws:
+            able = ", ".join(name for name, kind in kinds().items() if kind.claims)
+            raise document.error((index, "series", position, "claims"), f"drawn by kind {able} only")
+    if draws and figure.x is not None and figure.x.row is None:
+        raise document.error((index, "x"), f"kind {figure.kind!r} needs 'row': the key of each row's x that it counts")
+
+
+def _check_place(document: Document, key: Key, figure: FigureForm, name: str, row: PublishedRow | None) -> None:
+    if row is None:
+        raise document.error(key, f"claim {name!r} has no row in published.yaml to stand beside")
+    place = row.x.get(figure.x.row) if figure.x is not None and figure.x.row is not None else 0
+    if isinstance(place, bool) or not isinstance(place, int | float):
+        assert figure.x is not None
+        raise document.error(key, f"row {name!r} has no number {figure.x.row!r} in its x")
 
 
 def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:

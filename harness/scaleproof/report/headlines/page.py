@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kind
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.report.headlines.load import Headlines, load_headlines
+from scaleproof.report.headlines.row_values import marks_of_rows
 from scaleproof.report.headlines.values import SeriesMarks, marks_of_claim, marks_of_launches, published_points, runs_of
 from scaleproof.report.level_marks import level_marks
 from scaleproof.report.sections import Panel, Section, section
@@ -23,6 +25,7 @@ HOW = (
     "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their "
     "inputs."
 )
+ARITHMETIC = "Ours is arithmetic: no launches."
 COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor", "row")
 
 
@@ -45,6 +48,12 @@ class Headline:
     missing: str
     """A sentence that names the series without a value yet; empty if all have one."""
     claims: tuple[JudgedClaim, ...]
+
+    @property
+    def tally(self) -> str:
+        """How many of its claims have each verdict, in words."""
+        counts = Counter(verdict for claim in self.claims for verdict in claim.verdicts or ("no verdict yet",))
+        return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def headlines(data: SuiteData) -> list[Headline]:
@@ -92,6 +101,8 @@ def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: Suit
         metric = declared.metrics.get(declared.claims[form.claim].form.metric or "")
         marks = marks_of_claim(figure, form, metric, data)
         return SeriesMarks(marks, [run for run in data.runs if run.launch in launches])
+    if form.claims:
+        return SeriesMarks(marks_of_rows(figure, form, declared.rows, data), [])
     assert figure.metric is not None, "the form refuses 'select' without a metric"
     return marks_of_launches(figure, form, declared.metrics[figure.metric], data)
 
@@ -111,9 +122,11 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     kind = kinds()[figure.kind]
     picture = _picture(figure, kind, series)
     metrics = [figure.metric] if figure.metric else []
-    metrics += [str(declared.claims[form.claim].form.metric) for form in figure.series if form.claim]
+    shown = [name for form in figure.series for name in (form.claim, *form.claims) if name]
+    metrics += [str(declared.claims[name].form.metric) for name in shown]
+    levels = {mark.evidence for drawn in series for mark in drawn.marks}
     key = level_marks(
-        {mark.evidence for drawn in series for mark in drawn.marks},
+        {level for level in levels if level is not None},
         {point.judged for drawn in series for point in drawn.published},
     )
     if kind.x is not None:
@@ -127,7 +140,7 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     return section(
         figure.id,
         figure.title,
-        HOW,
+        ARITHMETIC if levels == {None} else HOW,
         list(dict.fromkeys(metrics)),
         [] if picture is None else [Panel(figure.title, picture)],
         key,

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_file import ClaimResult, Reduction
+from scaleproof.claims.compute_limit import limit_of, limit_of_ratio
 from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
-from scaleproof.core.record_schema import Evidence
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.report.attained import beside
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.estimates import Estimate, InCampaign, around, of_launches, of_predictions, ratio_of_launches
@@ -133,14 +134,14 @@ def _mark(
     for same in grouped(runs, lambda run: tuple(_field(run, name) for name in figure.over)).values():
         ours = _values(same, metric, size)
         if series.against is None:
-            points += [_absolute(ours)] if ours else []
+            points += [_absolute(metric, ours)] if ours else []
             launches += [_launch(series.name, measured, metric, size) for measured in ours]
         elif ours:
-            theirs = _values(_base_of(same[0], base, figure.over), metric, size)
+            theirs = _values(_base_of(same[0], base, figure), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
     if not points:
         return None
-    value, low, high = around(points)
+    value, low, high = around(points).minus(1.0 if figure.y.difference else 0.0)
     offset = figure.x.offset if figure.x is not None else 0
     shown_x = None if x is None else x + offset
     tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
@@ -169,12 +170,14 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
-def _base_of(run: Run, base: Sequence[Run], over: Sequence[str]) -> list[Run]:
-    """The base's launches at the same level of evidence and, if there are any, at the same point of each range."""
-    same = [other for other in base if _record(other).evidence == _record(run).evidence]
-    for name in over:
+def _base_of(run: Run, base: Sequence[Run], figure: FigureForm) -> list[Run]:
+    """The base's launches at the same level of evidence and, if there are any, at the same point of each range; at the
+    figure's level of evidence only those at the same point."""
+    level = figure.base_evidence or _record(run).evidence
+    same = [other for other in base if _record(other).evidence == level]
+    for name in figure.over:
         alike = [other for other in same if _field(other, name) == _field(run, name)]
-        same = alike or same
+        same = alike if alike or figure.base_evidence else same
     return same
 
 
@@ -190,22 +193,31 @@ def _value(run: Run, metric: Metric, size: int | None) -> float | None:
     return None if size is None else measured.by_size(_record(run), run.samples).get(size)
 
 
-def _absolute(values: Sequence[Measured]) -> Estimate:
+def _absolute(metric: Metric, values: Sequence[Measured]) -> Estimate:
     if _record(values[0].run).evidence == "simulated":
-        return of_predictions(_by_repetition(values))
+        most = limit_of(metric.name, (_record(measured.run) for measured in values))
+        return of_predictions(_by_repetition(values), most)
     return of_launches(_in_campaigns(values))
 
 
 def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
     above, below = (base, ours) if figure.y.inverse else (ours, base)
+    if figure.base_evidence is not None:
+        of = METRICS[metric.ratio_of] if metric.ratio_of else metric
+        return _absolute(of, above).by(_absolute(of, below))
     if _record(ours[0].run).evidence == "simulated":
-        ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)))
+        most = limit_of_ratio(metric.ratio_of or metric.name, _of_records(above), _of_records(below))
+        ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)), most)
     elif {measured.run.launch for measured in ours} == {measured.run.launch for measured in base}:
         ratio = Estimate(1.0, None, None)
     else:
         ratio = ratio_of_launches(_in_campaigns(above), _in_campaigns(below))
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
     return ratio.over(times)
+
+
+def _of_records(values: Sequence[Measured]) -> list[tuple[Record, float]]:
+    return [(_record(measured.run), measured.value) for measured in values]
 
 
 def _in_campaigns(values: Sequence[Measured]) -> list[InCampaign]:

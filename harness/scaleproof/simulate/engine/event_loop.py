@@ -7,7 +7,7 @@ import numpy as np
 
 from scaleproof.simulate.compiled import compiled, inlined
 from scaleproof.simulate.engine.call_rounds import arrive, next_round
-from scaleproof.simulate.engine.event_queue import MESSAGE, ROUND, STARTED, TASK, pop, push
+from scaleproof.simulate.engine.event_queue import MESSAGE, ROUND, STARTED, TASK, free_places, next_time, pop, push
 from scaleproof.simulate.engine.fair_shares import update_rates
 from scaleproof.simulate.engine.flow_network import CHANGED, FREE, NONE, RECENT, end_flow
 from scaleproof.simulate.engine.keyed_heap import take_first
@@ -38,14 +38,13 @@ def run(state: State, last: int, margin: int) -> int:
     that one event can start."""
     queue, network, counts, clock = state.queue, state.network, state.counts, state.clock
     while True:
-        room = len(queue.events) - queue.size[0]
-        if room < EVENTS_OF_A_TASK * margin or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin:
+        if free_places(queue) < EVENTS_OF_A_TASK * margin or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin:
             return FULL
         if counts[RELEASED] < last:
             release(state, counts[RELEASED])
             counts[RELEASED] += 1
             continue
-        event = queue.events[0].time if queue.size[0] else np.inf
+        event = next_time(queue)
         flow_end = network.ends.keys[network.ends.items[0]] if network.ends.size[0] else np.inf
         if min(event, flow_end) > clock[0]:
             if counts[REPORTED]:

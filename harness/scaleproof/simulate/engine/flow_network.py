@@ -15,17 +15,19 @@ SAME = 1e-12
 FULL = 1e-11
 """A link of which at most this share is unused is full; flows on it whose rates differ by less are equally fast."""
 NONE = -1
-CHANGED, RECENT, FREE, HOPS = 0, 1, 2, 3
-"""Places in `FlowNetwork.counts`: changed links, recent flows, free flows, H (see there)."""
-LINKS = row_type("crossings first pending state", "capacity wanted unused weights level highest")
-"""`capacity` and `wanted` (what its flows could use) in bytes/s; `crossings`: number, the `first` of them (a list
-through `following` and `previous`). While rates are computed: `unused` bytes/s, `weights` and `pending` crossings, the
-least of the `highest` rates of their flows, and the `level` that its flows have (NONE: it is not full)."""
-LEFT, BUSY = 1, 2
-"""States of a link: a flow has left it since rates were computed; it limits flows whose rates are computed; 0: neither
-of them."""
-SHARING, FIXED = 1, 2
-"""States of a flow while rates are computed: its rate is to be found, is found. 0 at other times."""
+CHANGED, RECENT, FREE, HOPS, OPENED, LISTED, VISITED, OPEN, UNSETTLED = range(9)
+"""Places in `FlowNetwork.counts`: changed links, recent flows, free flows, H (see there); while rates are computed:
+opened flows, listed flows, visited links, open flows, unsettled links."""
+LINKS = row_type("crossings first state limited open unsettled", "capacity wanted used level bound weights")
+"""`capacity`, `wanted` (what its flows could use) and `used` (by flows that are not open) in bytes/s; `crossings`:
+number, the `first` of them (a list through `following` and `previous`); `limited`: number of flows whose bottleneck it
+is, `bound` the weights of these and `level` their rate. While rates are computed: `open`, the number of open flows, and
+their `weights`; `unsettled`: 1 while it limits flows that perhaps get another rate."""
+LEFT, WAITING, SETTLED = 1, 2, 3
+"""States of a link: a flow has left it since rates were computed; while they are computed, rates on it may change, or
+are found. 0: none of them."""
+TO_FIND, FIXED = 1, 2
+"""States of a flow while rates are computed: its rate is open, that is to be found; it is found. 0 at other times."""
 FLOWS = row_type("owner hops state bottleneck", "nbytes since rate target highest")
 """`nbytes` left at time `since`; `rate`, `target` rate, `highest` rate in bytes/s; the link that is the `bottleneck`
 (NONE: the flow is as fast as it can be)."""
@@ -35,8 +37,8 @@ CROSSINGS = row_type("link flow following previous", "weight")
 
 class FlowNetwork(NamedTuple):
     """Links and the flows on them. A flow crosses at most H links; crossing number h of flow f is row f * H + h. Stacks
-    of numbers: `free` flows, `recent` flows, `changed` links, which flows have left; while rates are computed,
-    `together`: flows, and `busy`: links that limit them.
+    of numbers: `free` flows, `recent` flows, `changed` links, which flows have left; while rates are computed, `opened`
+    flows, `visited` links, and `listed` flows, which get one rate.
     `ends`: when flows end. `levels`, while rates are computed: rates at which links are full and, from item
     number len(links) on, flows are as fast as they can be."""
 
@@ -45,9 +47,10 @@ class FlowNetwork(NamedTuple):
     crossings: np.recarray
     free: np.ndarray
     recent: np.ndarray
-    together: np.ndarray
+    opened: np.ndarray
+    listed: np.ndarray
     changed: np.ndarray
-    busy: np.ndarray
+    visited: np.ndarray
     counts: np.ndarray
     ends: KeyedHeap
     levels: KeyedHeap
@@ -55,7 +58,7 @@ class FlowNetwork(NamedTuple):
 
 def new_network(capacities: np.ndarray, most_hops: int, flows: int) -> FlowNetwork:
     """Links without flows, with room for `flows` flows of at most `most_hops` links."""
-    links, counts = new_rows(len(capacities), LINKS), np.zeros(4, np.int64)
+    links, counts = new_rows(len(capacities), LINKS), np.zeros(9, np.int64)
     links.capacity, links.first = capacities, NONE
     counts[FREE], counts[HOPS] = flows, most_hops
     crossings = new_rows(flows * most_hops, CROSSINGS)
@@ -66,9 +69,10 @@ def new_network(capacities: np.ndarray, most_hops: int, flows: int) -> FlowNetwo
         crossings,
         free=np.arange(flows, dtype=np.int64)[::-1].copy(),
         recent=np.zeros(flows, np.int64),
-        together=np.zeros(flows, np.int64),
+        opened=np.zeros(flows, np.int64),
+        listed=np.zeros(flows, np.int64),
         changed=np.zeros(len(capacities), np.int64),
-        busy=np.zeros(len(capacities), np.int64),
+        visited=np.zeros(len(capacities), np.int64),
         counts=counts,
         ends=new_heap(flows),
         levels=new_heap(len(capacities) + flows),
@@ -98,9 +102,10 @@ def resized(network: FlowNetwork, most_hops: int, flows: int) -> FlowNetwork:
         crossings,
         free=np.concatenate([network.free[:free], np.arange(before, flows), np.zeros(before - free, np.int64)]),
         recent=np.concatenate([network.recent, np.zeros(flows - before, np.int64)]),
-        together=np.zeros(flows, np.int64),
+        opened=np.zeros(flows, np.int64),
+        listed=np.zeros(flows, np.int64),
         changed=network.changed,
-        busy=network.busy,
+        visited=network.visited,
         counts=network.counts,
         ends=larger_heap(network.ends, flows),
         levels=new_heap(len(network.links) + flows),
@@ -127,14 +132,16 @@ def start_flow(
     for hop in range(len(route)):
         limited |= _join(network, first + hop, route[hop], weights[hop], highest)
     flow = network.flows[number]
-    flow.nbytes, flow.highest, flow.owner, flow.since, flow.rate = nbytes, highest, owner, now, 0.0
-    flow.hops, flow.bottleneck = len(route), NONE
+    flow.nbytes, flow.highest, flow.owner, flow.since = nbytes, highest, owner, now
+    flow.hops, flow.bottleneck, flow.rate, flow.target = len(route), NONE, 0.0, 0.0
     if limited:
         network.recent[network.counts[RECENT]] = number
         network.counts[RECENT] += 1
-    else:
-        flow.rate = highest
-        put(network.ends, number, now + nbytes / highest)
+        return
+    flow.rate = flow.target = highest
+    for hop in range(len(route)):
+        network.links[route[hop]].used += weights[hop] * highest
+    put(network.ends, number, now + nbytes / highest)
 
 
 @inlined
@@ -164,10 +171,6 @@ def end_flow(network: FlowNetwork, number: int) -> None:
     for place in range(first, first + flow.hops):
         crossing = network.crossings[place]
         link = network.links[crossing.link]
-        if not link.state and limits(link):
-            link.state = LEFT
-            network.changed[network.counts[CHANGED]] = crossing.link
-            network.counts[CHANGED] += 1
         if crossing.previous == NONE:
             link.first = crossing.following
         else:
@@ -176,5 +179,13 @@ def end_flow(network: FlowNetwork, number: int) -> None:
             network.crossings[crossing.following].previous = crossing.previous
         link.crossings -= 1
         link.wanted = link.wanted - crossing.weight * flow.highest if link.crossings else 0.0
+        link.used = link.used - crossing.weight * flow.rate if link.crossings else 0.0
+        if crossing.link == flow.bottleneck:
+            link.limited -= 1
+            link.bound = link.bound - crossing.weight if link.limited else 0.0
+        if link.limited and not link.state:
+            link.state = LEFT
+            network.changed[network.counts[CHANGED]] = crossing.link
+            network.counts[CHANGED] += 1
     network.free[network.counts[FREE]] = number
     network.counts[FREE] += 1

@@ -63,6 +63,14 @@ def take_first(heap: KeyedHeap) -> int:
 
 
 @compiled
+def clear(heap: KeyedHeap) -> None:
+    """Takes all items."""
+    for place in range(heap.size[0]):
+        heap.places[heap.items[place]] = ABSENT
+    heap.size[0] = 0
+
+
+@compiled
 def _up(heap: KeyedHeap, item: int, place: int) -> None:
     items, keys, places = heap.items, heap.keys, heap.places
     key = keys[item]

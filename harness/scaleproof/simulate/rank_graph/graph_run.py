@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from scaleproof.rank_programs.graph.graph_check import check, deadlock
 from scaleproof.rank_programs.graph.rank_graph import Kind, RankGraph
 from scaleproof.simulate.call_schedules import CallSchedules
-from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
+from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
@@ -155,21 +155,15 @@ class Columns:
         nodes = nodes[np.argsort(graph.peer[nodes], kind="stable")]
         of_nodes = self.lanes
         bounds = np.searchsorted(graph.peer[nodes], np.arange(len(graph.collectives) + 1))
+        place = np.empty(graph.ranks, np.int64)
         for number, call in enumerate(graph.collectives):
-            members, pattern = call.members, pattern_of(call.algorithm, call.operation, len(call.members))
-            if members != tuple(range(graph.ranks)):
-                pattern = grouped_once(pattern, members, graph.ranks)
-            joined = nodes[bounds[number] : bounds[number + 1]]
-            lanes, channel = np.full(graph.ranks, NONE), max(int(graph.lane[joined[0]]), 0)
-            lanes[graph.rank[joined]] = of_nodes[joined]
-            of_ranks = self._engine.call(schedules.of(pattern, call.nbytes, channel), lanes)
-            tasks[joined] = of_ranks[graph.rank[joined]]
-
-
-@lru_cache(maxsize=256)
-def grouped_once(pattern: Pattern, members: tuple[int, ...], ranks: int) -> Pattern:
-    """The collective of some of the ranks: one object for each, as schedules are known by them."""
-    return grouped(pattern, (members,), ranks)
+            count, joined = len(call.members), nodes[bounds[number] : bounds[number + 1]]
+            place[list(call.members)] = np.arange(count)
+            mine, channel = place[graph.rank[joined]], max(int(graph.lane[joined[0]]), 0)
+            lanes = np.full(count, NONE)
+            lanes[mine] = of_nodes[joined]
+            pattern = pattern_of(call.algorithm, call.operation, count)
+            tasks[joined] = self._engine.call(schedules.of(pattern, call.nbytes, channel, call.members), lanes)[mine]
 
 
 def _numbered(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
