@@ -66,9 +66,10 @@ class Lane:
 
 @dataclass(slots=True)
 class Wanted:
-    """A receive that waits."""
+    """A receive that waits. `source`: of the message that it takes, which may be told where the effect says ANY."""
 
     effect: Receive
+    source: int
     then: Then
 
 
