@@ -14,13 +14,13 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.strategies.step_program import collectives, listed
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Jitter
 from scaleproof.workloads.profile import peak_profile
 
 COSTS = MessageCosts((Segment(None, 30e-6, 0.0),), 1e-10, 0.94)

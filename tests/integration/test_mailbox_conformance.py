@@ -61,16 +61,17 @@ def test_a_mailbox_conforms(transport: str, ranks: int) -> None:
     assert len({each["name"].rpartition("rank ")[2] for each in checked}) == ranks
 
 
+@pytest.mark.parametrize("fault", ["a_peer_dies", "a_peer_leaves"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_who_waits_for_a_rank_that_was_killed_has_an_error_within_seconds(transport: str) -> None:
+def test_who_waits_for_a_rank_that_is_gone_has_an_error_within_seconds(transport: str, fault: str) -> None:
     require(transport)
     with folder() as results:
         start = time.monotonic()
         if entry_of(transport).launcher in STARTED:
-            process = mpirun("mailbox_set.a_peer_dies", case_of(transport, 3), results, SET_S)
+            process = mpirun(f"mailbox_set.{fault}", case_of(transport, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
-        errors = run_ranks(case_of(transport, 3), partial(mailbox_set.a_peer_dies, results=results), SET_S)
+        errors = run_ranks(case_of(transport, 3), partial(getattr(mailbox_set, fault), results=results), SET_S)
         assert errors[:2] == ["", ""]
         for rank in range(2):
             outcomes, seconds = json.loads((results / f"{rank}.loss").read_text())

@@ -12,6 +12,8 @@ from tests.integration.test_rank_programs import SIMULATED, counted, launched, p
 
 PROGRAM = '''"""Ranks that share a counter behind a lock word, pass a token, and call rank 0, which ends first."""
 
+import time
+
 import numpy as np
 
 from scaleproof.rank_programs.effects import (
@@ -35,14 +37,20 @@ from scaleproof.rank_programs.rank_program import RankProgram
 class PROGRAM(RankProgram):
     def regions(self):
         self.counter = self.memory(1, "int64")
-        self.wrong = []
-        return {"counter": self.counter}
+        self.pair, self.wrong = np.zeros(2), []
+        return {"counter": self.counter, "pair": self.pair}
 
     def serve(self, source, name, value):
-        return value + self.rank
+        return self.pair if name == "pair" else value + self.rank
 
     def main(self):
         for step in self.steps():
+            for _ in range(20):
+                self.pair[0] += 1
+                time.sleep(0.001)  # the program's own code: who gets or calls meanwhile waits for its next effect
+                self.pair[1] += 1
+                for pair in ((yield Get(0, "pair")), (yield Call(0, np.zeros(0), "pair"))):
+                    self.expect("half", pair[0], pair[1])
             never = yield Start(Receive(ANY, 9), 1)
             posted = yield Start(Receive((self.rank - 1) % self.world_size, 4), 2)
             yield Sleep(0.02 * (self.rank + 1))  # in virtual time the lock is then free for each

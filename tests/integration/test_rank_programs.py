@@ -180,9 +180,12 @@ def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_t
     )
 
 
-def test_ranks_in_processes_that_wait_for_each_other_are_shown_with_what_each_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["tcp", "shm", "grpc"])
+def test_ranks_in_processes_that_wait_for_each_other_are_shown_with_what_each_does(
+    tmp_path: Path, transport: str
+) -> None:
     programs = written(tmp_path / "programs", "circle", CIRCLE)
-    outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs)
+    outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs, transport=transport)
     record, _ = store.load(outcome.launches[0])
     assert record.failure is not None and record.failure.code == "stalled"
     waits = [f"rank {rank} (receives from rank {1 - rank}, tag 4) waits for rank {1 - rank}" for rank in (0, 1)]

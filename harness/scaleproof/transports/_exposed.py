@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from scaleproof.transports._buffers import address_of
-from scaleproof.transports.contract import ExposesMemory, Region
+from scaleproof.transports.contract import Region
 from scaleproof.transports.mailbox import Regions
+from scaleproof.transports.mailbox_contract import ExposesMemory
 
 FLAGS = 256
-"""Flags that a rank may raise at one peer by words; further ones go by messages."""
+"""Flags of a rank that are words; further ones are kept by its passive side."""
 WORD = 8
 """Bytes of a word."""
 
@@ -44,13 +47,13 @@ def placed(regions: Mapping[str, np.ndarray], memories: Sequence[Region]) -> dic
 
 def words_of(regions: int, world_size: int) -> int:
     """Words of a rank with so many regions."""
-    return 2 * regions * world_size + world_size * FLAGS
+    return 2 * regions * world_size + (world_size + 1) * FLAGS
 
 
 @dataclass(slots=True)
 class Owner:
     """A rank whose memory this rank reaches; it may be this rank. `puts`: of this rank into each region, by number.
-    `flags`: slot and value of each flag that this rank has raised there."""
+    `slots`: of flags, by name; `raised`: what this rank has added to each."""
 
     rank: int
     world_size: int
@@ -58,7 +61,9 @@ class Owner:
     memories: list[Region]
     places: dict[str, Place]
     puts: dict[int, int] = field(default_factory=dict)
-    flags: dict[str, tuple[int, int]] = field(default_factory=dict)
+    slots: dict[str, int] = field(default_factory=dict)
+    raised: Counter[int] = field(default_factory=Counter)
+    raising: threading.Lock = field(default_factory=threading.Lock)
     last: tuple[int, int] | None = None
     """The word that was written last, and its value, if it may not have arrived."""
 
@@ -77,9 +82,13 @@ class Owner:
         """The word that a writer raises before a put."""
         return (2 * number + 1) * self.world_size + writer
 
+    def swapped(self, slot: int) -> int:
+        """The word of a flag that compare-and-swaps change; all words of a flag are one row of ranks apart."""
+        return 2 * len(self.places) * self.world_size + slot * (self.world_size + 1)
+
     def flag(self, writer: int, slot: int) -> int:
-        """The word of a writer's flag."""
-        return 2 * len(self.places) * self.world_size + writer * FLAGS + slot
+        """The word of a flag that a writer alone adds to."""
+        return self.swapped(slot) + 1 + writer
 
 
 def told(words: Region, memories: Sequence[Region], places: Mapping[str, Place], device: ExposesMemory) -> Any:

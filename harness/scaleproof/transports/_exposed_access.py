@@ -10,7 +10,8 @@ import numpy as np
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports._exposed import WORD, Owner, Place
 from scaleproof.transports._mailbox_core import EMPTY
-from scaleproof.transports.contract import ExposesMemory, Handle, OneSided, Region
+from scaleproof.transports.contract import Handle, OneSided, Region
+from scaleproof.transports.mailbox_contract import ExposesMemory
 
 UNSIGNED = (1 << 64) - 1
 Complete = Callable[[int, Callable[[], Sequence[Handle]]], None]
@@ -58,6 +59,10 @@ class Access:
         self._read(owner, owner.memories[place.memory], place.start + start * value.itemsize, value)
         puts_begun = self._read(owner, owner.words, WORD * owner.before(place.number, 0), _row(owner))
         return value if np.array_equal(puts_ended, puts_begun) else None
+
+    def flag(self, owner: Owner, slot: int) -> np.ndarray:
+        """The words of a flag, whose sum is its value: that of compare-and-swaps first."""
+        return self._read(owner, owner.words, WORD * owner.swapped(slot), np.empty(owner.world_size + 1, np.int64))
 
     def settle(self, owner: Owner) -> None:
         """Waits until all that this rank has written has arrived: a transport may say that it is done before."""

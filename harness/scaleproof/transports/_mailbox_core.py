@@ -32,7 +32,7 @@ class MailboxCore(ABC):
 
     def __init__(self, context: RankContext) -> None:
         self.rank, self.world_size, self.traffic = context.rank, context.world_size, Traffic()
-        self.guard = threading.Lock()
+        self.guard, self.computing = threading.Lock(), False
         self._post, self._rendezvous = context.post, context.rendezvous
         self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
         self._changed = threading.Condition()

@@ -13,7 +13,7 @@ from scaleproof.transports.contract import REAL_DTYPES
 HEADER = struct.Struct("<BBHIqQ")
 """Kind, number of the element type, bytes of the name, number of the call, tag (of a put or get the first element, of a
 flag what is added), bytes of the payload."""
-MESSAGE, CALL, ANSWER, END, PUT, GET, FLAG, SWAP, LAST, FLAG_NAME, PAUSE, RESUME = range(12)
+MESSAGE, CALL, ANSWER, END, PUT, GET, FLAG, SWAP, LAST, SLOT, PAUSE, RESUME = range(12)
 DTYPES = sorted(REAL_DTYPES)
 
 

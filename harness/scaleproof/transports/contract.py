@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -171,24 +171,6 @@ class OneSided(PointToPoint, Protocol):
 
 
 @runtime_checkable
-class ExposesMemory(Protocol):
-    """Optional for a one-sided transport: memory of one rank alone that its peers reach. Regions of mailboxes lie in
-    it."""
-
-    def expose(self, nbytes: int) -> Region:
-        """A region of this rank, zeroed, until the transport is closed. Raises RegionExhausted."""
-
-    def ticket(self, region: Region) -> Any:
-        """What a peer needs to reach an exposed region, as JSON takes it."""
-
-    def reach(self, ticket: Any, peer: int) -> Region:
-        """The region of a peer's ticket."""
-
-    def order_writes(self) -> None:
-        """Later writes to exposed regions of a rank are seen after all earlier ones."""
-
-
-@runtime_checkable
 class ShortMessages(Protocol):
     """Optional for a one-sided transport: short messages into receive requests that are posted in advance, apart from
     `send` and `recv`. RPC uses them."""
@@ -199,14 +181,6 @@ class ShortMessages(Protocol):
 
     def next_message(self, peer: int) -> bytes | None:
         """The peer's oldest message that has not been returned; None if there is none."""
-
-
-@runtime_checkable
-class WatchesPeers(Protocol):
-    """Optional, for a transport whose handles do not say in `test` that a peer is gone."""
-
-    def check_peer(self, peer: int) -> None:
-        """Raises PeerLost when the peer has ended or has closed its transport."""
 
 
 BufferUse = Literal["message", "collective"]

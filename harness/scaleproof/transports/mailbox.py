@@ -47,11 +47,14 @@ class Mailbox(Protocol):
     where a rank is waited for that is gone. Puts, flags and compare-and-swaps of one rank happen in its order.
 
     `guard`: held while the rank's program runs between two effects. What peers call, put and get waits for it, so that
-    they never see an array that the program is changing; only real one-sided operations do not wait."""
+    they never see an array that the program is changing; only real one-sided operations do not wait.
+
+    `computing`: set while the rank's main thread computes, so that the passive side takes little of its core."""
 
     capabilities: Capabilities
     traffic: Traffic
     guard: threading.Lock
+    computing: bool
 
     def __init__(self, context: RankContext) -> None:
         """Joins all ranks. Raises TransportError when one does not join."""

@@ -2,8 +2,8 @@
 
 Its progress side is a thread that tests what is under way, hands over what has arrived, and answers calls. Transports
 take calls from one thread at a time, so each call is made under a lock. The thread tests often while a thread of this
-rank waits, and else every `IDLE_S`, so that it takes little of a computing rank's core. A receive from every peer is
-always posted: no two ranks can wait for each other's buffers.
+rank waits, and ever more seldom, down to every `IDLE_S`, while its main thread computes, whose core it takes. A receive
+from every peer is always posted: no two ranks can wait for each other's buffers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from scaleproof.transports._mailbox_core import EMPTY, MailboxCore, Result
 from scaleproof.transports._mailbox_frames import ANSWER, LAST, Frame
 from scaleproof.transports._message_frames import IncomingFrames, messages
 from scaleproof.transports._waiting import SLEEP_MAX_S, SLEEP_MIN_S, YIELD_NS, yield_core
-from scaleproof.transports.contract import REAL_DTYPES, Array, Handle, PointToPoint, WatchesPeers
+from scaleproof.transports.contract import REAL_DTYPES, Array, Handle, PointToPoint
+from scaleproof.transports.mailbox_contract import WatchesPeers
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 IDLE_S = 2e-3
-"""The longest pause between two tests while no thread of this rank waits."""
+"""The longest pause between two tests while no thread of this rank waits or its main thread computes."""
 CHECK_S = 0.1
 """Time between two looks at whether the peers are still there."""
 LEAVE_S = 5.0
@@ -130,17 +131,22 @@ class MessageMailbox(MailboxCore):
             while not self._leaving:
                 if self._advance():
                     idle_since, pause = time.monotonic_ns(), SLEEP_MIN_S
-                elif self._waiting and time.monotonic_ns() - idle_since < YIELD_NS:
+                elif self._hurries and time.monotonic_ns() - idle_since < YIELD_NS:
                     yield_core()
                 else:
                     with self._changed:
                         self._changed.wait(pause)
-                    pause = min(2 * pause, SLEEP_MAX_S if self._waiting else IDLE_S)
+                    pause = min(2 * pause, SLEEP_MAX_S if self._hurries else IDLE_S)
                 if time.monotonic() - checked > CHECK_S:
                     self._look_for_peers()
                     checked = time.monotonic()
         except Exception as error:
             self._fail(error)
+
+    @property
+    def _hurries(self) -> bool:
+        """Whether a thread waits whose rank does not compute meanwhile."""
+        return self._waiting > 0 and not self.computing
 
     def _advance(self) -> bool:
         """Moves what can be moved; True when anything was done."""

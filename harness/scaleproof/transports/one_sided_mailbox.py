@@ -2,13 +2,15 @@
 
 Before it puts, a rank raises one of its words beside the region, and after that another one. A get reads the words of
 the second kind, the region, and the words of the first kind: where both agree, no put was under way meanwhile. A reader
-that finds no such moment asks the writers to pause. A flag is the sum of a word of each writer; compare-and-swap is
-carried out by the owner's progress side. Regions in other memory than that of `memory` are reached by messages, and so
-are then the flags of whoever puts into them, which keeps their order.
+that finds no such moment asks the writers to pause. A flag is the sum of a word of each writer and one that
+compare-and-swaps change: where ranks can exclude each other (shm), the rank that swaps, else the owner's passive side.
+Regions in other memory than that of `memory` are reached by messages, and so are then the flags of whoever puts into
+them, which keeps their order.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -18,9 +20,10 @@ import numpy as np
 from scaleproof.transports._exposed import FLAGS, WORD, Owner, placed, reached, told, words_of
 from scaleproof.transports._exposed_access import Access
 from scaleproof.transports._mailbox_core import EMPTY
-from scaleproof.transports._mailbox_frames import ANSWER, FLAG_NAME, PAUSE, RESUME, Frame
-from scaleproof.transports.contract import ExposesMemory, Handle, OneSided, Region
+from scaleproof.transports._mailbox_frames import ANSWER, PAUSE, RESUME, SLOT, Frame
+from scaleproof.transports.contract import Handle, OneSided, Region
 from scaleproof.transports.mailbox import Posted, Serve
+from scaleproof.transports.mailbox_contract import Excluding, ExposesMemory
 from scaleproof.transports.message_mailbox import MessageMailbox, Outgoing
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 TRIES = 8
 """Reads that puts disturb before the reader asks for a pause."""
+BEYOND = -1
+"""In place of a slot: the owner has none left."""
 Key = tuple[int, str]
 """Owner and name of a region."""
 
@@ -48,10 +53,9 @@ class OneSidedMailbox(MessageMailbox):
         """Readers for which this rank puts nothing into a region."""
         self._questions: dict[Key, list[tuple[int, int]]] = defaultdict(list)
         """Readers that want a pause, and the number of their question: after the put that was there first."""
-        self._slots: dict[str, list[int]] = defaultdict(list)
-        """Words of this rank that are parts of a flag."""
         self._by_message: set[int] = set()
         """Peers into whose regions this rank has put by messages."""
+        self._swapping = threading.Lock()
         self._awaiting, self._seen = 0, 0
 
     def memory(self, nbytes: int) -> np.ndarray:
@@ -116,16 +120,20 @@ class OneSidedMailbox(MessageMailbox):
 
     def flag(self, peer: int, name: str, add: int) -> None:
         """See Mailbox.flag."""
-        owner = self._owners[peer]
-        if peer == self.rank or peer in self._by_message or (name not in owner.flags and len(owner.flags) == FLAGS):
+        owner, slot = self._owners[peer], self._slot_of(peer, name)
+        if slot == BEYOND or peer == self.rank or peer in self._by_message:
             super().flag(peer, name, add)
             return
-        if name not in owner.flags:
-            owner.flags[name] = len(owner.flags), 0
-            self._push(peer, Frame(FLAG_NAME, EMPTY, tag=owner.flags[name][0], name=name))
-        slot, value = owner.flags[name]
-        owner.flags[name] = slot, value + add
-        self._access.raise_word(owner, owner.flag(self.rank, slot), value + add)
+        with owner.raising:  # a lane may raise it, too
+            owner.raised[slot] += add
+            self._access.raise_word(owner, owner.flag(self.rank, slot), owner.raised[slot])
+
+    def compare_and_swap(self, peer: int, name: str, expected: int, new: int) -> int:
+        """See Mailbox.compare_and_swap."""
+        slot = self._slot_of(peer, name)
+        if slot == BEYOND or peer in self._by_message or not isinstance(self.transport, Excluding):
+            return super().compare_and_swap(peer, name, expected, new)
+        return self._swap_words(self._owners[peer], slot, expected, new)
 
     def await_flag(self, name: str, least: int, posted: Posted | None = None) -> int | None:
         """See Mailbox.await_flag."""
@@ -141,15 +149,54 @@ class OneSidedMailbox(MessageMailbox):
         self._access.settle(self._owners[peer])
         super()._push(peer, frame)
 
+    def _slot_of(self, peer: int, name: str) -> int:
+        """The slot of a flag, which its owner gives."""
+        slots = self._owners[peer].slots
+        if name not in slots:
+            slots[name] = (
+                self._own_slot(name) if peer == self.rank else int(self._answer_of(peer, SLOT, EMPTY, name)[0])
+            )
+        return slots[name]
+
+    def _own_slot(self, name: str) -> int:
+        with self._changed:
+            slots = self._owners[self.rank].slots
+            return slots.setdefault(name, len(slots) if len(slots) < FLAGS else BEYOND)
+
     def _flag(self, name: str) -> int:
-        return super()._flag(name) + sum(int(self._words[word]) for word in self._slots[name])
+        owner = self._owners[self.rank]
+        slot = owner.slots.get(name, BEYOND)
+        return super()._flag(name) if slot == BEYOND else int(self._access.flag(owner, slot).sum())
+
+    def _add(self, flag: str, add: int) -> None:
+        if (slot := self._own_slot(flag)) == BEYOND:
+            super()._add(flag, add)
+            return
+        with self._changed:
+            self._words[self._owners[self.rank].flag(self.rank, slot)] += add
+            self._changed.notify_all()
+
+    def _swap(self, name: str, expected: int, new: int) -> np.ndarray:
+        if (slot := self._own_slot(name)) == BEYOND:
+            return super()._swap(name, expected, new)
+        return np.array([self._swap_words(self._owners[self.rank], slot, expected, new)])
+
+    def _swap_words(self, owner: Owner, slot: int, expected: int, new: int) -> int:
+        """As one step: nobody else changes the flag's first word."""
+        device = self.transport
+        with device.exclusive(owner.rank) if isinstance(device, Excluding) else self._swapping:
+            words = self._access.flag(owner, slot)
+            old = int(words.sum())
+            if old == expected:
+                self._access.raise_word(owner, owner.swapped(slot), int(words[0]) + new - old)
+        with self._changed:
+            self._changed.notify_all()
+        return old
 
     def _deliver(self, peer: int, frame: Frame) -> None:
         key = frame.tag, frame.name
-        if frame.kind == FLAG_NAME:
-            with self._changed:
-                self._slots[frame.name].append(self._owners[self.rank].flag(peer, frame.tag))
-                self._changed.notify_all()
+        if frame.kind == SLOT:
+            self._ask(peer, frame.number, lambda: np.array([self._own_slot(frame.name)]))
         elif frame.kind == PAUSE:
             with self._changed:
                 now = self._may_pause(key)

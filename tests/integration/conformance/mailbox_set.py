@@ -36,7 +36,7 @@ DATA, CALM, CANCELLED, NEXT, APART, LATE = range(6)
 """Tags."""
 TORN_S = 0.7
 """How long a rank puts as fast as it can while others get."""
-SWAPS = 25
+SWAPS, COUNTS = 25, 150
 LOSS_S = 15.0
 
 
@@ -71,13 +71,26 @@ def check_mailbox(context: RankContext, results: Path) -> None:
 
 
 def a_peer_dies(context: RankContext, results: Path) -> None:
-    """The last rank kills itself while all others wait for it, in three ways; they write down what came of it."""
+    """The last rank kills itself."""
+    _wait_for_the_last(context, results, lambda mailbox: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def a_peer_leaves(context: RankContext, results: Path) -> None:
+    """The last rank fails, and abandons its mailbox."""
+    _wait_for_the_last(context, results, lambda mailbox: mailbox.abandon())
+
+
+def _wait_for_the_last(context: RankContext, results: Path, leave: Callable[[Mailbox], None]) -> None:
+    """All others wait for it, in three ways, and write down what came of it and after how many seconds."""
     mailbox, last, start = opened(context), context.world_size - 1, time.monotonic()
     mailbox.open(lambda source, name, value: value, {"x": np.zeros(8)})
     go_through(barrier(context.rank, context.world_size), mailbox)
     context.rendezvous.exchange("test.all have gone through", context.rank, context.world_size, True)
     if context.rank == last:
-        os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            raise SystemExit("left early, as the test wants it")
+        finally:
+            leave(mailbox)
     waits: list[Callable[[], Any]] = [
         lambda: mailbox.receive(last, DATA),
         lambda: mailbox.receive(ANY, DATA),
@@ -270,6 +283,14 @@ class MailboxChecks:
         go_through(barrier(self.rank, self.world_size), self.mailbox)
         counted = int(self.mailbox.get(0, "counter", 0, 1)[0])
         self.record("swaps exclude", counted == SWAPS * self.world_size, f"{counted} of {SWAPS * self.world_size}")
+        seen = 0
+        for _ in range(COUNTS):  # as fast as it can
+            while (found := self.mailbox.compare_and_swap(0, "count", seen, seen + 1)) != seen:
+                seen = found
+        go_through(barrier(self.rank, self.world_size), self.mailbox)
+        wanted = COUNTS * self.world_size
+        found = self.mailbox.compare_and_swap(0, "count", wanted, wanted)
+        self.record("swaps count", found == wanted, f"{found} of {wanted}")
         old = self.mailbox.compare_and_swap(self.right, f"word of {self.rank}", 7, 8)
         self.record("a swap of another value changes nothing", old == 0, str(old))
 

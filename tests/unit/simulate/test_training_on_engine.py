@@ -13,7 +13,6 @@ from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.folded_training import folding_of
-from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -21,6 +20,7 @@ from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Jitter
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
 COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10)

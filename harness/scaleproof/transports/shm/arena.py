@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +57,7 @@ class Arena:
                     f"shared memory ends at the node: rank {rank} runs on {host}, "
                     f"rank {context.rank} on {socket.gethostname()}"
                 )
+            self._opened: list[int] = []
             self._maps = [self._open(pid, fd) for pid, fd, _, _ in processes]
             peers = [Peer(rank, pid) for rank, pid in enumerate(self.pids)]
             refused = why_refused(peers, [offer for _, _, _, offer in processes])
@@ -63,20 +68,34 @@ class Arena:
         self.words = [memoryview(area).cast("Q") for area in self._maps]
         self.refused = next((f"rank {rank}: {why}" for rank, why in enumerate(refusals) if why), "")
         self.private = None if self.refused else PrivateMemory(peers, Counts(calls=0, nbytes=0))
+        self._one_thread = threading.Lock()
         self._allocator = Allocator(self._maps[context.rank], "shared memory")
 
     def _open(self, pid: int, descriptor: int) -> mmap.mmap:
         try:
-            opened = os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDWR)
-            try:
-                area = mmap.mmap(opened, self.nbytes)
-            finally:
-                os.close(opened)
+            self._opened.append(os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDWR))
+            area = mmap.mmap(self._opened[-1], self.nbytes)
         except OSError as error:
             raise TransportError(f"cannot map the memory of process {pid}: {error.strerror}") from error
         # A kernel without huge pages for shared memory serves small ones.
         area.madvise(mmap.MADV_HUGEPAGE)
         return area
+
+    @contextmanager
+    def exclusive(self, owner: int) -> Iterator[None]:
+        """See Excluding.exclusive: the kernel's lock on the owner's memory, which a process that dies gives back."""
+        with self._one_thread:
+            fcntl.flock(self._opened[owner], fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._opened[owner], fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Nobody is excluded any more; the memory stays mapped."""
+        for descriptor in self._opened:
+            os.close(descriptor)
+        self._opened = []
 
     def allocate(self, nbytes: int) -> Array:
         """See Allocator.allocate."""

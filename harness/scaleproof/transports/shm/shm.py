@@ -17,6 +17,7 @@ import platform
 import select
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -172,6 +173,10 @@ class SharedMemory:
         offset, nbytes = ticket
         return _MappedRegion(peer, offset, nbytes, self.arena.memory[peer][offset : offset + nbytes])
 
+    def exclusive(self, owner: int) -> AbstractContextManager[None]:
+        """See Excluding.exclusive."""
+        return self.arena.exclusive(owner)
+
     def order_writes(self) -> None:
         """See ExposesMemory.order_writes: stores become visible in program order."""
 
@@ -219,6 +224,7 @@ class SharedMemory:
         for descriptor in self._peers:
             os.close(descriptor)
         self._peers = []
+        self.arena.close()
         self.arena.consent.withdraw()
 
     def advance(self) -> None:
@@ -288,6 +294,7 @@ PLUGIN = TransportPlugin(
     mailbox=ONE_SIDED_MAILBOX,
     within_node="memory",
     stated_costs="shm.costs.yaml",
+    polls=True,
     check_installation=why_not,
     colour="blue",
     marker="o",
