@@ -26,6 +26,7 @@ wildcard_constraints:
     size="|".join(SIZES),
     experiment="[^./]+",
     campaign="[0-9]+",
+    what="[a-z]+",
 
 
 def suite_files(wildcards):
@@ -98,14 +99,24 @@ def over(wildcards, resources):
     return f"--interface {resources.interface} " if resources.get("interface") else ""
 
 
-def costs_first(wildcards):
-    """The fitted costs of this machine, when an experiment simulates with them."""
-    cases = size_of(wildcards).cases
-    return (
-        [fitted_to("ci" if SIZE == "ci" else "smoke")]
-        if any(case.value("fabric.costs") == "fitted" for case in cases)
-        else []
-    )
+def fits_first(wildcards):
+    """What has to be fitted to this machine before an experiment: costs, when it simulates with them, with the time of
+    a core that messages take where it counts; jitter, when its ranks draw from it."""
+    cases, size = size_of(wildcards).cases, "ci" if SIZE == "ci" else "smoke"
+    simulated = [case for case in cases if case.value("fabric.costs") == "fitted"]
+    asked = {
+        "costs": bool(simulated),
+        "bandwidth": any(
+            case.value("fabric.cores") is not None
+            or (case.program == "train" and case.plugin("strategy").has_servers)
+            for case in simulated
+        ),
+        "jitter": any(
+            "fitted" in (case.value("compute.jitter"), case.value("fabric.stragglers"))
+            for case in cases
+        ),
+    }
+    return [fitted_to(size, what) for what, needed in asked.items() if needed]
 
 
 def claim_files(wildcards):
@@ -163,15 +174,19 @@ def verdicts(suites, size):
     return expand("results/claims/{suite}.{size}.json", suite=suites, size=size)
 
 
-def fitted_to(size):
-    """The file that marks this machine's costs as fitted to a size of suite micro, or to a larger one. Size smoke has
-    every transport of simulated cases, and takes minutes."""
-    return f"results/machines/{machine_id()}/fitted.{size}"
+# What is fitted to this machine, each from the experiment of suite micro with this name.
+FITS = ("costs", "jitter", "bandwidth")
+
+
+def fitted_to(size, what="{what}"):
+    """The file that marks what was fitted to a size of suite micro, or to a larger one. Size smoke has every transport
+    of simulated cases, and takes minutes."""
+    return f"results/machines/{machine_id()}/fitted.{what}.{size}"
 
 
 def fitted(suites, size):
-    """The costs of this machine's transports, when the suite that measures them is requested."""
-    return [fitted_to(size)] if "micro" in suites else []
+    """All that is fitted to this machine, when the suite that measures it is requested."""
+    return [fitted_to(size, what) for what in FITS] if "micro" in suites else []
 
 
 def digest_of(*rooms):

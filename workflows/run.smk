@@ -5,7 +5,7 @@
 rule run:
     input:
         suite_files,
-        costs_first,
+        fits_first,
         earlier_campaign,
     output:
         table="results/tables/{suite}.{experiment}.{size}.parquet",

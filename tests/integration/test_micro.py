@@ -16,9 +16,11 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.simulate.cost_file import read_costs
+from scaleproof.simulate.processor_file import read_processor
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
+from scaleproof.workloads.jitter_model import read_jitter
 from tests.integration.launches import assert_nothing_left
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +48,9 @@ def test_every_program_measures_over_tcp_and_shm_and_verifies_what_arrived(exper
         )
         rows = store.samples(record).to_pandas()
         timed = rows[~rows["warmup"] & ~rows["event"].isin(["start", "end", "processor"])]
+        if record.case.arm == "handover":
+            assert list(timed["event"]) == ["handover"] * record.case.iterations, "it moves no bytes"
+            continue
         assert set(timed["nbytes"]) - {0} <= set(record.case.sizes) and len(set(timed["nbytes"]) - {0}) >= 3
     assert outcome.complete and {store.load(launch)[0].case.arm for launch in outcome.launches} >= {"tcp", "shm"}
     assert_nothing_left(results, outcome.launches)
@@ -56,6 +61,7 @@ def test_what_was_measured_is_fitted_for_this_machine(results: Path) -> None:
     assert main(["fit", str(FOLDER), "costs", "--size", "ci", "--results", str(results)]) == 0
     costs = read_costs(results, machine_id())
     assert costs is not None and {fitted.arm for fitted in costs.transports} == {"tcp", "shm"}
+    assert costs.handover_s is not None and 0 < costs.handover_s.value < 1
     for fitted in costs.transports:
         assert (
             fitted.transfer is not None
@@ -63,6 +69,18 @@ def test_what_was_measured_is_fitted_for_this_machine(results: Path) -> None:
         )
         assert fitted.transfer.segments[0].alpha_s.low is None  # one launch has no interval
         assert fitted.all_reduces[0].rounds is not None and all(Store(results).load(launch) for launch in fitted.runs)
+
+
+def test_times_of_cores_and_jitter_are_fitted_for_this_machine(results: Path) -> None:
+    suite = load_suite(FOLDER)
+    for experiment in ("bandwidth", "jitter"):
+        outcome = run_plan(plan(suite, experiment, "ci"), results, size="ci", deadline_s=90)
+        assert main(["fit", str(FOLDER), experiment, "--size", "ci", "--results", str(results)]) == 0
+        assert_nothing_left(results, outcome.launches)
+    times, jitter = read_processor(results, machine_id()), read_jitter(results, machine_id())
+    assert times is not None and [cost.transport for cost in times.transports] == ["tcp"], "a rank of shm polls"
+    assert times.transports[0].send.message_s.value + times.transports[0].receive.message_s.value > 0
+    assert jitter is not None and jitter.steps == 12 and jitter.rank_sigma is not None
 
 
 def test_pytest_benchmarks_json_lies_with_the_records_and_names_them(results: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,8 @@ from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.straggler_law import straggler_law
+from scaleproof.workloads.jitter_model import drawn_from
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 from scaleproof.workloads.replay_schedule import backward_events
@@ -128,6 +131,25 @@ def test_a_long_sleep_is_no_stall(tmp_path: Path) -> None:
     keep_profile(tmp_path, batch=4, scale=100.0)
     (record,) = run(tmp_path, case_of("long", steps=1, warmup=0), stall_s=0.2)
     assert record.status == "ok", record.failure
+
+
+def test_ranks_sleep_for_as_long_as_their_seed_draws(tmp_path: Path) -> None:
+    profile, law = keep_profile(tmp_path, batch=4), "slow:4,0.5"
+    (record,) = run(tmp_path, case_of("uneven", steps=6, compute={"name": "replay", "jitter": law}))
+    assert record.status == "ok", record.failure
+    assert record.environment["replay"]["jitter"] == "slow:4.0,0.5"
+    drawn = drawn_from(straggler_law(law))
+    assert drawn is not None
+    factors = [drawn.factors(2, record.seed, step) for step in range(7)]
+    assert {1.0, 4.0} == set(np.ravel(factors))
+    samples = Store(tmp_path).samples(record).to_pandas()
+    for row in samples[samples["event"] == "forward"].itertuples():
+        # A sleep never ends early; how late is the machine's matter.
+        assert row.end_ns - row.start_ns >= 0.99e9 * profile.forward_s * factors[row.step][row.rank]
+    assert [status.facts["late"]["planned_ns"] for status in record.ranks] == [
+        pytest.approx(1e9 * (profile.forward_s + profile.backward_s) * sum(factor[rank] for factor in factors[1:]))
+        for rank in range(2)
+    ]
 
 
 def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> None:

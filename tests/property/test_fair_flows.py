@@ -39,6 +39,27 @@ def test_flows_end_when_a_plain_simulation_says(case: Case) -> None:
     assert np.allclose(engine.end, plain(capacities, made), rtol=1e-9)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_many_flows_over_two_levels_of_links_end_when_a_plain_simulation_says(seed: int) -> None:
+    """So many that a change at one end of the network moves rates at the other, up and down."""
+    dice = np.random.default_rng(seed)
+    nodes, leaves = 12, 3
+    capacities = [*dice.uniform(5.0, 10.0, 2 * nodes), *dice.uniform(3.0, 20.0, 2 * leaves)]
+    made: list[Flow] = []
+    for start in np.cumsum(dice.exponential(0.05, 60)).tolist():
+        one, other = (int(node) for node in dice.choice(nodes, 2, replace=False))
+        up, down = 2 * nodes + one % leaves, 2 * nodes + leaves + other % leaves
+        links = (one, up, down, nodes + other) if one % leaves != other % leaves else (one, nodes + other)
+        highest = float(dice.choice([np.inf, 1.0]))
+        made.append((links, (1.0,) * len(links), float(dice.uniform(0.1, 4.0)), highest, start))
+    engine = Engine(capacities)
+    for route, weights, nbytes, highest, start in made:
+        engine.transfer(engine.route(route, weights), nbytes, highest=highest, delay=start)
+    engine.run()
+    assert np.allclose(engine.end, plain(capacities, made), rtol=1e-9)
+
+
 def plain(capacities: list[float], made: list[Flow]) -> np.ndarray:
     """All rates anew at every event."""
     left = np.array([nbytes for _, _, nbytes, _, _ in made])

@@ -59,7 +59,7 @@ def serve(
     engine, count = Engine(network.capacities), len(finish)
     serving = Serving(engine, network, range(count), costs, tensors, update_s)
     gradients = {index: engine.work(ready, count=count) for index, ready in pushed.items()}
-    served = serving.add(gradients, engine.work(0.0, count=count), engine.work(finish, count=count))
+    served = serving.add(gradients, engine.work(0.0, count=count), engine.work(finish, count=count), np.ones(count))
     engine.run()
     updates = [(engine.end[update.start], engine.end[update.end]) for update in served.updates]
     return {index: engine.end[tasks] for index, tasks in served.received.items()}, engine.end[served.end], updates

@@ -1,4 +1,5 @@
-"""Fits alpha, beta and gamma of every transport to a suite's ping-pongs and all-reduces; runs no launches."""
+"""Fits alpha, beta, gamma and the time of a call of every transport to a suite's ping-pongs and all-reduces; runs no
+launches."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.calibrate.measured_handover import fit_handover
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics_sizes import by_size
@@ -74,6 +76,7 @@ def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: s
         experiment=experiment,
         size=size,
         transports=tuple(transports),
+        handover_s=fit_handover(pool, machine),
     )
 
 
@@ -104,7 +107,8 @@ def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
 
 def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Sequence[Launch]) -> AllReduceCost:
     case: Any = launches[0].record.case
-    title, measured_table = f"all_reduce over {arm}", table(launches)
+    # An array with fewer elements than ranks has empty parts, whose messages are not sent.
+    title, measured_table = f"all_reduce over {arm}", table(launches, case.ranks * np.dtype(case.dtype).itemsize)
     call, rounds = fit_transfer(title, *measured_table), None
     if line is not None and sent is not None:
         algorithm = ASSUMED if case.collective == NATIVE else case.collective
@@ -112,6 +116,7 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
         rounds = RoundsCost(
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
+            call_s=_parameter(fitted.call),
             gamma_s_per_byte=_parameter(fitted.gamma),
             fit=_fit(fitted.goodness),
             points=_points(measured_table, fitted.predicted),
@@ -119,12 +124,12 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
     return AllReduceCost(ranks=case.ranks, call=_line(call, measured_table), rounds=rounds)
 
 
-def table(launches: Sequence[Launch]) -> Table:
-    """The times of launches of one case, without messages of 0 bytes, which are not fitted. Launches that lack a size
-    are left out."""
+def table(launches: Sequence[Launch], least: int = 1) -> Table:
+    """The times of launches of one case, of sizes of at least `least` bytes; none of 0 bytes, which are not fitted.
+    Launches that lack a size are left out."""
     frames = [by_size(launch.record, launch.samples) for launch in launches]
     rows = [dict(zip(frame["nbytes"], frame["time_s"], strict=True)) for frame in frames]
-    nbytes = sorted({int(size) for row in rows for size in row if size})
+    nbytes = sorted({int(size) for row in rows for size in row if size >= least})
     return np.array(nbytes, float), np.array(
         [[row[size] for size in nbytes] for row in rows if all(size in row for size in nbytes)]
     )

@@ -14,9 +14,9 @@ from scaleproof.claims.finished_launch import Launch, timed
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.record.store import Store
 from scaleproof.simulate.cost_model import NORMAL_95
-from scaleproof.simulate.jitter_model import FittedJitter
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.suite import Suite
+from scaleproof.workloads.jitter_model import FittedJitter
 
 PASSES = ("forward", "backward")
 FEWEST = 5
@@ -69,6 +69,19 @@ def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> Fitted
         straggler_share=fitted.straggler_share,
         straggler_factor=fitted.straggler_factor,
         beyond=fitted.beyond,
+    )
+
+
+def computes_for_real(case: AnyCase) -> bool:
+    """Whether its steps can show jitter."""
+    return isinstance(case, TrainCase) and case.compute == "real" and not case.plugin("fabric").predicted
+
+
+def nothing_to_fit(suite: Suite, experiment: str, size: str, store: Store) -> str:
+    """A line where no launch shows jitter."""
+    return (
+        f"no finished training of {suite.name} {experiment} at size {size} in {store.results} that computes for real, "
+        f"with a core for every thread and {FEWEST} steps; `scaleproof run` makes them"
     )
 
 

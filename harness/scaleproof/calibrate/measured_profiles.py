@@ -57,7 +57,7 @@ def request_of(case: TrainCase) -> ProfileRequest:
         case.workload,
         case.workload_options.image_side,
         case.workload_options.width,
-        case.minibatch // case.ranks,
+        case.batch,
         case.threads_per_rank,
     )
 

@@ -17,6 +17,7 @@ from scaleproof.claims.sample_columns import (
     medians,
     numbered,
     of_last_launch,
+    offsets_of,
 )
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, TrainCase
@@ -31,7 +32,9 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
     Samples are the timed `step` rows of every rank times its share of the global minibatch. The wall time is common to
     all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the throughput. It is never
-    one rank's rate times the number of ranks. Warm-up steps are in the record and not included here. Traced launches
+    one rank's rate times the number of ranks. Ranks that
+    go at their own pace begin the timed steps one by one: there it runs from the first one's start to the last one's
+    end. Warm-up steps are in the record and not included here. Traced launches
     and arms without compute have no throughput. Evaluations between steps count in the wall time; experiments that
     measure speed have no evaluations. Over launches, the median is taken.
 
@@ -43,9 +46,20 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     case = record.case
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
-    wall = wall_s(record, samples)
-    trained = len(columns(record, samples).timed("step")) * (case.minibatch // case.ranks)
+    wall = _timed_s(record, samples) if case.plugin("strategy").rank_program else wall_s(record, samples)
+    trained = len(columns(record, samples).timed("step")) * case.batch
     return trained / wall if wall and trained else None
+
+
+def _timed_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Ranks at their own pace do not begin the timed steps together: from the first one's start to the last one's end,
+    in s."""
+    rows = columns(record, samples)
+    steps = rows.timed("step")
+    if not len(steps):
+        return None
+    offsets = offsets_of(record, rows.rank[steps])
+    return float((rows.end[steps] + offsets).max() - (rows.start[steps] + offsets).min()) / SECOND
 
 
 @of_last_launch

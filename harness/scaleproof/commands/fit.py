@@ -1,5 +1,6 @@
-"""Fits alpha (s per message), beta (s per byte sent) and gamma (s per byte reduced) of every transport to a suite's
-launches, for simulation. From launches that train it fits how unevenly ranks compute. It starts no launch."""
+"""Fits alpha (s per message), beta (s per byte sent), gamma (s per byte reduced) and the time of a call of every
+transport to a suite's launches, for simulation. From launches that train it fits how unevenly ranks compute, from
+windows of messages what a message takes of a core. It starts no launch."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scaleproof.simulate.cost_file import Costs, Fit, LineCost, Parameter, TransportCost
-    from scaleproof.simulate.jitter_model import FittedJitter
+    from scaleproof.simulate.processor_file import ProcessorTimes
+    from scaleproof.workloads.jitter_model import FittedJitter
+
+    Fitted = Costs | FittedJitter | ProcessorTimes
 
 HELP = "alpha, beta and gamma of every transport, from ping-pongs and all-reduces"
 EXAMPLE = "scaleproof fit --size smoke"
@@ -50,59 +54,84 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Fit, store and print; with --show, print, and 1 if nothing was fitted on this machine."""
+    """Fit, store and print; 1 where no training shows jitter. With --show, print, and 1 if nothing was fitted on this
+    machine."""
     if options.show:
         return _show(options)
     from scaleproof.calibrate.measured_costs import fit_costs
-    from scaleproof.calibrate.measured_jitter import fit_jitter
-    from scaleproof.simulate.jitter_model import write_jitter
+    from scaleproof.calibrate.measured_jitter import computes_for_real, fit_jitter, nothing_to_fit
+    from scaleproof.calibrate.measured_processor import fit_processor, has_windows
     from scaleproof.spec.suite import load_suite
 
     size = size_of(options)
     suite = load_suite(options.suite, options.suites)
     cases = suite.experiment(options.experiment).size(size).cases
-    jitter = fit_jitter(suite, options.experiment, size, open_store(options.results))
+    store = open_store(options.results)
+    jitter = fit_jitter(suite, options.experiment, size, store)
     if jitter is not None:
-        print(jitter_line(jitter))
-        print(write_jitter(options.results, jitter))
-    if jitter is not None and not any(case.program in ("transfer", "collective") for case in cases):
-        return 0
-    for costs in fit_costs(suite, options.experiment, size, open_store(options.results)):
-        _store(options.results, costs)
+        _store_jitter(options.results, jitter)
+    windows, trainings = any(map(has_windows, cases)), any(map(computes_for_real, cases))
+    if windows:
+        _store_processor(options.results, fit_processor(suite, options.experiment, size, store))
+    if any(case.program in ("transfer", "collective") for case in cases) or not (windows or trainings):
+        for costs in fit_costs(suite, options.experiment, size, store):
+            _store(options.results, costs)
+    elif jitter is None and not windows:
+        print(nothing_to_fit(suite, options.experiment, size, store), file=sys.stderr)
+        return 1
     return 0
 
 
 def _store(results: Path, costs: Costs) -> None:
     """Store and print the costs, unless stored ones come from a larger size."""
-    from scaleproof.simulate.cost_file import write_costs
+    from scaleproof.simulate.cost_file import read_costs, write_costs
 
-    if (larger := _larger(results, costs)) is not None:
-        refit = f"`scaleproof fit {larger.suite} {larger.experiment} --size {larger.size}` fits them again"
-        print(
-            f"kept the costs that the same code measured at size {larger.size} ({larger.suite} {larger.experiment}, "
-            f"fitted {larger.fitted_at}); {refit}"
-        )
+    if _kept("costs", read_costs(results, costs.machine), costs):
         return
     path = write_costs(results, costs)
     print_costs(costs)
     print(path)
 
 
-def _larger(results: Path, costs: Costs) -> Costs | None:
-    """The stored costs of this machine if the same code measured them at a larger size, in any suite."""
-    from scaleproof.simulate.cost_file import read_costs
+def _store_jitter(results: Path, jitter: FittedJitter) -> None:
+    """Store and print the jitter, unless stored one comes from a larger size."""
+    from scaleproof.workloads.jitter_model import read_jitter, write_jitter
+
+    print(jitter_line(jitter))
+    if not _kept("jitter", read_jitter(results, jitter.machine), jitter):
+        print(write_jitter(results, jitter))
+
+
+def _store_processor(results: Path, times: ProcessorTimes) -> None:
+    """Store and print times of cores, unless stored ones come from a larger size."""
+    from scaleproof.simulate.processor_file import read_processor, write_processor
+
+    if _kept("times of cores", read_processor(results, times.machine), times):
+        return
+    path = write_processor(results, times)
+    print_processor(times)
+    print(path)
+
+
+def _kept(what: str, stored: Fitted | None, new: Fitted) -> bool:
+    """Whether the same code measured what is stored at a larger size, in any suite; says so."""
     from scaleproof.spec.suite_form import SIZES
 
-    stored = read_costs(results, costs.machine)
-    if stored is None or stored.code != costs.code:
-        return None
-    return stored if SIZES.index(stored.size) > SIZES.index(costs.size) else None
+    if stored is None or stored.code != new.code or SIZES.index(stored.size) <= SIZES.index(new.size):
+        return False
+    refit = f"`scaleproof fit {stored.suite} {stored.experiment} --size {stored.size}` fits them again"
+    print(
+        f"kept the {what} that the same code measured at size {stored.size} ({stored.suite} {stored.experiment}, "
+        f"fitted {stored.fitted_at}); {refit}"
+    )
+    return True
 
 
 def _show(options: argparse.Namespace) -> int:
     from scaleproof.record.digest import code_digest, machine_id
     from scaleproof.simulate.cost_file import read_costs
-    from scaleproof.simulate.jitter_model import read_jitter
+    from scaleproof.simulate.processor_file import read_processor
+    from scaleproof.workloads.jitter_model import read_jitter
 
     costs = read_costs(options.results, machine_id())
     if costs is None:
@@ -112,6 +141,8 @@ def _show(options: argparse.Namespace) -> int:
         )
         return 1
     print_costs(costs)
+    if (times := read_processor(options.results, machine_id())) is not None:
+        print_processor(times)
     if (jitter := read_jitter(options.results, machine_id())) is not None:
         print(jitter_line(jitter))
     if costs.code != code_digest():
@@ -147,10 +178,25 @@ def print_costs(costs: Costs) -> None:
         "1/beta (GB/s)",
         "R²",
         "worst error",
+        "call (µs)",
         "gamma (ns/B)",
         "rounds, worst error",
     ]
     print_table(columns, [row for cost in costs.transports for row in _rows(cost)], title)
+    if costs.handover_s is not None:
+        print(f"from one thread of a rank to another: {_value(costs.handover_s, 1e6)} µs")
+
+
+def print_processor(times: ProcessorTimes) -> None:
+    """Print a row for each transport and side."""
+    title = f"time of a core: {times.suite} {times.experiment} {times.size}, fitted {times.fitted_at}"
+    columns = ["arm", "side", "a message (µs)", "a byte (ns)", "worst error"]
+    rows = [
+        [cost.arm, side, _value(time.message_s, 1e6), _value(time.byte_s, 1e9), f"{cost.worst_error:.1%}"]
+        for cost in times.transports
+        for side, time in (("send", cost.send), ("receive", cost.receive))
+    ]
+    print_table(columns, rows, title)
 
 
 def _rows(cost: TransportCost) -> list[list[str]]:
@@ -160,13 +206,18 @@ def _rows(cost: TransportCost) -> list[list[str]]:
         + (f", {cost.link_delay_ms:g} ms" if cost.link_delay_ms else "")
     )
     rows = [
-        [cost.arm, network, "one message", *row, "", ""] for row in (_segments(cost.transfer) if cost.transfer else [])
+        [cost.arm, network, "one message", *row, "", "", ""]
+        for row in (_segments(cost.transfer) if cost.transfer else [])
     ]
     for all_reduce in cost.all_reduces:
         reduced = (
-            [_value(all_reduce.rounds.gamma_s_per_byte, 1e9), _error(all_reduce.rounds.fit)]
+            [
+                _value(all_reduce.rounds.call_s, 1e6),
+                _value(all_reduce.rounds.gamma_s_per_byte, 1e9),
+                _error(all_reduce.rounds.fit),
+            ]
             if all_reduce.rounds
-            else ["no ping-pong", ""]
+            else ["no ping-pong", "", ""]
         )
         rows += [
             [cost.arm, network, f"all-reduce, {all_reduce.ranks} ranks", *row, *reduced]

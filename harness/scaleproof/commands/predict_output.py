@@ -56,7 +56,7 @@ def print_prediction(
     print("binds: halving the time that this resource takes shortens the step most, by the share behind it")
     print(f"at {last.nodes} node{'s' if last.nodes > 1 else ''} it is {RESOURCES[last.binds]}; {HINTS[last.binds]}")
     if (late := last.gains.get("stragglers")) is not None:
-        print(f"stragglers {options.stragglers}: half of what they add would shorten the step by {late:.0%}")
+        print(f"stragglers {request.stragglers}: half of what they add would shorten the step by {late:.0%}")
     _print_evidence(options, request)
     _print_remarks(request, points)
 
@@ -93,7 +93,7 @@ def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> 
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
         + (" and all of the efficiency" if options.efficiency or options.node else "")
-        + (f", and draws of {STEPS} steps each from stragglers {options.stragglers}" if options.stragglers else "")
+        + (f", and draws of {STEPS} steps each from stragglers {request.stragglers}" if request.stragglers else "")
     )
 
 
@@ -283,7 +283,7 @@ def machine_form(
         "node": request.node or None,
         "ranks_per_node": question.ranks_per_node,
         "compute": request.compute,
-        "stragglers": options.stragglers,
+        "stragglers": request.stragglers or None,
         "fabric": request.fabric,
         "exchange": _exchange(options, request),
         "costs": question.costs.source,

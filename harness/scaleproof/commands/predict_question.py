@@ -13,11 +13,13 @@ from scaleproof.commands.predict_nodes import fabric_of_node, node_description, 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest
+from scaleproof.spec.straggler_law import NO_LAW, NODE_LAW
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from scaleproof.simulate.predicted_scaling import Question
+    from scaleproof.workloads.jitter_model import Variation
     from scaleproof.workloads.networks import Network
 
 RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)g$")
@@ -54,6 +56,8 @@ class PredictionRequest:
     fabric: str
     node: str = ""
     """The node type with its ranks, where `--node` names one."""
+    stragglers: str = ""
+    """The law that is drawn from: that of `--stragglers`, or that of the node type with its source."""
 
 
 def prediction_request(options: argparse.Namespace) -> PredictionRequest:
@@ -62,7 +66,6 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
 
     from scaleproof.record.digest import machine_id
     from scaleproof.simulate.case_costs import cost_model
-    from scaleproof.simulate.jitter_model import variation
     from scaleproof.simulate.predicted_scaling import Question
 
     ranks = ranks_per_node(options)
@@ -89,13 +92,32 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
         raise _option_error(failed) from None
     costs = cost_model(case, options.results, machine_id())
     costs = costs.also_assumed(*_compute_assumptions(options, minibatch, nodes))
-    law = case.value("fabric.stragglers")
-    stragglers = variation(law, options.results, machine_id()) if law else None
+    stragglers, law = _stragglers(options)
     question = replace(question, costs=costs, stragglers=stragglers, _points={})
-    left_out = [count for count in requested if count not in nodes]
     return PredictionRequest(
-        question, nodes, left_out, unused, compute.description, fabric.description, node_description(options, ranks)
+        question,
+        nodes,
+        [count for count in requested if count not in nodes],
+        unused,
+        compute.description,
+        fabric.description,
+        node_description(options, ranks),
+        law,
     )
+
+
+def _stragglers(options: argparse.Namespace) -> tuple[Variation | None, str]:
+    """How ranks differ, and its law for the output: that of `--stragglers`, or that which the node type states."""
+    from scaleproof.record.digest import machine_id
+    from scaleproof.spec.gpu_node import stated_jitter
+    from scaleproof.workloads.jitter_model import variation
+
+    named = options.node or options.profile
+    stated = stated_jitter(named)
+    law = options.stragglers or (NODE_LAW if stated else NO_LAW)
+    shown = f"{stated.law} ({stated.source})" if law == NODE_LAW and stated else law
+    drawn = variation(law, options.results, machine_id(), named)
+    return drawn, shown if drawn else ""
 
 
 def _samples(options: argparse.Namespace, ranks: int) -> tuple[int | None, int | None]:

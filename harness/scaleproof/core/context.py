@@ -37,6 +37,8 @@ class RankContext:
     """Files to keep in the record beside the samples, by name."""
     programs: str = ""
     """Folder of the suite's own programs."""
+    jitter: str = ""
+    """The law of the factors on replayed compute, with its numbers (spec/straggler_law.py); empty: none."""
     inputs: list[dict[str, Any]] = field(default_factory=list)
     """Checks of the data before timing, each as core/record_schema.py's InputCheck."""
     counters: dict[str, Counters] = field(default_factory=dict)

@@ -51,7 +51,14 @@ class SimulatedOptions(ClusterOptions):
         "take the cores from each other. machine: as many as this machine has; null: enough for all.",
     )
     stragglers: str | None = Field(
-        None, description=f"{MEANING} null: fitted, where compute is this machine's and was fitted, else none."
+        None,
+        description=f"{MEANING} null: compute.jitter of replayed compute; of real compute fitted, where it is this "
+        "machine's and was fitted, and node, where it is a node type's that states one; else none.",
+    )
+    mathematics: Literal["stacked", "alone"] = Field(
+        "stacked",
+        description="Strategies that are programs of each rank learn for real in virtual time. stacked: the gradients "
+        "of many ranks are computed together; alone: each by itself in the framework, with the bits of processes.",
     )
     alpha_times: float = Field(
         1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
@@ -61,6 +68,12 @@ class SimulatedOptions(ClusterOptions):
     )
     gamma_times: float = Field(1.0, ge=0, description="Factor on gamma, as alpha_times.")
     processor_times: float = Field(1.0, ge=0, description="Factor on the time of cores of servers, as alpha_times.")
+    call_times: float = Field(
+        1.0,
+        ge=0,
+        description="Factor on what a collective call takes beside its messages, and on hand-overs between threads, as "
+        "alpha_times.",
+    )
 
     @model_validator(mode="after")
     def _law_is_known(self) -> SimulatedOptions:
@@ -82,6 +95,8 @@ def check(case: CommonCase) -> None:
     at full speed."""
     if case.value("fabric.stragglers") is not None and (case.program != "train" or case.value("compute") == "none"):
         raise FieldError("fabric.stragglers", "stragglers are ranks of a training that compute longer; leave it out")
+    if case.value("fabric.stragglers") is not None and case.value("compute.jitter") is not None:
+        raise FieldError("fabric.stragglers", "compute.jitter states how ranks differ; leave one of them out")
     _check_cores(case)
     slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     costs = case.options_of(SimulatedOptions).costs

@@ -30,9 +30,10 @@ from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
 from scaleproof.launch.start.replay_profile import (
+    Replayed,
     described,
-    profile_for,
-    same_profile,
+    replayed_for,
+    same_replay,
     stall_limit_s,
     write_profile,
 )
@@ -47,7 +48,6 @@ from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
 from scaleproof.spec.launch_kind import replays
-from scaleproof.workloads.profile import Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ class PreparedLaunch:
     planned: PlannedLaunch
     launch_spec: LaunchSpec
     checks: list[PreflightCheck]
-    profile: Profile | None
+    replayed: Replayed | None
     placement: NodePlacement | None
     evidence: Evidence
 
@@ -99,12 +99,12 @@ class SingleLaunch:
         return self.preflight.allocated
 
     def has_finished(self, planned: PlannedLaunch) -> bool:
-        """Whether there is an ok record of this launch by this code, on this machine, with this profile."""
+        """Whether there is an ok record of this launch by this code, on this machine, that replayed the same."""
         if planned.case.plugin("fabric").predicted:
             return finished(planned, self.rules.simulator, self.store)
 
         def same_inputs(record: Record) -> bool:
-            return is_current(record.code, planned.case.fabric) and same_profile(record, self.store.results)
+            return is_current(record.code, planned.case.fabric) and same_replay(record, self.store.results)
 
         case_id, machine = planned.case.case_id, self._machine(planned)
         record = self.store.find(case_id, planned.plan_index, machine, same_inputs)
@@ -117,9 +117,9 @@ class SingleLaunch:
             return self._not_runnable(planned, hindrance)
         if planned.case.plugin("fabric").predicted:
             return self._predicted(planned)
-        profile = profile_for(planned.case, self.store.results)
-        if isinstance(profile, Obstacle):
-            return self._not_runnable(planned, profile)
+        replayed = replayed_for(planned.case, self.store.results)
+        if isinstance(replayed, Obstacle):
+            return self._not_runnable(planned, replayed)
         checks = self.preflight.of(planned.case)
         if failed(checks) is not None:
             return self._refused(planned, checks)
@@ -128,9 +128,9 @@ class SingleLaunch:
         address = placement.addresses[0] if placement else fabric.address()
         prepared = PreparedLaunch(
             planned,
-            self._launch_spec(planned, address, profile, placement),
+            self._launch_spec(planned, address, replayed, placement),
             checks,
-            profile,
+            replayed,
             placement,
             evidence="emulated" if replays(planned.case) else (placement or fabric).evidence,
         )
@@ -150,8 +150,8 @@ class SingleLaunch:
     def _launch(self, prepared: PreparedLaunch, folder: Path) -> Record:
         planned, launch_spec = prepared.planned, prepared.launch_spec
         prepare(folder, launch_spec)
-        if prepared.profile is not None:
-            write_profile(prepared.profile, folder)
+        if prepared.replayed is not None:
+            write_profile(prepared.replayed, folder)
         launcher = launcher_for(planned.case.fabric, planned.case.launcher, prepared.placement)
         variables = launch_environment(launch_spec, launcher, folder)
         watch = new_watch(folder, launch_spec)
@@ -175,8 +175,8 @@ class SingleLaunch:
     def _surroundings(self, prepared: PreparedLaunch, variables: dict[str, str]) -> Surroundings:
         """The machine right before the launch."""
         fixed = environment(variables) | {"difference": write_difference(self.store.results)}
-        if prepared.profile is not None:
-            fixed |= {"replay": described(prepared.profile, prepared.planned.case)}
+        if prepared.replayed is not None:
+            fixed |= {"replay": described(prepared.replayed, prepared.planned.case)}
         return Surroundings(
             fixed,
             _utc(),
@@ -245,7 +245,7 @@ class SingleLaunch:
         self,
         planned: PlannedLaunch,
         address: str,
-        profile: Profile | None = None,
+        replayed: Replayed | None = None,
         placement: NodePlacement | None = None,
     ) -> LaunchSpec:
         case = planned.case
@@ -259,9 +259,10 @@ class SingleLaunch:
             token=secrets.token_hex(16),
             address=address,
             deadline_s=self.rules.deadline_s,
-            stall_s=stall_limit_s(case, profile, self.rules.stall_s),
+            stall_s=stall_limit_s(planned, replayed, self.rules.stall_s),
             programs=planned.programs,
             campaign=planned.campaign,
+            jitter=replayed.law if replayed else "",
             campaign_id="" if case.plugin("fabric").predicted else self.rules.campaign_id,
             **node_fields(placement),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -40,9 +41,10 @@ from scaleproof.rank_programs.effects import (
     described,
     event_of,
     moved_nbytes,
+    source_of,
 )
 from scaleproof.spec import registry
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
 from scaleproof.transports.mailbox import Mailbox, Posted
 
@@ -74,10 +76,10 @@ def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDrive
 class ProcessDriver:
     """One rank. In a case with option `slept`, computing takes its seconds (dilated) and not the time of its work."""
 
-    def __init__(self, context: RankContext, case: OwnCase, mailbox: Mailbox) -> None:
+    def __init__(self, context: RankContext, case: OwnCase | TrainCase, mailbox: Mailbox) -> None:
         self._context, self._case, self._mailbox = context, case, mailbox
         self._collectives: Collectives
-        self._step, self._began = -1, 0
+        self._step, self._began, self._zero = -1, 0, 0
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         self._started: list[Future[Any]] = []
         self._posted: list[tuple[Effect, Posted]] = []
@@ -114,10 +116,12 @@ class ProcessDriver:
             mailbox.open(program.serve, program.regions())
             self._barrier()
             mark(self._context, "start", 0, mailbox)
+            self._zero = now()
             self._drive(program.main())
             mark(self._context, "end", max(self._step, 0), mailbox)
             self._context.at(self._step, "barrier")
             self._barrier()
+            self.after(program)
             leave(self._context, mailbox)
         finally:
             mailbox.abandon()
@@ -125,6 +129,9 @@ class ProcessDriver:
                 lane.shutdown(wait=False, cancel_futures=True)
         for name, passed, detail in program.checks():
             self._context.check(name, passed, detail)
+
+    def after(self, program: Driven) -> None:
+        """All ranks have ended, outside of the timed region."""
 
     def memory(self, nbytes: int) -> np.ndarray:
         """See Clock."""
@@ -136,6 +143,16 @@ class ProcessDriver:
         self._step, self._began = step, now()
         self._context.recorder.warmup = warmup
         self._context.at(step, "step")
+
+    def now(self) -> float:
+        """See Clock."""
+        return (now() - self._zero) / 1e9 / self._case.dilation
+
+    def note(self, event: str, value: float) -> None:
+        """See Clock."""
+        moment = now()
+        with self._recording:
+            self._context.recorder.add(event, self._step, moment, moment, value=value)
 
     def steps_end(self) -> None:
         """See Clock."""
@@ -175,7 +192,7 @@ class ProcessDriver:
         began, name = now(), event_of(effect)
         result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
         if name:
-            self._record(name, began, moved_nbytes(effect, result))
+            self._record(name, began, moved_nbytes(effect, result), source_of(effect, result))
         return result
 
     def _computes(self, effect: Compute) -> Any:
@@ -188,7 +205,7 @@ class ProcessDriver:
             self._mailbox.computing = False
 
     def _compute(self, effect: Compute) -> Any:
-        if not self._case.slept:
+        if isinstance(self._case, TrainCase) or not self._case.slept:
             return effect.work() if effect.work else None
         end = time.monotonic() + effect.seconds * self._case.dilation
         result = effect.work() if effect.work else None
@@ -229,6 +246,6 @@ class ProcessDriver:
         ended = next(filter(self._has_ended, effect.started))
         return Ended(ended, self._result(ended))
 
-    def _record(self, event: str, began: int, nbytes: int = 0) -> None:
+    def _record(self, event: str, began: int, nbytes: int = 0, value: float = math.nan) -> None:
         with self._recording:  # lanes record, too
-            self._context.recorder.add(event, self._step, began, now(), nbytes)
+            self._context.recorder.add(event, self._step, began, now(), nbytes, value)

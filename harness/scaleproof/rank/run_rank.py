@@ -95,6 +95,7 @@ def _context(folder: Path, rank: int, launch_spec: LaunchSpec, board: Board) -> 
         folder=folder,
         address=location.address(launch_spec.address),
         programs=launch_spec.programs,
+        jitter=launch_spec.jitter,
         rendezvous=Rendezvous(folder / "rendezvous"),
         recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"),
         board=board,

@@ -12,7 +12,7 @@ from scaleproof.collectives.message_engine import rounds
 from scaleproof.collectives.message_schedule import Action, schedule_of
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import ALL, Apart, Charge, Collective, Effect, Receive, Send
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.registry import nearest
 
@@ -33,7 +33,7 @@ def barrier(rank: int, world_size: int) -> Generator[Effect, Any, None]:
 class Collectives:
     """The collectives of a rank. `groups`: of its program."""
 
-    def __init__(self, case: OwnCase, rank: int, groups: Mapping[str, Sequence[Sequence[int]]]) -> None:
+    def __init__(self, case: OwnCase | TrainCase, rank: int, groups: Mapping[str, Sequence[Sequence[int]]]) -> None:
         self._case, self._rank = case, rank
         self._groups = {ALL: (tuple(range(case.ranks)),), **groups}
         self._names = sorted(self._groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,19 @@ class Compute:
     seconds: float
     work: Callable[[], Any] | None = None
     event: str = "compute"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of the batch of a step at the parameters that the replica has when the effect begins, into the
+    learner's `gradient`; the result is the loss, NaN where nothing is computed."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The learner's optimiser steps its parameters with its `gradient`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,8 @@ class Send:
     peer: int
     value: np.ndarray
     tag: int = 0
+    control: bool = False
+    """Carries no part of a model: counted apart."""
 
     def __post_init__(self) -> None:
         _check_tag(self.tag)
@@ -79,6 +95,8 @@ class Call:
     peer: int
     value: np.ndarray
     name: str = ""
+    control: bool = False
+    """Carries no part of a model: counted apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +224,7 @@ class Ended:
 
 
 Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
-Effect = Compute | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
+Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
 
 _EVENTS: dict[type, str] = {
     Send: "send",
@@ -229,6 +247,8 @@ def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
     if isinstance(effect, Send | Receive) and effect.tag < 0:
         return ""
+    if isinstance(effect, Send | Call) and effect.control:
+        return "control"
     if isinstance(effect, Collective):
         return effect.operation
     return effect.event if isinstance(effect, Compute | Await) else _EVENTS.get(type(effect), "")
@@ -243,6 +263,11 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
     if isinstance(effect, Get):
         return int(result.nbytes)
     return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
+
+
+def source_of(effect: Effect, result: Any) -> float:
+    """The rank whose message a receive took; NaN: another effect."""
+    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
 
 
 def described(effect: Effect) -> str:

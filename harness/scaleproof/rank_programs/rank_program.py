@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
 from scaleproof.rank_programs.effects import Effect
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 
 
 class Clock(Protocol):
@@ -25,13 +25,24 @@ class Clock(Protocol):
     def memory(self, nbytes: int) -> np.ndarray:
         """See RankProgram.memory."""
 
+    def now(self) -> float:
+        """True time since all ranks began, in s."""
+
+    def note(self, event: str, value: float) -> None:
+        """Records a value at this moment of this step."""
+
+
+Form = Callable[[Any, int, Clock], "RankProgram"]
+"""Makes the program of a rank: a case, the rank, and its clock."""
+
 
 class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
     ranks have ended. `checks` runs when all have ended, outside of the timed region."""
 
-    def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
-        self.case, self.rank, self.world_size = case, rank, case.ranks
+    def __init__(self, case: OwnCase | TrainCase, rank: int, clock: Clock) -> None:
+        self.case: OwnCase = case  # type: ignore[assignment]  # a strategy's is a TrainCase
+        self.rank, self.world_size = rank, case.ranks
         self._clock = clock
 
     @abstractmethod
@@ -59,9 +70,20 @@ class RankProgram(ABC):
         """Name, whether it passed, and detail of each check of this rank's results."""
         return []
 
+    @property
+    def timed_steps(self) -> int:
+        """Steps of the case after its warm-up."""
+        return self.case.iterations
+
+    def time_is_over(self) -> bool:
+        """Whether the rank begins no more steps."""
+        return False
+
     def steps(self, count: int | None = None) -> Iterator[int]:
         """Numbers of this rank's steps, warm-up first. `count`: timed steps (default: the case's iterations)."""
-        for step in range(self.case.warmup + (self.case.iterations if count is None else count)):
+        for step in range(self.case.warmup + (self.timed_steps if count is None else count)):
+            if self.time_is_over():
+                break
             self._clock.step_begins(step, step < self.case.warmup)
             yield step
         self._clock.steps_end()

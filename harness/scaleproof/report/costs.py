@@ -1,5 +1,5 @@
-"""costs.html: alpha, beta and gamma of every transport, the lines fitted to its messages and all-reduces, and their
-errors."""
+"""costs.html: alpha, beta, gamma and the time of a call of every transport, the lines fitted to its messages and
+all-reduces, and their errors."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ COLUMNS = [
     "alpha (µs)",
     "beta (ns/B)",
     "1/beta (GB/s)",
+    "call (µs)",
     "gamma (ns/B)",
     "R²",
     "median error",
@@ -108,6 +109,7 @@ def _line_rows(cost: TransportCost, call: str, line: LineCost) -> list[Row]:
             _parameter(beta, NANO),
             rate,
             Cell("–"),
+            Cell("–"),
         ]
         rows.append(Row(series_title(cost), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
     return rows
@@ -123,6 +125,7 @@ def _rounds_row(cost: TransportCost, all_reduce: AllReduceCost) -> list[Row]:
         Cell("of a message"),
         Cell("of a message"),
         Cell("–"),
+        _parameter(all_reduce.rounds.call_s, MICRO),
         _parameter(all_reduce.rounds.gamma_s_per_byte, NANO),
     ]
     return [Row(series_title(cost), [*cells, *_fit_cells(all_reduce.rounds.fit), Cell(str(all_reduce.call.launches))])]

@@ -1,4 +1,5 @@
-"""Imported logs of collectives, as `scaleproof import` keeps them, and what the model of NCCL predicts for their calls."""
+"""Imported logs of collectives, as `scaleproof import` keeps them, and the predictions of the model of NCCL for their
+calls."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class PredictedCall(_Form):
 
 
 def kept_log(log: CollectiveLog, machine: str, nodes: int | None, algorithm: str | None) -> KeptLog:
-    """A log with where it ran. Raises SpecError, one line, for a machine, number of nodes or algorithm that cannot be."""
+    """A log with where it ran. Raises SpecError, one line, for a machine, nodes or an algorithm that cannot be."""
     if not NAME.fullmatch(machine):
         raise SpecError(f"--machine {machine!r}: write letters, digits, '.', '_' and '-'")
     if nodes is not None and nodes < 1:

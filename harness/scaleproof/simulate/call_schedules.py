@@ -12,7 +12,7 @@ from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.engine.flow_network import NONE
-from scaleproof.simulate.engine.phases import Phase
+from scaleproof.simulate.engine.phases import Phase, before_messages
 from scaleproof.simulate.folded_links import UNFOLDED, FoldedLinks
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.shared_cores import SharedCores
@@ -72,12 +72,18 @@ class CallSchedules:
                 self._phase(round_, times, nbytes, channel, members or range(pattern.ranks))
                 for round_, times in pattern.rounds
             ]
-            self._known[key] = self._engine.schedule(phases)
+            self._known[key] = self._engine.schedule([*self._begin(members or range(pattern.ranks)), *phases])
         return self._known[key]
 
     def ways(self, source: np.ndarray, destination: np.ndarray, size: np.ndarray, channel: int) -> dict[str, Any]:
         """Of messages between ranks, for a Phase: what each costs, and over what it goes."""
         return self._costed(self._between(source, destination, channel), size)
+
+    def _begin(self, members: Sequence[int]) -> list[Phase]:
+        phases, cores = before_messages(len(members), self._costs.call), self._cores
+        if cores is None:
+            return phases
+        return [replace(phase, core=cores.reducing[list(members)], speed=cores.speed) for phase in phases]
 
     def _phase(self, round_: Round, times: int, nbytes: float, channel: int, members: Sequence[int]) -> Phase:
         order = np.argsort(round_.source, kind="stable")

@@ -7,8 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
+from scaleproof.simulate.cost_file import (
+    AllReduceCost,
+    Costs,
+    LineCost,
+    Parameter,
+    RoundsCost,
+    TransportCost,
+    read_costs,
+)
 from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
+from scaleproof.simulate.fitted_processor import with_fitted_processor
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
@@ -32,7 +41,8 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     elsewhere = case.value("fabric.costs") == "stated" or (
         case.value("fabric.costs") is None and case.value("compute.profile") is not None
     )
-    alike = [] if elsewhere or case.transport is None else _alike(case, results, machine)
+    costs = None if elsewhere or case.transport is None else read_costs(results, machine)
+    alike = _alike(case, costs) if costs else []
     fitted = next((sure for fit in alike if (sure := _bounded(fit)) is not None), None)
     lacking = None
     if not elsewhere and fitted is None and case.transport is not None:
@@ -47,14 +57,16 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             "type `snakemake micro`, or leave out dilation and shrink",
         )
     model = stated_model(case) if fitted is None else _fitted(case, fitted, _inside(alike, fitted))
+    if fitted is not None and costs is not None and costs.handover_s is not None and _sure(costs.handover_s):
+        model = replace(model, handover=_parameter(model.handover.name, costs.handover_s))
     if fitted is not None and case.nodes > 1 and fitted.nodes == 1 and _fabric(fitted).existing_network:
         where = f"{fitted.transport} over {fitted.interface}"
         model = model.also_assumed(
             f"a message between nodes costs what one between two ranks of this machine does ({where})"
         )
-    cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
-    if fitted is not None and cores:
-        model = model.also_assumed("the time of a core that a message takes is stated")
+    if fitted is not None:
+        cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
+        model = with_fitted_processor(model, case, results, machine, cores)
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:
@@ -86,13 +98,12 @@ def _simplified(case: AnyCase, model: CostModel) -> list[str]:
     return simplifications
 
 
-def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
+def _alike(case: AnyCase, costs: Costs) -> list[TransportCost]:
     """Fits of the case's transport and kind of buffers, best match first: fits over links like those of the case, then
     fits over links without a limit."""
-    costs = read_costs(results, machine)
     of_transport = [
         fit
-        for fit in (costs.transports if costs else ())
+        for fit in costs.transports
         if (fit.transport, fit.buffers) == (case.transport, case.buffers) and (fit.transfer or fit.all_reduces)
     ]
     same = [
@@ -123,9 +134,7 @@ def _inside(alike: list[TransportCost], chosen: TransportCost) -> TransportCost 
 def _bounded(fit: TransportCost) -> TransportCost | None:
     """The parts of a fit that have intervals; None when its messages have none, since their error is unknown then."""
     reduces = tuple(
-        reduce.model_copy(
-            update={"rounds": reduce.rounds if reduce.rounds and _sure(reduce.rounds.gamma_s_per_byte) else None}
-        )
+        reduce.model_copy(update={"rounds": reduce.rounds if reduce.rounds and _rounds_sure(reduce.rounds) else None})
         for reduce in fit.all_reduces
     )
     if fit.transfer is None:
@@ -137,6 +146,10 @@ def _bounded(fit: TransportCost) -> TransportCost | None:
 
 def _line_sure(line: LineCost) -> bool:
     return all(_sure(segment.alpha_s, segment.beta_s_per_byte) for segment in line.segments)
+
+
+def _rounds_sure(rounds: RoundsCost) -> bool:
+    return _sure(rounds.call_s, rounds.gamma_s_per_byte)
 
 
 def _sure(*parameters: Parameter) -> bool:
@@ -157,19 +170,20 @@ def _fitted(case: AnyCase, fit: TransportCost, inside: TransportCost | None) -> 
         return _from_calls(name, source, reduces)
     stated = stated_model(case, here=True)
     between = _line(name, fit.transfer, "one_link", fit.link_delay_ms / 1e3)
-    gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
+    rounds = reduces.rounds if reduces is not None else None
     return CostModel(
         upto_nbytes=between.upto_nbytes,
         alphas=between.alphas,
         betas=between.betas,
-        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else stated.gamma,
+        gamma=_parameter(f"gamma of {name}", rounds.gamma_s_per_byte) if rounds else stated.gamma,
         goodput=PAYLOAD,
         source=source,
-        assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
+        assumed=() if rounds else ("gamma is stated, no all-reduce gave one with an interval",),
         processor=stated.processor,
         others=_others(stated, inside),
         within_node=stated.within_node,
         threads=stated.threads,
+        call=_parameter(f"time of a call of {name}", rounds.call_s) if rounds else stated.call,
     )
 
 

@@ -54,7 +54,7 @@ class Exchange:
         if self._star is not None and self.exact([call.pattern for call in calls]):
             for call in calls:
                 call.start = np.maximum(call.ready, self.free[0])
-                call.end = self._in_step(call.pattern, call.nbytes, call.start, self._star)
+                call.end = self._in_step(call.pattern, call.nbytes, call.start + self.costs.call, self._star)
                 self.free[0] = call.end
             return
         run_calls(self.network, self.nodes.tolist(), self.costs, calls, self.free, self.buffer)

@@ -63,14 +63,15 @@ class LineCost(_Part):
 
 
 class RoundsCost(_Part):
-    """gamma, given the transfer's alpha and beta and the rounds of `algorithm`. `assumed`: the library does not report
-    which algorithm it runs.
+    """What a call takes beside its messages, given the transfer's alpha and beta and the rounds of `algorithm`: call_s,
+    whatever its size, and gamma. `assumed`: the library does not report which algorithm it runs.
 
-    `points` and `fit` are predictions: gamma is fitted to all sizes but the predicted one.
+    `points` and `fit` are predictions: both are fitted to all sizes but the predicted one.
     """
 
     algorithm: str
     assumed: bool
+    call_s: Parameter
     gamma_s_per_byte: Parameter
     fit: Fit
     points: tuple[Point, ...]
@@ -106,9 +107,10 @@ class TransportCost(_Part):
 
 
 class Costs(_Part):
-    """Costs of one machine at one time. A new fit replaces them; the records that they were fitted to stay."""
+    """Costs of one machine at one time. A new fit replaces them; the records that they were fitted to stay.
+    `handover_s`: from one thread of a process to another; None: no launch measured it."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     machine: str
     code: str
     """Digest of the code that measured."""
@@ -117,6 +119,7 @@ class Costs(_Part):
     experiment: str
     size: str
     transports: tuple[TransportCost, ...]
+    handover_s: Parameter | None = None
 
 
 def costs_file(results: Path, machine: str) -> Path:

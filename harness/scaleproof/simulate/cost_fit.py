@@ -1,4 +1,5 @@
-"""Fits alpha, beta and gamma (s per message, per byte sent, per byte reduced) with their intervals over launches."""
+"""Fits alpha, beta, gamma and the time of a call (s per message, per byte sent, per byte reduced, per collective call)
+with their intervals over launches."""
 
 from __future__ import annotations
 
@@ -39,8 +40,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """gamma, the predicted time of every size with a gamma fitted to the other sizes, and how well that fits."""
+    """The time of a call, gamma, the predicted time of every size with both fitted to the other sizes, and how well
+    that fits."""
 
+    call: Value
     gamma: Value
     predicted: np.ndarray
     goodness: Goodness
@@ -58,7 +61,7 @@ def fit_transfer(label: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
         fitted = fit_segments(nbytes, np.median(times[launches], axis=0), cuts)
         return np.array([[segment.alpha, segment.beta] for segment in fitted]).ravel()
 
-    spans = _intervals(parameters, [len(times)], 2 * len(segments))
+    spans = intervals(parameters, [len(times)], 2 * len(segments))
     values = [
         Value(value, *span)
         for value, span in zip(
@@ -79,46 +82,49 @@ def fit_reduction(
     times: np.ndarray,
     sent: tuple[np.ndarray, np.ndarray],
 ) -> Reduction:
-    """Fits gamma >= 0 of an all-reduce whose messages cost what `line` says. `sent`: the sizes and times that `line`
-    was fitted to. The interval resamples both the launches of the all-reduce and those of the transfer."""
+    """Fits what an all-reduce takes beside its messages, which cost what `line` says: the time of a call, whatever its
+    size, and gamma, both >= 0. `sent`: the sizes and times that `line` was fitted to. The intervals resample both the
+    launches of the all-reduce and those of the transfer."""
     checked(label, nbytes, times)
     rounds = rounds_of(algorithm, "all_reduce", ranks)
     cuts = tuple(int(np.searchsorted(sent[0], segment.upto_nbytes or 0, "right")) for segment in line.segments[:-1])
     medians = np.median(times, axis=0)
-    gamma = _gamma(rounds, nbytes, medians, messages_s(line.segments, rounds, nbytes))
+    values = _beside_messages(rounds, nbytes, medians, messages_s(line.segments, rounds, nbytes))
 
     def parameters(transfers: np.ndarray, launches: np.ndarray) -> np.ndarray:
         segments = fit_segments(sent[0], np.median(sent[1][transfers], axis=0), cuts)
-        return np.array(
-            [_gamma(rounds, nbytes, np.median(times[launches], axis=0), messages_s(segments, rounds, nbytes))]
-        )
+        alone = messages_s(segments, rounds, nbytes)
+        return _beside_messages(rounds, nbytes, np.median(times[launches], axis=0), alone)
 
     predicted = predict(rounds, line.segments, nbytes, medians)
-    span = _intervals(parameters, [len(sent[1]), len(times)], 1)[0]
-    return Reduction(Value(gamma, *span), predicted, goodness(nbytes, medians, predicted))
+    spans = intervals(parameters, [len(sent[1]), len(times)], 2)
+    call, gamma = (Value(float(value), *span) for value, span in zip(values, spans, strict=True))
+    return Reduction(call, gamma, predicted, goodness(nbytes, medians, predicted))
 
 
 def predict(rounds: Rounds, segments: tuple[Segment, ...], nbytes: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Time in s of an all-reduce at every size, with a gamma fitted to the other sizes."""
+    """Time in s of an all-reduce at every size, with the time of a call and gamma fitted to the other sizes."""
     alone = messages_s(segments, rounds, nbytes)
     predicted = np.empty(len(nbytes))
     for index in range(len(nbytes)):
         others = np.arange(len(nbytes)) != index
-        predicted[index] = alone[index] + rounds.reduced * nbytes[index] * _gamma(
-            rounds, nbytes[others], times[others], alone[others]
-        )
+        call, gamma = _beside_messages(rounds, nbytes[others], times[others], alone[others])
+        predicted[index] = alone[index] + call + rounds.reduced * nbytes[index] * gamma
     return predicted
 
 
-def _gamma(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndarray) -> float:
-    """s per byte reduced with the least sum of squared relative errors; 0 if the messages alone would take longer than
-    the measured all-reduce."""
-    rows, targets = rounds.reduced * nbytes / times, 1 - alone / times
-    weight = float(rows @ rows)
-    return max(float(rows @ targets) / weight, 0.0) if weight else 0.0
+def _beside_messages(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """s of a call and s per byte reduced with the least sum of squared relative errors, neither below 0: both are 0 if
+    the messages alone take longer than the measured all-reduces."""
+    from scipy.optimize import nnls  # takes 0.3 s, which a command that fits nothing should not
+
+    reduced = rounds.reduced * nbytes
+    largest = float(reduced.max()) or 1.0  # scales both columns alike, since the solver's tolerance is absolute
+    (call, gamma), _ = nnls(np.column_stack([1 / times, reduced / largest / times]), 1 - alone / times)
+    return np.array([call, gamma / largest])
 
 
-def _intervals(
+def intervals(
     parameters: Callable[..., np.ndarray], launches: Sequence[int], count: int
 ) -> list[tuple[float | None, float | None]]:
     """Percentile bootstrap over launches, for each of `count` parameters. `parameters` is called with the indices of

@@ -104,7 +104,8 @@ class MessageCosts:
     """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced); `goodput`: share of a link's
     rate that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
     between two ranks of a node; `threads`: of a process, that send and receive at the same time; `device`: of calls
-    between GPUs that a model predicts as a whole."""
+    between GPUs that a model predicts as a whole. `call`: s of a rank for each collective call; `handover`: s from one
+    thread of a rank to another."""
 
     segments: tuple[Segment, ...]
     gamma: float
@@ -115,6 +116,8 @@ class MessageCosts:
     within_node: Hop = "loopback"
     threads: int = 1
     device: DeviceCosts = DeviceCosts()
+    call: float = 0.0
+    handover: float = 0.0
 
     def hop(self, links: int) -> Hop:
         """The class of a message whose route has so many links."""
@@ -135,7 +138,13 @@ class MessageCosts:
         )
 
     def times(
-        self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0, cores: float = 1.0, links: float = 1.0
+        self,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        gamma: float = 1.0,
+        cores: float = 1.0,
+        links: float = 1.0,
+        call: float = 1.0,
     ) -> MessageCosts:
         """The same with costs times these factors, on all hops; `links`: on the time that a link needs per byte."""
         base = HopCosts(self.segments, self.sending, self.receiving).times(alpha, beta, cores)
@@ -148,6 +157,8 @@ class MessageCosts:
             gamma=self.gamma * gamma,
             goodput=self.goodput / links,
             device=self.device.times(alpha, beta),
+            call=self.call * call,
+            handover=self.handover * call,
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
@@ -206,12 +217,13 @@ class HopModel:
 @dataclass(frozen=True, slots=True)
 class Factors:
     """Factors on costs, for a control that shows what a prediction owes to one; that on `beta` is one on the links'
-    time per byte, too."""
+    time per byte, too, and that on `call` one on hand-overs between threads."""
 
     alpha: float = 1.0
     beta: float = 1.0
     gamma: float = 1.0
     processor: float = 1.0
+    call: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +245,8 @@ class CostModel:
     threads: int = 1
     factors: Factors = Factors()
     device: DeviceModel | None = None
+    call: Uncertain = Uncertain("time of a call", 0.0)
+    handover: Uncertain = Uncertain("hand-over between threads", 0.0)
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -255,8 +269,10 @@ class CostModel:
             self.within_node,
             self.threads,
             self._device(value_of),
+            value_of(self.call),
+            value_of(self.handover),
         )
-        return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta)
+        return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta, factors.call)
 
     def _device(self, value_of: Callable[[Uncertain], float]) -> DeviceCosts:
         if self.device is None:
@@ -273,7 +289,7 @@ class CostModel:
         """All parameters, each once, and then the factors that several of them share."""
         own = dict.fromkeys(
             parameter for part in (self._base, *self.others) for parameter in part.parameters
-        ) | dict.fromkeys([self.gamma])
+        ) | dict.fromkeys([self.gamma, *(each for each in (self.call, self.handover) if each.value)])
         shared = dict.fromkeys(parameter.scale for parameter in own if parameter.scale is not None)
         device = () if self.device is None else (self.device.small, self.device.large)
         return (*own, *shared, *device)

@@ -68,6 +68,13 @@ class Gamma(_Form):
     source: str
 
 
+class CallForm(_Form):
+    """s that a collective call takes of each rank beside its messages."""
+
+    s: Range
+    source: str
+
+
 class Stated(NamedTuple):
     """A range, or what a message takes on one side, and the class of hops where it stands."""
 
@@ -77,14 +84,16 @@ class Stated(NamedTuple):
 
 class Sheet(_Form):
     """Costs of a transport. `goodput`: share of a link's rate that is payload. `core`: where the costs of software were
-    fitted, if the ratio of cores is to scale them; `reference`: see reference_core.yaml. `one_run`: what differs for a
-    message among many that one run of a session sends, as tensors to and from parameter servers."""
+    fitted, if the ratio of cores is to scale them; `reference`: see reference_core.yaml. `call`: None, nothing is known
+    of it. `one_run`: what differs for a message among many that one run of a session sends, as tensors to and from
+    parameter servers."""
 
     summary: str
     goodput: Annotated[float, Field(gt=0, le=1)]
     gamma: Gamma
     core: Core | Literal["reference"] | None = None
     hops: Annotated[dict[Hop, HopForm], Field(min_length=1)]
+    call: CallForm | None = None
     one_run: dict[Hop, HopForm] = {}
 
     def of_one_run(self) -> Sheet:

@@ -11,7 +11,7 @@ from scaleproof.rank_programs.graph.replicas import Replicas
 from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.collective_schedules import Pattern, Round
 from scaleproof.simulate.engine.engine import Engine
-from scaleproof.simulate.engine.phases import Phase
+from scaleproof.simulate.engine.phases import Phase, before_messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,12 @@ def schedule(
     *,
     channel: int = 0,
     gamma: float = 0.0,
+    call_s: float = 0.0,
 ) -> int:
-    """The number of the schedule of a call of these participants. `ways`: of messages between ranks."""
-    return engine.schedule(
-        [_phase(ways, each, times, nbytes, people, channel, gamma) for each, times in pattern.rounds]
-    )
+    """The number of the schedule of a call of these participants, which takes each of them `call_s` beside its
+    messages. `ways`: of messages between ranks."""
+    phases = [_phase(ways, each, times, nbytes, people, channel, gamma) for each, times in pattern.rounds]
+    return engine.schedule([*before_messages(len(people), call_s), *phases])
 
 
 def _phase(
@@ -91,8 +92,10 @@ class FoldedSchedules:
     """Schedules of calls of all ranks, in which those of replica 0 stand for all. In place of CallSchedules. `ways`: of
     messages between ranks."""
 
-    def __init__(self, engine: Engine, ways: CallSchedules, replicas: Replicas, gamma: float) -> None:
-        self._engine, self._ways, self._gamma = engine, ways, gamma
+    def __init__(
+        self, engine: Engine, ways: CallSchedules, replicas: Replicas, gamma: float, call_s: float = 0.0
+    ) -> None:
+        self._engine, self._ways, self._gamma, self._call_s = engine, ways, gamma, call_s
         every = np.arange(replicas.ranks.size)
         self._people = [Participant(rank, every, replicas.place) for rank in replicas.ranks[0].tolist()]
         self._known: dict[tuple[int, float, int], int] = {}
@@ -104,6 +107,13 @@ class FoldedSchedules:
         if key not in self._known:
             self._patterns.append(pattern)
             self._known[key] = schedule(
-                self._engine, self._ways, pattern, nbytes, self._people, channel=channel, gamma=self._gamma
+                self._engine,
+                self._ways,
+                pattern,
+                nbytes,
+                self._people,
+                channel=channel,
+                gamma=self._gamma,
+                call_s=self._call_s,
             )
         return self._known[key]

@@ -13,7 +13,7 @@ from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 RESOURCES = {
     "compute": "a node's computing",
     "link": "the rate of the links",
-    "latency": "what a message costs however small it is",
+    "latency": "what a message costs however small it is, and what a call takes beside its messages",
     "transport": "software: the bytes that it copies and reduces, and the cores that messages take of servers",
     "server": "the servers: their links, their sums, and the cores that messages take of them",
     "stragglers": "what the slowest rank computes longer than usual",
@@ -43,7 +43,7 @@ def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCo
     changed = {
         "compute": (case, _faster(profile), cluster, costs),
         "link": (case, profile, other, costs),
-        "latency": (case, profile, near, costs.times(alpha=0.5)),
+        "latency": (case, profile, near, costs.times(alpha=0.5, call=0.5)),
         "transport": (case, profile, cluster, costs.times(beta=0.5, gamma=at_servers, cores=at_servers)),
     }
     if servers:

@@ -92,8 +92,12 @@ class Network:
 
     def alike(self, one: int, other: int) -> bool:
         """Whether two directed links have the same rates and delay."""
-        tables = self.capacities, self._singles, self.delays
-        return all(table[one] == table[other] for table in tables)
+        return self._kinds[one] == self._kinds[other]
+
+    @cached_property
+    def _kinds(self) -> list[tuple[float, float, float]]:
+        """Rates and delay of each directed link."""
+        return list(zip(self.capacities.tolist(), self._most, self._seconds, strict=True))
 
     def delay_s(self, route: tuple[int, ...]) -> float:
         """Delay in s of a route, one way."""

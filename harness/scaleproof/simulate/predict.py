@@ -8,14 +8,13 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.binding import binding_resource
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
-from scaleproof.simulate.jitter_model import Jitter, Stragglers, read_jitter, variation
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.shared_cores import shared_cores
@@ -23,13 +22,20 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.virtual_training import Orders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
+from scaleproof.spec.gpu_node import stated_jitter
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.relative_times import relative_times
+from scaleproof.spec.straggler_law import NODE_LAW
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Jitter, Stragglers, read_jitter, variation
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
     )
-    if isinstance(case, TrainCase):  # report early that a case cannot be simulated
+    if isinstance(case, TrainCase) and not case.plugin("strategy").rank_program:  # report early what is not simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
         relative_times(case)
         shared_cores(case)
@@ -83,21 +89,23 @@ def _factors(case: AnyCase) -> Factors:
 
 
 def _jitter(case: AnyCase, results: Path) -> Jitter | Stragglers | None:
-    """By the case's law; else this machine's jitter, for cases that compute for real on it. Replayed compute sleeps
-    equally long every time, and the jitter of other hardware is unknown."""
-    if (law := case.value("fabric.stragglers")) is not None:
-        return variation(law, results, machine_id())
-    if not isinstance(case, TrainCase) or case.compute != "real" or case.compute_options.profile is not None:
-        return None
-    fitted = read_jitter(results, machine_id())
-    return fitted.jitter if fitted else None
+    """By the case's law; else, of compute that is not replayed, that of its node type or of this machine, where it is
+    known."""
+    node = case.value("compute.profile")
+    law = case.value("fabric.stragglers") or case.value("compute.jitter")
+    if law is None and case.value("compute") == "real":
+        known = stated_jitter(node) if node else read_jitter(results, machine_id())
+        law = (NODE_LAW if node else "fitted") if known else None
+    return variation(law, results, machine_id(), node) if law else None
 
 
-def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
-    """The prediction with every parameter at its fitted value (`seed` None) or drawn from its uncertainty."""
+def predict(inputs: Inputs, seed: int | None = None, jitter_seed: int | None = None) -> Prediction:
+    """The prediction with every parameter at its fitted value (`seed` None) or drawn from its uncertainty. Factors on
+    compute are drawn from `jitter_seed`, or else from `seed`."""
     costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
     drawn = replace(inputs, cluster=drawn_cluster(inputs.cluster, seed))
-    return _simulated(drawn, costs, drawn_profile(inputs.profile, seed), seed or 0)
+    factors_of = (seed or 0) if jitter_seed is None else jitter_seed
+    return _simulated(drawn, costs, drawn_profile(inputs.profile, seed), factors_of)
 
 
 class Predictor:
@@ -114,9 +122,11 @@ class Predictor:
         one is missing."""
         return self._inputs(case, programs).digest
 
-    def predict(self, launch: PlannedLaunch) -> Predicted:
+    def predict(self, launch: PlannedLaunch, orders: Orders | None = None) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
-        profile, the same draw in all cases of a block. Raises SpecError when an input is missing."""
+        profile, the same draw in all cases of a block. Factors on compute follow from the launch's seed, as in a launch
+        that replays them. `orders`: arrivals of another run that are played back (virtual_training.py). Raises
+        SpecError when an input is missing."""
         inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
         case, checks = launch.case, list[dict[str, Any]]()
@@ -124,16 +134,35 @@ class Predictor:
             costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
+        elif isinstance(case, TrainCase) and case.plugin("strategy").rank_program:
+            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {})
         else:
-            samples = predict(inputs, seed).samples()
+            samples = predict(inputs, seed, launch.seed).samples()
         took_s = round(perf_counter() - started, 6)
         facts = _facts(inputs, seed) | {"took_s": took_s, "binds": self._binds(inputs)}
         return Predicted(samples, facts, checks)
 
+    @staticmethod
+    def _trained(
+        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders
+    ) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """A strategy that is a program of each rank, with its mathematics."""
+        costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
+        profile = drawn_profile(inputs.profile, seed)
+        assert profile is not None
+
+        def factor(rank: int, step: int) -> float:
+            if inputs.jitter is None:
+                return 1.0
+            return float(inputs.jitter.factors(case.ranks, data_seed, step)[rank])
+
+        cluster = drawn_cluster(inputs.cluster, seed)
+        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)
+
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""
         case, profile = inputs.case, inputs.profile
-        if not isinstance(case, TrainCase) or profile is None:
+        if not isinstance(case, TrainCase) or profile is None or case.plugin("strategy").rank_program:
             return None
         if case.case_id not in self._binds_by_case:
             found = binding_resource(case, profile, inputs.cluster, inputs.costs.central())

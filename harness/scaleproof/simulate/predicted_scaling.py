@@ -12,13 +12,13 @@ from typing import Any
 
 from scaleproof.simulate.cost_model import FREE, CostModel, MessageCosts
 from scaleproof.simulate.halved_resources import halved
-from scaleproof.simulate.jitter_model import HalfAsLate, Variation, slowest
 from scaleproof.simulate.nccl.device_calls import ChosenCalls, chosen_calls
 from scaleproof.simulate.predict import drawn_profile
 from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of
 from scaleproof.stats.prediction_intervals import ratios
+from scaleproof.workloads.jitter_model import HalfAsLate, Variation, slowest
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
 

@@ -62,7 +62,7 @@ def samples(events: list[Happened], dilation: float) -> pa.Table:
         "start_ns": moments([event.start for event in events]),
         "end_ns": moments([event.end for event in events]),
         "nbytes": [event.nbytes for event in events],
-        "value": np.full(len(events), np.nan),
+        "value": [event.value for event in events],
     }
     table = pa.table({name: columns[name] for name in SAMPLES.names}).cast(SAMPLES)
     return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])

@@ -33,9 +33,8 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
     """Stated costs of the case's transport. `here`: on the machine's own cores, not on those of the case's node type.
     Raises SpecError for a file that is not as it should be."""
     plugin = case.plugin("transport") if case.transport is not None else None
-    file = GENERAL if plugin is None or not plugin.stated_costs else _beside(plugin)
     name = "a library" if plugin is None else plugin.name
-    sheet = read_sheet(file, _needed(plugin))
+    sheet = _sheet(plugin)
     if isinstance(case, TrainCase) and case.plugin("strategy").has_servers:
         sheet = sheet.of_one_run()
     speed = _speed(case, sheet.core) if isinstance(sheet.core, Core) and not here else _Speed()
@@ -56,7 +55,26 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         tuple(models.values()),
         _within(plugin),
         _threads(case, plugin),
+        call=_call(name, sheet, speed),
     )
+
+
+def _call(name: str, sheet: Sheet, speed: _Speed) -> Uncertain:
+    """Nothing where no source says it."""
+    value, low, high = (number * speed.factor for number in (sheet.call.s if sheet.call else [0.0] * 3))
+    return Uncertain(f"time of a call of {name}", value, low, high, speed.unsure)
+
+
+def one_run_differs(case: AnyCase) -> bool:
+    """Whether a case's messages are many of one run, which cost something else than a message alone."""
+    if not isinstance(case, TrainCase) or case.transport is None or not case.plugin("strategy").has_servers:
+        return False
+    return bool(_sheet(case.plugin("transport")).one_run)
+
+
+def _sheet(plugin: TransportPlugin | None) -> Sheet:
+    file = GENERAL if plugin is None or not plugin.stated_costs else _beside(plugin)
+    return read_sheet(file, _needed(plugin))
 
 
 def _threads(case: AnyCase, plugin: TransportPlugin | None) -> int:

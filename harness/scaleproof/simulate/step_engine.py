@@ -16,7 +16,6 @@ from scaleproof.simulate.case_patterns import Patterns
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.device_calls import DeviceExchange, DevicePatterns, devices_of
 from scaleproof.simulate.program import Steps, exchange_plan, steps_of
@@ -27,9 +26,11 @@ from scaleproof.simulate.unequal_nodes import on_its_nodes
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.step_program import collectives
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
 from scaleproof.workloads.profile import Profile
 
@@ -114,6 +115,8 @@ class _RankClocks:
         self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
         self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Calls make no progress until the main thread waits for them."""
+        self._handover = exchange.costs.handover if calls_from_a_thread(case) else 0.0
+        """s from the main thread to the one that makes the calls, and back."""
         fusion_mib = case.value("transport.fusion_mib")
         self.fusion = None if fusion_mib is None else fusion_mib * MIB / case.shrink
         """Most bytes that the transport fuses into one call; None: it fuses nothing."""
@@ -152,7 +155,7 @@ class _RankClocks:
         spans, unfinished = [], []
         for step, call in self._unrecorded:
             if len(call.end):
-                spans.append(Span("queue", step, call.ready, call.start, int(call.nbytes)))
+                spans.append(Span("queue", step, call.ready - self._handover, call.start, int(call.nbytes)))
                 spans.append(Span("communication", step, call.start, call.end, int(call.nbytes)))
             else:
                 unfinished.append((step, call))
@@ -169,7 +172,8 @@ class _RankClocks:
     def _submit(self, effect: Start, step: int) -> None:
         made = effect.effect
         assert isinstance(made, Collective)
-        call = Call(self.patterns.of(made), made.nbytes, self.at, made.priority, effect.lane)
+        ready = self.at + self._handover
+        call = Call(self.patterns.of(made), made.nbytes, ready, made.priority, effect.lane)
         self._pending.append(call)
         self._calls.append(call)
         self._unrecorded.append((step, call))
@@ -180,7 +184,7 @@ class _RankClocks:
             self._run_in_main_thread(chosen)
         while self._places(chosen):
             self._run_next()
-        self.at = np.maximum.reduce([before, *(call.end for call in chosen)])
+        self.at = np.maximum.reduce([before, *(call.end + self._handover for call in chosen)])
         spans.append(Span(event, step, before, self.at, nbytes))
 
     def _places(self, calls: Sequence[Call]) -> list[int]:

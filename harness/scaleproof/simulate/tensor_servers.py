@@ -67,9 +67,12 @@ class Serving:
         """Bytes of a parameter."""
         return self._tensors[index].nbytes
 
-    def add(self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray) -> Served:
+    def add(
+        self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray, factors: np.ndarray
+    ) -> Served:
         """A step. `pushed`: tasks after which each rank has the gradient of each parameter; `began` and `finish`: after
-        which each rank's step has begun, and its backward pass has ended, which a worker that serves waits for."""
+        which each rank's step has begun, and its backward pass has ended, which a worker that serves waits for;
+        `factors`: of each rank's computing."""
         last_update = (began if self._own_process else finish).copy()
         received: dict[int, np.ndarray] = {}
         updates: list[list[tuple[int, int]]] = [[] for _ in range(self.ranks)]
@@ -80,7 +83,8 @@ class Serving:
             sends, arrived = self._exchange(workers, np.repeat(owner, len(workers)), index)
             self._engine.after(sends, ready[workers])
             sent.append((workers, sends))
-            start, end = self._update(owner, index, np.append(arrived, ready[owner]), last_update[owner])
+            before = np.append(arrived, [ready[owner], last_update[owner]])
+            start, end = self._update(index, before, float(factors[owner]))
             updates[owner].append((start, end))
             last_update[owner] = end
             back, received_back = self._exchange(np.repeat(owner, len(workers)), workers, index)
@@ -91,13 +95,12 @@ class Serving:
         finished = self._end([finish, last_update, *received.values()], sent)
         return Served(received, finished, self._turns(updates, finished))
 
-    def _update(self, owner: int, index: int, arrived: np.ndarray, before: int) -> tuple[int, int]:
-        """Sums the gradients of a parameter, the owner's too, then updates it: a task each."""
+    def _update(self, index: int, earlier: np.ndarray, factor: float) -> tuple[int, int]:
+        """Sums the gradients of a parameter, the owner's too, then updates it: a task each, after these."""
         nbytes = self._tensors[index].nbytes
         summed = self._engine.work(self._threads.inside(nbytes) + self._costs.gamma * nbytes * (self.ranks - 1))
-        earlier = np.append(arrived, before)
         self._engine.after(np.repeat(summed, len(earlier)), earlier)
-        updated = self._engine.work(self._update_s[index])
+        updated = self._engine.work(self._update_s[index] * factor)
         self._engine.after(updated, summed)
         return int(summed[0]), int(updated[0])
 

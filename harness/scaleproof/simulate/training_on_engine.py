@@ -15,7 +15,6 @@ from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.folded_calls import FoldedSchedules
 from scaleproof.simulate.folded_links import UNFOLDED
 from scaleproof.simulate.folded_training import folding_of
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.server_threads import Threads
@@ -26,9 +25,11 @@ from scaleproof.simulate.training_run import TrainingRun
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.step_program import Plan
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Variation
 from scaleproof.workloads.networks import Network as LayerTable
 from scaleproof.workloads.profile import Profile
 
@@ -56,7 +57,7 @@ def simulate_each_rank(
     folding = folding_of(case, plan, steps, network, nodes) if alike else None
     ranks = case.ranks if folding is None else folding.replicas.ranks.shape[1]
     every = CallSchedules(engine, network, nodes, costs, buffer, folding.links if folding else UNFOLDED, cores)
-    calls = FoldedSchedules(engine, every, folding.replicas, costs.gamma) if folding else every
+    calls = FoldedSchedules(engine, every, folding.replicas, costs.gamma, costs.call) if folding else every
     run = TrainingRun(
         engine,
         ranks,
@@ -67,6 +68,7 @@ def simulate_each_rank(
         _serving(case, engine, network, costs, _tensors(plan), _update_s(case, profile), cores),
         _coordinator(case, engine, calls, ranks),
         cores,
+        costs.handover if calls_from_a_thread(case) else 0.0,
     )
     began = run.main
     for step in range(case.warmup + case.steps):

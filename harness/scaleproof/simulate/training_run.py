@@ -65,7 +65,8 @@ class Submitted:
 
 class TrainingRun:
     """Builds the tasks. `main`: the last task of each rank's main thread. `cores`: those that computing shares with
-    messages, if it does. Every method adds what all ranks do next."""
+    messages, if it does; `handover`: s from the main thread to the one that makes the calls, and back. Every method
+    adds what all ranks do next."""
 
     def __init__(
         self,
@@ -78,9 +79,11 @@ class TrainingRun:
         serving: Serving,
         coordinator: Coordinator | None,
         cores: SharedCores | None = None,
+        handover: float = 0.0,
     ) -> None:
         self.engine, self.ranks, self._patterns, self._schedules = engine, ranks, patterns, calls
         self._by_main, self._serving, self._coordinator, self._cores = by_main, serving, coordinator, cores
+        self._handover = handover
         self._lanes = [engine.lanes(self.ranks) for _ in range(channels)]
         self.main = engine.work(0.0, count=self.ranks)
         self.spans: list[Recorded] = []
@@ -105,7 +108,7 @@ class TrainingRun:
             elif isinstance(effect, Start):
                 self._submit(effect, number)
             elif isinstance(effect, Receive) and not served:
-                self._serve(number, pushed, began)
+                self._serve(number, pushed, began, factors)
                 served = True  # with all that it receives
             elif isinstance(effect, Await):
                 self._wait([effect.started], effect.event, effect.nbytes, number)
@@ -158,15 +161,23 @@ class TrainingRun:
                 pattern,
                 made.nbytes,
                 made.priority,
-                self.main,
+                self._handed_over(self.main),
                 lambda tasks: self._record_call(call, Moment(tasks, at_end=False)),
             )
         else:
             tasks = self.engine.call(schedule, self._lanes[effect.lane])
-            self._wait_for(tasks, self.main)
+            self._wait_for(tasks, self._handed_over(self.main))
             call = Submitted(made, step, self.main, tasks)
             self._record_call(call, Moment(tasks, at_end=False))
         self._calls.append(call)
+
+    def _handed_over(self, tasks: np.ndarray) -> np.ndarray:
+        """A task per rank after which its other thread goes on."""
+        if not self._handover:
+            return tasks
+        after = self.engine.work(self._handover, count=self.ranks)
+        self._wait_for(after, tasks)
+        return after
 
     def _record_call(self, call: Submitted, start: Moment) -> None:
         nbytes = call.effect.nbytes
@@ -179,7 +190,7 @@ class TrainingRun:
         self._run_delayed(calls)
         waited = self._after_main(0.0)
         for call in calls:
-            self._wait_for(waited, call.tasks)
+            self._wait_for(waited, self._handed_over(call.tasks))
         self.spans.append(Recorded(event, step, Moment(before), Moment(waited), nbytes))
         self.main = waited
 
@@ -195,9 +206,9 @@ class TrainingRun:
             call.tasks = self.main = tasks
             self._record_call(call, Moment(call.made))
 
-    def _serve(self, step: int, pushed: dict[int, np.ndarray], began: np.ndarray) -> None:
+    def _serve(self, step: int, pushed: dict[int, np.ndarray], began: np.ndarray, factors: np.ndarray) -> None:
         before = self.main
-        served = self._serving.add(pushed, began, before)
+        served = self._serving.add(pushed, began, before, factors)
         self.main = served.end
         self.spans.append(Recorded("wait", step, Moment(before), Moment(served.end)))
         self.spans += [Recorded("update", step, Moment(update.start), Moment(update.end)) for update in served.updates]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.simulate.jitter_model import Variation
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.relative_times import relative_times
+from scaleproof.workloads.jitter_model import Variation
 
 
 @dataclass(frozen=True, slots=True)

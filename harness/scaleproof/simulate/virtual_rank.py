@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,14 +20,18 @@ from scaleproof.rank_programs.effects import (
     Receive,
     check_cancellable,
 )
-from scaleproof.rank_programs.rank_program import RankProgram
-from scaleproof.spec.case import OwnCase
+from scaleproof.rank_programs.rank_program import Form
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.transports.mailbox import Arrivals, Regions
 
 Then = Callable[[Any], None]
 """What goes on with the result of an effect."""
-Report = Callable[["Rank", str, float], None]
-"""Records an event of a rank that began at a time and ends now."""
+
+
+class Report(Protocol):
+    """Records an event of a rank that began at a time and ends now."""
+
+    def __call__(self, rank: Rank, event: str, start: float, value: float = math.nan) -> None: ...
 
 
 @dataclass(slots=True)
@@ -79,13 +84,13 @@ class Rank:
     """One rank; it is its program's clock."""
 
     def __init__(
-        self, form: type[RankProgram], case: OwnCase, number: int, now: Callable[[], float], report: Report
+        self, form: Form, case: OwnCase | TrainCase, number: int, now: Callable[[], float], report: Report
     ) -> None:
         self.number, self._now, self._report = number, now, report
         self.arrivals, self.wanted, self.wanted_flags = Arrivals(), list[Wanted](), list[WantedFlag]()
         self.lanes: dict[int, Lane] = {}
         self.started: list[tuple[Effect, Lane, Result]] = []
-        self.step, self.warmup, self._began = -1, False, -1.0
+        self.step, self.warmup, self._began, self._zero = -1, False, -1.0, 0.0
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)
         self.regions = Regions(number, self.program.regions())
@@ -98,7 +103,8 @@ class Rank:
 
     def _whole(self) -> Generator[Effect, Any, None]:
         yield from barrier(self.number, self.program.world_size)
-        self._report(self, "start", self._now())
+        self._zero = self._now()
+        self._report(self, "start", self._zero)
         yield from self.program.main()
         self._report(self, "end", self._now())
         self.done = True
@@ -146,6 +152,14 @@ class Rank:
         """See Clock."""
         self.steps_end()
         self.step, self.warmup, self._began = step, warmup, self._now()
+
+    def now(self) -> float:
+        """See Clock."""
+        return (self._now() - self._zero) / self.program.case.dilation
+
+    def note(self, event: str, value: float) -> None:
+        """See Clock."""
+        self._report(self, event, self._now(), value)
 
     def memory(self, nbytes: int) -> np.ndarray:
         """See Clock."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,15 +27,16 @@ from scaleproof.rank_programs.effects import (
     Started,
     event_of,
     moved_nbytes,
+    source_of,
 )
-from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_messages import Moves, nothing
 from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted
 from scaleproof.simulate.virtual_regions import RegionMoves
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.mailbox import ANY, Message
 
@@ -50,6 +52,12 @@ class Happened:
     start: float
     end: float
     nbytes: int = 0
+    value: float = math.nan
+
+
+def _name_of(case: OwnCase | TrainCase) -> str:
+    """What a message to the user calls its program."""
+    return f"programs/{case.entry}.py" if isinstance(case, OwnCase) else f"strategy {case.strategy}"
 
 
 class VirtualRun:
@@ -58,16 +66,22 @@ class VirtualRun:
 
     def __init__(
         self,
-        form: type[RankProgram],
-        case: OwnCase,
+        form: Form,
+        case: OwnCase | TrainCase,
         network: Network,
         nodes: Sequence[int],
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs, self._name = case, costs, f"programs/{case.entry}.py"
+        self._case, self._costs, self._name = (
+            case,
+            costs,
+            _name_of(case),
+        )
         self._moves = Moves(network, nodes, costs, buffer)
         self.events: list[Happened] = []
+        self.orders: dict[int, Iterator[int]] = {}
+        """Sources of a rank's receives from any, in the order of another run."""
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
             Compute: self._compute,
             Charge: lambda rank, effect, then: self._moves.after(
@@ -106,9 +120,12 @@ class VirtualRun:
             raise SpecError(f"{self._name}: {why(self._ranks)}")
         return [rank.program for rank in self._ranks]
 
-    def happened(self, rank: Rank, event: str, start: float, nbytes: int = 0) -> None:
-        """An event that ends now."""
-        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, self.now, nbytes))
+    def happened(
+        self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0, end: float | None = None
+    ) -> None:
+        """An event that ends now, or has ended before."""
+        ended = self.now if end is None else end
+        self.events.append(Happened(rank.number, event, rank.step, rank.warmup, start, ended, nbytes, value))
 
     def checks(self) -> list[tuple[int, str, bool, str]]:
         """Rank, name, whether it passed, and detail of each check, after the run."""
@@ -120,7 +137,7 @@ class VirtualRun:
                 raise self._failed(f"rank {rank.number}, checks", error) from error
         return found
 
-    def _rank(self, form: type[RankProgram], number: int) -> Rank:
+    def _rank(self, form: Form, number: int) -> Rank:
         try:
             return Rank(form, self._case, number, lambda: self.now, self.happened)
         except Exception as error:
@@ -156,7 +173,7 @@ class VirtualRun:
 
         def then(value: Any) -> None:
             if name:
-                self.happened(rank, name, began, moved_nbytes(effect, value))
+                self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)
@@ -180,9 +197,12 @@ class VirtualRun:
         )
 
     def _receive(self, rank: Rank, effect: Receive, then: Then) -> None:
-        message = rank.arrivals.take(effect.source, effect.tag)
+        source = effect.source
+        if source == ANY and effect.tag >= 0 and rank.number in self.orders:
+            source = next(self.orders[rank.number])
+        message = rank.arrivals.take(source, effect.tag)
         if message is None:
-            rank.wanted.append(Wanted(effect, then))
+            rank.wanted.append(Wanted(replace(effect, source=source), then))
         else:
             then(message)
 

@@ -20,6 +20,7 @@ from scaleproof.spec.case_checks import check_training, check_transfer
 from scaleproof.spec.choice import nested
 from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, Transport, Workload
 from scaleproof.spec.compute import ComputeOptions, compute_of
+from scaleproof.spec.delay_law import MEANING, DelayText
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Kind, Options, WorkloadOptions
 from scaleproof.spec.program_options import ProgramOptions
@@ -88,6 +89,23 @@ class TrainCase(CommonCase):
         description="How the forward and backward pass of a step are run: `compute.name` below.",
     )
     evaluate_every: NonNegativeInt = Field(0, description="Steps between evaluations on the test set; 0: none.")
+    seconds: PositiveFloat | None = Field(
+        None,
+        description="Strategies whose ranks go at their own pace: no rank begins a step after so many s of true time; "
+        "`steps` is then the most that a rank takes. null: every rank takes all its steps.",
+    )
+    step_delay: DelayText | None = Field(
+        None, description=f"The same strategies: time that a rank waits in each step after computing, {MEANING}"
+    )
+    message_delay: DelayText | None = Field(
+        None,
+        description="The same strategies: time that a rank waits before it sends a message or calls, by the same laws.",
+    )
+    evaluate_s: PositiveFloat | None = Field(
+        None,
+        description="The same strategies: true time between evaluations, s, in place of `evaluate_every`. Each rank "
+        "keeps its parameters at its first step that ends at or after the moment; they are evaluated after the run.",
+    )
 
     @property
     def framework(self) -> str:
@@ -122,6 +140,17 @@ class TrainCase(CommonCase):
     def compute(self) -> str:
         """real, none or replay."""
         return self.compute_options.name
+
+    @property
+    def workers(self) -> int:
+        """Ranks that train: all but servers that do nothing else."""
+        traits = self.plugin("strategy").rank_program
+        return self.ranks - (traits.dedicated_servers(self) if traits and traits.dedicated_servers else 0)
+
+    @property
+    def batch(self) -> int:
+        """Samples of a step of one rank."""
+        return self.minibatch // self.workers
 
     @property
     def replayed(self) -> bool:

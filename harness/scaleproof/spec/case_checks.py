@@ -36,7 +36,10 @@ def written_key(case: Case, field: str) -> str:
 def _collective_fits(case: Case) -> None:
     transport = case.plugin("transport")
     lifted = case.plugin("collective").implementation is not None
-    needs_collectives = not (case.program == "transfer" or (case.program == "own" and not lifted))
+    sends_itself = case.program in ("transfer", "own") or (
+        case.value("strategy") is not None and case.plugin("strategy").rank_program
+    )
+    needs_collectives = not (case.program == "transfer" or (sends_itself and not lifted))
     if (lifted and not transport.sends) or (transport.point_to_point and not lifted and needs_collectives):
         algorithms = ", ".join(registry.algorithms())
         requirement = f"an algorithm ({algorithms})" if transport.point_to_point else "'native'"
@@ -96,8 +99,7 @@ def check_training(case: Case) -> None:
     if case.buffers == "plain" and not case.plugin("strategy").collective_calls:
         message = f"strategy {case.strategy!r} chooses its buffers itself, by its mechanism; leave it out"
         raise FieldError("buffers", message)
-    if case.minibatch % case.ranks:
-        raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")
+    _minibatch_divides(case)
     unreal = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     unreal += ["compute.profile"] if case.compute_options.profile is not None else []
     if unreal and not case.replayed:
@@ -105,6 +107,17 @@ def check_training(case: Case) -> None:
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
     _other_nodes_fit(case)
+
+
+def _minibatch_divides(case: Case) -> None:
+    strategy = case.plugin("strategy")
+    if case.minibatch % max(case.workers, 1):
+        who = "ranks" if case.workers == case.ranks else "workers"
+        raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
+    if not strategy.rank_program:
+        for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):
+            if getattr(case, field) is not None:
+                raise FieldError(field, f"strategy {case.strategy!r} is no program of each rank; leave it out")
 
 
 def _other_nodes_fit(case: Case) -> None:

@@ -16,6 +16,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -24,6 +25,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
+from scaleproof.spec.straggler_law import straggler_law
 
 if TYPE_CHECKING:
     from scaleproof.spec.common_case import CommonCase
@@ -43,13 +45,28 @@ class _Form(BaseModel):
 Form = TypeVar("Form", bound=_Form)
 
 
+class StatedJitter(_Form):
+    """How unevenly ranks on a node type compute: a law (straggler_law.py) with its numbers, and where they are said."""
+
+    law: str
+    source: str
+
+    @field_validator("law")
+    @classmethod
+    def _has_numbers(cls, text: str) -> str:
+        if not straggler_law(text).numbers:
+            raise ValueError(f"{text!r} has no numbers of its own; write for example spread:0.02,0.05")
+        return text
+
+
 class NodeType(_Form):
-    """What the cores of a node compute at their peak, and where that is said."""
+    """What the cores of a node compute at their peak, and where that is said. `jitter`: None, ranks compute evenly."""
 
     summary: str
     cores: PositiveInt
     ghz: PositiveFloat
     flop_per_cycle: PositiveInt
+    jitter: StatedJitter | None = None
     source: str
 
     @property

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.mixed_nodes import other_nodes
 from scaleproof.spec.plugins import Options
+from scaleproof.spec.straggler_law import NODE_LAW, straggler_law
 
 
 class ComputeOptions(Options):
@@ -37,6 +38,26 @@ class ComputeOptions(Options):
     def _only_replay_burns(self) -> ComputeOptions:
         if self.burns and self.name != "replay":
             raise FieldError("burns", f"only compute that is replayed burns a core, not {self.name!r}")
+        return self
+
+    jitter: str | None = Field(
+        None,
+        description="replay: law of the factor by which a rank's compute lasts longer in a step, as for "
+        "`fabric.stragglers`, drawn from the launch's seed, rank and step; null: every step lasts as long as profiled.",
+    )
+
+    @model_validator(mode="after")
+    def _only_replay_is_uneven(self) -> ComputeOptions:
+        if self.jitter is None:
+            return self
+        if self.name != "replay":
+            raise FieldError("jitter", f"only compute that is replayed has it, not {self.name!r}; leave it out")
+        try:
+            law = straggler_law(self.jitter)
+        except ValueError as error:
+            raise FieldError("jitter", str(error)) from None
+        if law.name == NODE_LAW and self.profile is None:
+            raise FieldError("jitter", "as the node type states: give a node type as profile, or write fitted")
         return self
 
     others: str | None = Field(

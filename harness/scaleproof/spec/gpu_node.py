@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from scaleproof.spec.cluster import GPU_NODE_TYPES, GPUS, NODE_TYPES, ROOT, node_types
+from scaleproof.spec.cluster import GPU_NODE_TYPES, GPUS, NODE_TYPES, ROOT, StatedJitter, node_types
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import read_document
 from scaleproof.spec.messages import form_error
@@ -78,6 +78,7 @@ class GpuNode(_Form):
     pcie_gb_per_s: PositiveFloat | None = Field(None, description="Of each GPU, where there is no NVLink.")
     network_gbit: PositiveFloat | None = Field(None, description="Of all network cards of the node, Gbit/s.")
     network_cards: PositiveInt = Field(1, description="Network cards that have this rate together.")
+    jitter: StatedJitter | None = Field(None, description="How unevenly ranks compute; null: evenly.")
     source: str
 
     @model_validator(mode="after")
@@ -152,6 +153,15 @@ def gpu_of(name: str) -> Gpu:
 
 
 _cpu_nodes = cache(node_types)
+
+
+def stated_jitter(name: str | None) -> StatedJitter | None:
+    """How unevenly ranks compute on a node type; None where its file does not say it, and for an unknown one."""
+    if name is None:
+        return None
+    known = _cpu_nodes()
+    node = known[name] if name in known else gpu_nodes().get(name)
+    return None if node is None else node.jitter
 
 
 @dataclass(frozen=True, slots=True)

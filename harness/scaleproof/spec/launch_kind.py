@@ -81,11 +81,11 @@ def communication_threads(case: AnyCase) -> int:
         return 0
     own_server = case.value("strategy") is not None and case.plugin("strategy").has_servers
     in_every_rank = own_server and not case.value("strategy.servers")
-    beside = case.plugin("transport").progress == "background" or _calls_from_a_thread(case)
+    beside = case.plugin("transport").progress == "background" or calls_from_a_thread(case)
     return int(beside) * case.value("strategy.channels", 1) + int(in_every_rank)
 
 
-def _calls_from_a_thread(case: AnyCase) -> bool:
+def calls_from_a_thread(case: AnyCase) -> bool:
     """Whether the strategy's own thread makes the calls, so that it moves what the transport moves in a wait."""
     if case.value("strategy") is None or not case.plugin("strategy").communicates_beside_compute:
         return False

@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scaleproof.spec.replica_traits import ReplicaTraits
+
 Kind = Literal[
     "transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "dataset", "framework"
 ]
@@ -137,6 +139,9 @@ class TransportPlugin(Plugin):
     """Why it has none."""
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
+    polls: bool = False
+    """A rank that waits for a message keeps its core busy, so that its processor time does not say what messages
+    take."""
     message_threads: int = 1
     """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
     them work at a time."""
@@ -189,6 +194,8 @@ class StrategyPlugin(Plugin):
     communicates_beside_compute: bool = False
     """Makes calls during the backward pass: by a thread of its own, unless option `communication` says `main` or the
     transport fuses."""
+    rank_program: ReplicaTraits | None = None
+    """Of a program of each rank (strategies/replica.py), which needs a mailbox in place of collectives."""
     simulated_step: Callable[..., Generator[Any, Any, Any]] | None = None
     """One step after the forward pass, as effects (strategies/step_program.py); None: this strategy is not
     simulated."""

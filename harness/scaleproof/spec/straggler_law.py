@@ -1,4 +1,4 @@
-"""Laws of stragglers as people write them: `pareto:3`, `slow:8,0.01`, `fitted`."""
+"""Laws of stragglers as people write them: `pareto:3`, `slow:8,0.01`, `spread:0.02,0.05`, `fitted`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-Name = Literal["lognormal", "pareto", "exponential", "slow", "fitted"]
+Name = Literal["lognormal", "pareto", "exponential", "slow", "spread", "fitted", "node", "none"]
+NO_LAW, NODE_LAW = "none", "node"
 
 
 class Number(NamedTuple):
-    """A number of a law: more than `above`, at most `most`; `default` None: it has to be written."""
+    """A number of a law: more than `above`, at most `most`; `default` None: it has to be written. `or_equal`: `above`
+    itself is allowed."""
 
     name: str
     above: float
     most: float = math.inf
     default: float | None = None
+    or_equal: bool = False
 
 
 class Form(NamedTuple):
@@ -31,7 +34,19 @@ FORMS: dict[Name, Form] = {
     "pareto": Form((Number("ALPHA", 1.0), SHARE), "at least 1, and above x with probability x^-ALPHA (a heavy tail)"),
     "exponential": Form((Number("MEAN", 0.0), SHARE), "1 and an exponential part of mean MEAN"),
     "slow": Form((Number("FACTOR", 1.0), SHARE._replace(default=None)), "FACTOR"),
+    "spread": Form(
+        (
+            Number("STEP", 0.0, or_equal=True),
+            Number("RANK", 0.0, default=0.0, or_equal=True),
+            Number("FACTOR", 1.0, default=1.0, or_equal=True),
+            Number("LATE", 0.0, 1.0, default=0.0, or_equal=True),
+        ),
+        "median 1, its logarithm has standard deviation STEP from step to step and RANK between ranks (the same in all "
+        "steps); a share LATE of steps takes FACTOR times as long",
+    ),
     "fitted": Form((), "as `scaleproof fit` measured on this machine"),
+    "node": Form((), "as the node type states"),
+    "none": Form((), "1"),
 }
 
 
@@ -51,10 +66,15 @@ MEANING = (
 
 @dataclass(frozen=True, slots=True)
 class StragglerLaw:
-    """A law with its numbers; `fitted` has none."""
+    """A law with its numbers; `fitted`, `node` and `none` have none."""
 
     name: Name
     numbers: tuple[float, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As it is written, with every number."""
+        return f"{self.name}:{','.join(map(repr, self.numbers))}" if self.numbers else self.name
 
 
 def straggler_law(text: str) -> StragglerLaw:
@@ -81,7 +101,9 @@ def _value(text: str, law: Name, number: Number, written: str) -> float:
         value = float(written)
     except ValueError:
         value = math.nan
-    if not (number.above < value <= number.most and math.isfinite(value)):
+    enough = value >= number.above if number.or_equal else value > number.above
+    if not (enough and value <= number.most and math.isfinite(value)):
+        least = "of at least" if number.or_equal else "above"
         upto = f" and at most {number.most:g}" if math.isfinite(number.most) else ""
-        raise ValueError(f"{text!r}: {number.name} of {law} is a number above {number.above:g}{upto}")
+        raise ValueError(f"{text!r}: {number.name} of {law} is a number {least} {number.above:g}{upto}")
     return value

@@ -155,7 +155,7 @@ def synchronous_tags(
 def server_tags(case: TrainCase) -> Tags:
     """Of synchronous parameter servers. One-sided mechanisms are an exchange of their own (xue2019); else one server
     reduces, several have a part each."""
-    servers = case.value("strategy.servers") or case.ranks
+    servers = case.value("strategy.dedicated_servers") or case.value("strategy.servers") or case.ranks
     topology = (
         "distributed-PS(k=n)" if servers == case.ranks else "single-PS" if servers == 1 else "distributed-PS(k<n)"
     )
@@ -163,3 +163,21 @@ def server_tags(case: TrainCase) -> Tags:
     if case.value("strategy.mechanism", "messages") != "messages":
         exchange = "ad-hoc"
     return _centralized("DP", "data") | {"parameter_exchange": exchange, "topology": topology}
+
+
+def asynchronous_tags(optimization: str, scheduling: str, topology: str | None = None) -> Callable[[TrainCase], Tags]:
+    """Of replicas at their own pace; without `topology` that of servers, by their number."""
+
+    def tags(case: TrainCase) -> Tags:
+        servers = case.value("strategy.dedicated_servers", 0)
+        placed = topology or ("single-PS" if servers == 1 else "distributed-PS(k<n)")
+        consistency = "stale-synchronous" if scheduling == "bounded-asynchronous" else "asynchronous"
+        return _centralized("DP", "data") | {
+            "optimization": optimization,
+            "scheduling": scheduling,
+            "consistency": consistency,
+            "parameter_exchange": "ad-hoc",
+            "topology": placed,
+        }
+
+    return tags

@@ -221,6 +221,7 @@ PLUGIN = TransportPlugin(
     mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="mpi.costs.yaml",
+    polls=True,
     colour="gold",
     marker="v",
 )

@@ -111,4 +111,5 @@ PLUGIN = TransportPlugin(
     mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="mpich.costs.yaml",
+    polls=True,
 )

@@ -55,4 +55,5 @@ PLUGIN = TransportPlugin(
     mailbox=MESSAGE_MAILBOX,
     within_node="memory",
     stated_costs="torch_mpi.costs.yaml",
+    polls=True,
 )

@@ -40,4 +40,5 @@ PLUGIN = TransportPlugin(
     axis="UCC",
     mailbox=MESSAGE_MAILBOX,
     stated_costs="ucc.costs.yaml",
+    polls=True,
 )

@@ -101,15 +101,15 @@ class Table:
 
 
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Source:
-    """The case's data for one rank."""
-    source: Source = registry.load("dataset", case.dataset)(network, case.minibatch, seed, rank, case.ranks)
+    """The case's data for one rank, counted among those that train."""
+    source: Source = registry.load("dataset", case.dataset)(network, case.minibatch, seed, rank, case.workers)
     return source
 
 
 def open_every_rank(case: TrainCase, network: Network, seed: int) -> list[Source]:
-    """The case's data for all its ranks in one process: one copy of the rows."""
+    """The case's data for all its ranks that train, in one process: one copy of the rows."""
     first = open_data(case, network, seed, 0)
-    return [first, *(first.of_rank(rank, case.ranks) for rank in range(1, case.ranks))]
+    return [first, *(first.of_rank(rank, case.workers) for rank in range(1, case.workers))]
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:

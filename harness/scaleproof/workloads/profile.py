@@ -201,7 +201,7 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     """Whose compute a case replays or simulates: its node type at its efficiency, or what `scaleproof profile` measured
     on the machine of this folder (results/machines/<id>). SpecError when there is none, with the command that makes it,
     or when the file is of another network, batch or machine."""
-    network, batch = network_of(case), case.minibatch // case.ranks
+    network, batch = network_of(case), case.batch
     if case.compute_options.profile is not None and case.compute_options.efficiency is not None:
         return peak_profile(
             network,
@@ -249,7 +249,7 @@ def command(case: TrainCase) -> str:
     side = "" if case.workload_options.image_side is None else f" --image-side {case.workload_options.image_side}"
     width = "" if case.workload_options.width == 1 else f" --width {case.workload_options.width:g}"
     threads = "" if case.threads_per_rank == 1 else f" --threads {case.threads_per_rank}"
-    return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{threads}"
+    return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.batch}{threads}"
 
 
 def _description(case: TrainCase, batch: int) -> str:

@@ -7,7 +7,7 @@ make up for lateness of earlier passes; `late` records how late each pass ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +34,20 @@ class Lateness:
 
 class ReplayModel:
     """A Model that computes nothing: its parameters are zeros, and it has `shrink` times fewer of them than the
-    network."""
+    network. `factors`: of each step, by which it lasts longer than the profile says; none: no step does."""
 
     def __init__(
-        self, network: Network, profile: Profile, dilation: float, shrink: float, *, burns: bool = False
+        self,
+        network: Network,
+        profile: Profile,
+        dilation: float,
+        shrink: float,
+        *,
+        burns: bool = False,
+        factors: Iterable[float] = (),
     ) -> None:
         self._pace = Burn() if burns else Sleep()
+        self._factors, self._factor = iter(factors), 1.0
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # The kernel gives zeros no memory until they are written.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
@@ -67,7 +75,8 @@ class ReplayModel:
         self._ready = ready
 
     def forward(self, batch: Batch) -> float:
-        """See Model; there is no loss."""
+        """See Model; there is no loss. A step begins."""
+        self._factor = next(self._factors, 1.0)
         self._end = self._perform(self._forward, self._pace.now())
         return math.nan
 
@@ -78,12 +87,13 @@ class ReplayModel:
     def _perform(self, events: Sequence[PassEvent], start: int) -> int:
         """Lets the time of a pass go by; returns when it should end. The schedule starts anew after every exchange."""
         for event in events:
-            self._pace.wait_until(start + event.due_ns)
+            due_ns = round(event.due_ns * self._factor)
+            self._pace.wait_until(start + due_ns)
             for index in event.parameters:
                 self._ready(index)
             if event.last:
-                self._record_lateness(start + event.due_ns, event.due_ns)
-                start += event.due_ns
+                self._record_lateness(start + due_ns, due_ns)
+                start += due_ns
             if event.exchange is not None:
                 event.exchange()
                 start = self._pace.now()
@@ -92,7 +102,8 @@ class ReplayModel:
     def update(self, only: Sequence[int] | None = None) -> None:
         """See Model; takes time in proportion to the share of the network's elements that is updated."""
         stepped = self._stepped if only is None else [self._stepped[index] for index in only]
-        self._pace.wait_until(self._pace.now() + round(self._update_ns * sum(stepped) / self._elements))
+        whole_ns = self._update_ns * self._factor
+        self._pace.wait_until(self._pace.now() + round(whole_ns * sum(stepped) / self._elements))
 
     def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""

@@ -10,8 +10,8 @@ import pytest
 
 from scaleproof.calibrate.measured_jitter import spread
 from scaleproof.commands.fit import jitter_line
-from scaleproof.simulate.jitter_model import FittedJitter, Jitter, read_jitter, write_jitter
 from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.jitter_model import FittedJitter, Jitter, read_jitter, write_jitter
 
 
 def launches(jitter: Jitter, count: int = 6, ranks: int = 8, steps: int = 200) -> list[pd.DataFrame]:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from scaleproof.cli import main
+from scaleproof.spec import gpu_node as gpu_node_module
+from scaleproof.spec.cluster import StatedJitter
 from scaleproof.spec.gpu_node import gpu_node, gpus
 
 BASE = ["predict", "--workload", "vgg_a", "--node", "h100x8", "--nodes", "1,2"]
@@ -112,3 +114,22 @@ def test_help_teaches_a_node_type_by_an_example(capsys: pytest.CaptureFixture[st
         main(["predict", "--help"])
     printed = capsys.readouterr().out
     assert "--node h100x8 --nodes 1,2,4" in printed and gpu_node("h100x8").gpus == 8
+
+
+def test_a_node_type_that_states_a_law_is_predicted_with_its_stragglers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--transport", "nccl", "--efficiency", "0.4"]
+    even = predicted(tmp_path, capsys, *arguments)
+    uneven = gpu_node("h100x8").model_copy(update={"jitter": StatedJitter(law="slow:3,0.5", source="made up")})
+    known = {**gpu_node_module.gpu_nodes(), "h100x8": uneven}
+    monkeypatch.setattr(gpu_node_module, "gpu_nodes", lambda: known)
+    found = predicted(tmp_path, capsys, *arguments)
+    assert found["stragglers"] == "slow:3,0.5 (made up)" and even["stragglers"] is None
+    ratio = found["points"][1]["compute_s"]["value"] / even["points"][1]["compute_s"]["value"]
+    assert ratio == pytest.approx(3, rel=0.01), "of 16 ranks one is slow in nearly every step"
+    assert found["points"][1]["gains"]["stragglers"] > 0.3
+    stated = predicted(tmp_path, capsys, *arguments, "--stragglers", "slow:2,1")
+    assert stated["points"][1]["compute_s"]["value"] == pytest.approx(2 * even["points"][1]["compute_s"]["value"])
+    off = predicted(tmp_path, capsys, *arguments, "--stragglers", "none")
+    assert off["points"] == even["points"] and off["stragglers"] is None

@@ -42,7 +42,8 @@ NODES = TEXT.replace(
     "# Using devices\n",
     "# Using devices\n"
     + "".join(
-        f"#  Rank {8 * node + gpu:2} Group  0 Pid {gpu} on node-{name} device  {gpu} [0000:1b:00] NVIDIA H100 80GB HBM3\n"
+        f"#  Rank {8 * node + gpu:2} Group  0 Pid {gpu} on node-{name} device  {gpu} "
+        "[0000:1b:00] NVIDIA H100 80GB HBM3\n"
         for node, name in enumerate("ab")
         for gpu in range(1, 8)
     ),

@@ -27,6 +27,22 @@ def test_a_task_waits_for_all_that_it_depends_on() -> None:
     assert times(engine) == [1, 3, 4]
 
 
+def test_what_happens_at_one_time_happens_in_the_order_in_which_it_was_caused() -> None:
+    """Tasks of no length beside one that ends at the same time, more than the queue holds at first."""
+    engine, count = Engine([]), 5000
+    lane, early = engine.lanes(1), engine.work(1.0)
+    chain = [early]
+    for _ in range(3):
+        chain.append(engine.work(0.0))
+        engine.after(chain[-1], chain[-2])
+    last = engine.work(1.0, lane=lane)
+    engine.after(last, chain[-1])
+    first = engine.work(1.0, count=count, lane=lane)
+    engine.after(first, engine.work(1.0, count=count))
+    engine.run()
+    assert engine.start[first].tolist() == list(range(1, count + 1)) and engine.start[last] == count + 1
+
+
 def test_a_lane_takes_one_task_at_a_time_in_the_order_in_which_they_are_ready() -> None:
     engine = Engine([])
     lane = engine.lanes(1)

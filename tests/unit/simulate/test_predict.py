@@ -100,7 +100,14 @@ def fitted(
 ) -> TransportCost:
     """`launches`: of the all-reduces."""
     rounds = (
-        RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=parameter(gamma, launches), fit=NO_FIT, points=())
+        RoundsCost(
+            algorithm="ring",
+            assumed=False,
+            call_s=parameter(0.0, launches),
+            gamma_s_per_byte=parameter(gamma, launches),
+            fit=NO_FIT,
+            points=(),
+        )
         if gamma
         else None
     )

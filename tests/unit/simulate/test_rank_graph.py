@@ -104,6 +104,18 @@ def test_a_node_may_wait_for_the_start_of_another() -> None:
     assert ran(builder.graph()).end[[long, other]].tolist() == [6.0, 2.0]
 
 
+def test_a_collective_of_some_ranks_has_their_places_in_the_order_of_its_members() -> None:
+    """Rank 2 sends to 0 and to 1; rank 0, which is still busy on its lane, holds up nobody else."""
+    builder = Builder(4)
+    call = builder.collective("broadcast", 500, [2, 0, 1], "tree")
+    builder.compute(0, 4.0)
+    late = builder.join(0, call, lane=0)
+    soon, root = builder.join(1, call), builder.join(2, call, after=[builder.compute(2, 1.0)])
+    times = ran(builder.graph(), buffer=500)
+    assert times.start[[late, soon, root]].tolist() == [4.0, 0.0, 1.0]
+    assert times.end[[late, soon, root]].tolist() == [4.0, 2.0, 1.0]
+
+
 def test_a_rank_sends_to_itself_without_a_link() -> None:
     builder = Builder(1)
     builder.send(0, 0, 500)

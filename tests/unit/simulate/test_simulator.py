@@ -13,7 +13,6 @@ from scaleproof.fabric.netns import netns_node
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.simulated_spans import ALL_EVENTS_OF, Prediction
@@ -27,6 +26,7 @@ from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.parameter_server_step import SOCKET
 from scaleproof.strategies.step_program import collectives, listed
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Jitter
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume
 from tests.closed_form import hierarchical_all_reduce

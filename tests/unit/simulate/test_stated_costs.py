@@ -6,10 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from scaleproof.record.digest import machine_id
+from scaleproof.simulate import stated_model as stated_model_module
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.cost_sheet import REFERENCE, read_sheet
@@ -20,6 +22,7 @@ from scaleproof.simulate.stated_model import stated_model
 from scaleproof.spec import registry
 from scaleproof.spec.cluster import load_cluster, node_types, star
 from scaleproof.spec.errors import SpecError
+from scaleproof.transports import tcp
 from tests.unit.simulate.test_predict import case_of, fitted, line, stored, training
 
 GOOD = {
@@ -37,6 +40,7 @@ GOOD = {
         "one_link": {"like": "loopback", "source": "chosen", "card": [1e-5, 1e-6, 1e-4]},
     },
 }
+STATED_CALL = "call: {s: [2.0e-5, 1.0e-5, 4.0e-5], source: x}\n"
 GRAPH = """
 summary: two switches
 source: made up
@@ -97,6 +101,23 @@ def test_a_beta_that_is_stated_has_an_interval_on_every_class_of_hops() -> None:
         model = model_of(name)
         betas = [*model.betas, *(beta for other in model.others for beta in other.betas)]
         assert all(beta.low is not None and beta.high is not None and beta.low < beta.high for beta in betas), name
+
+
+def test_what_a_call_takes_can_be_stated_with_its_source_and_is_scaled_by_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, node = tmp_path / "tcp.costs.yaml", "xeon_e5_2698v3_x2"
+    file.write_text(f"{Path(tcp.__file__).with_name('tcp.costs.yaml').read_text()}{STATED_CALL}")
+    monkeypatch.setattr(stated_model_module, "_beside", lambda plugin: file)
+    here, there = (
+        stated_model(training(transport="tcp", **fields))
+        for fields in ({}, {"compute.profile": node, "compute.efficiency": 0.5})
+    )
+    assert here.central().call == pytest.approx(2e-5) and here.call.low == pytest.approx(1e-5)
+    ratio = there.central().alpha(np.ones(1), ["loopback"]) / here.central().alpha(np.ones(1), ["loopback"])
+    assert there.central().call == pytest.approx(2e-5 * ratio[0]) and ratio[0] > 2
+    assert "call" in refusal(tmp_path, "call", value={"s": [2e-5, 1e-5, 4e-5]}), "a source is missing"
+    assert "call.s" in refusal(tmp_path, "call", value={"s": [1.0, 1.0, 1.0], "source": "x"})
 
 
 def test_an_unknown_class_of_hops_is_named_with_the_nearest(tmp_path: Path) -> None:

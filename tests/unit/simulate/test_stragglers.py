@@ -12,11 +12,19 @@ import pytest
 
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
-from scaleproof.simulate.jitter_model import FittedJitter, HalfAsLate, Stragglers, slowest, variation, write_jitter
 from scaleproof.simulate.predict import Predictor, inputs_of
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.straggler_law import StragglerLaw, straggler_law
+from scaleproof.workloads.jitter_model import (
+    FittedJitter,
+    HalfAsLate,
+    Stragglers,
+    Variation,
+    slowest,
+    variation,
+    write_jitter,
+)
 
 HERE = Path("/nowhere")
 RANKS = 16
@@ -24,8 +32,14 @@ STEPS = 4000
 HARMONIC = sum(1 / number for number in range(1, RANKS + 1))
 
 
+def law_of(text: str) -> Variation:
+    law = variation(text, HERE, "m")
+    assert law is not None
+    return law
+
+
 def drawn(law: str, ranks: int = 1000, steps: int = 100) -> np.ndarray:
-    return np.concatenate([variation(law, HERE, "m").factors(ranks, 1, step) for step in range(steps)])
+    return np.concatenate([law_of(law).factors(ranks, 1, step) for step in range(steps)])
 
 
 @pytest.mark.parametrize("x", [2.0, 4.0, 8.0])
@@ -57,7 +71,7 @@ def test_a_share_of_steps_has_the_law_and_all_others_are_usual() -> None:
     ],
 )
 def test_the_slowest_rank_takes_what_extreme_values_say(law: str, expected: float) -> None:
-    assert slowest(variation(law, HERE, "m"), RANKS, 3, STEPS) == pytest.approx(expected, rel=0.03)
+    assert slowest(law_of(law), RANKS, 3, STEPS) == pytest.approx(expected, rel=0.03)
 
 
 def test_draws_follow_from_seed_and_step_and_halves_add_half() -> None:
@@ -112,7 +126,7 @@ def test_fitted_stragglers_are_those_of_this_machine(tmp_path: Path) -> None:
     )  # fmt: skip
     write_jitter(tmp_path, fitted)
     assert variation("fitted", tmp_path, machine_id()) == fitted.jitter
-    with pytest.raises(SpecError, match="no jitter was fitted on this machine; type `scaleproof fit"):
+    with pytest.raises(SpecError, match="none was fitted on this machine; type `scaleproof fit"):
         variation("fitted", tmp_path / "other", machine_id())
 
 

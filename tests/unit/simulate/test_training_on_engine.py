@@ -13,7 +13,6 @@ from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.folded_training import folding_of
-from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, steps_of
 from scaleproof.simulate.simulated_spans import Prediction, Span
@@ -21,6 +20,7 @@ from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Jitter
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
 COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10)
@@ -41,7 +41,7 @@ def assert_same(one: Prediction, other: Prediction) -> None:
     first, second = sorted_spans(one.spans), sorted_spans(other.spans)
     assert first.keys() == second.keys()
     for key, values in first.items():
-        assert np.allclose(values, second[key], rtol=2e-5, atol=1e-12), key
+        assert np.allclose(values, second[key], rtol=1e-9, atol=1e-12), key
     assert np.allclose(one.start, other.start) and np.allclose(one.end, other.end)
 
 
@@ -102,7 +102,7 @@ def test_calls_whose_order_is_decided_when_the_channel_is_free_end_as_with_all_r
         )
     ]
     assert ends[0].keys() == ends[1].keys()
-    assert all(np.allclose(ends[0][key], ends[1][key], rtol=2e-5) for key in ends[0])
+    assert all(np.allclose(ends[0][key], ends[1][key], rtol=1e-9) for key in ends[0])
 
 
 def test_a_buffer_lets_a_rank_go_on_before_its_receiver_is_ready() -> None:

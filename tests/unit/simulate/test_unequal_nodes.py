@@ -10,7 +10,6 @@ import pytest
 from scaleproof.cli import main
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_model import FREE
-from scaleproof.simulate.jitter_model import Stragglers
 from scaleproof.simulate.predict import Predictor, inputs_of
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.training_on_engine import simulate_each_rank
@@ -21,6 +20,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.relative_times import relative_times
 from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.jitter_model import Stragglers
 from scaleproof.workloads.profile import profile_of
 
 HERE = Path("/nowhere")

@@ -1,9 +1,10 @@
-"""The profile of a launch whose compute is replayed: read before the start, passed to the ranks, described in the
-record."""
+"""The profile of a launch whose compute is replayed, and how unevenly: read before the start, passed to the ranks,
+described in the record."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.relative_times import relative_times
+from scaleproof.spec.straggler_law import StragglerLaw
+from scaleproof.workloads.jitter_model import drawn_from, resolved
 from scaleproof.workloads.profile import FILE, Profile, profile_of
 
 
@@ -21,33 +25,65 @@ def replays(case: AnyCase) -> bool:
     return isinstance(case, TrainCase) and case.compute == "replay" and not case.plugin("fabric").predicted
 
 
-def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
-    """The profile that a case replays, or why there is none; None where it replays nothing."""
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a launch replays. `jitter`: the law of its steps' factors with its numbers; None: all steps are alike."""
+
+    profile: Profile
+    jitter: StragglerLaw | None = None
+
+    @property
+    def law(self) -> str:
+        """The law as ranks read it; empty: none."""
+        return self.jitter.text if self.jitter else ""
+
+
+def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
+    """What a case replays, or why it cannot; None where it replays nothing."""
     if not replays(case):
         return None
     assert isinstance(case, TrainCase)
     try:
         relative_times(case)
-        return profile_of(case, results / "machines" / machine_id())
+        profile = profile_of(case, results / "machines" / machine_id())
     except SpecError as error:
         return obstacle_of(error, "see docs/replay.md", "profile")
+    compute = case.compute_options
+    if compute.jitter is None:
+        return Replayed(profile)
+    try:
+        return Replayed(profile, resolved(compute.jitter, results, machine_id(), compute.profile))
+    except SpecError as error:
+        return obstacle_of(error, "see docs/replay.md", "jitter")
 
 
-def stall_limit_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
-    """`stall_s`; where ranks sleep instead of computing at least twice the length of a step, since a sleeping rank
-    looks like one that hangs."""
-    slowest = max(relative_times(case), default=1.0)
-    return stall_s if profile is None else max(stall_s, 2 * profile.step_s * slowest * case.dilation)
+def stall_limit_s(planned: PlannedLaunch, replayed: Replayed | None, stall_s: float) -> float:
+    """`stall_s`; where ranks sleep instead of computing at least twice the length of the longest step, since a sleeping
+    rank looks like one that hangs."""
+    if replayed is None:
+        return stall_s
+    slowest = max(relative_times(planned.case), default=1.0) * _largest(planned, replayed)
+    return max(stall_s, 2 * replayed.profile.step_s * slowest * planned.case.dilation)
 
 
-def write_profile(profile: Profile, folder: Path) -> None:
+def _largest(planned: PlannedLaunch, replayed: Replayed) -> float:
+    """The largest factor of any rank in any step."""
+    case, law = planned.case, drawn_from(replayed.jitter) if replayed.jitter else None
+    if law is None or not isinstance(case, TrainCase):
+        return 1.0
+    steps = range(case.warmup + case.steps)
+    return max(float(law.factors(case.ranks, planned.seed, step).max()) for step in steps)
+
+
+def write_profile(replayed: Replayed, folder: Path) -> None:
     """Write the profile for the ranks into the launch's folder; the file becomes part of the record."""
-    (folder / FILE).write_text(profile.model_dump_json())
+    (folder / FILE).write_text(replayed.profile.model_dump_json())
 
 
-def described(profile: Profile, case: AnyCase) -> dict[str, Any]:
-    """For the record, beside the file: where the times were measured, how, the digest of the profile, and how much
-    longer each rank computes where nodes are of several types."""
+def described(replayed: Replayed, case: AnyCase) -> dict[str, Any]:
+    """For the record, beside the file: where the times were measured, how, and the digest of the profile; the law of
+    jitter, where there is one; and how much longer each rank computes where nodes are of several types."""
+    profile = replayed.profile
     return {
         "sha256": digest(profile),
         "node": profile.node,
@@ -58,6 +94,7 @@ def described(profile: Profile, case: AnyCase) -> dict[str, Any]:
         "forward_s": profile.forward_s,
         "backward_s": profile.backward_s,
         "update_s": profile.update_s.median,
+        **({"jitter": replayed.law} if replayed.jitter else {}),
         **({"relative_times": list(times)} if (times := relative_times(case)) else {}),
     }
 
@@ -67,9 +104,11 @@ def digest(profile: Profile) -> str:
     return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
 
 
-def same_profile(record: Record, results: Path) -> bool:
-    """Whether a launch replayed the profile that it would replay now; else it does not count as finished."""
-    profile = profile_for(record.case, results)
-    return profile is None or (
-        isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile)
-    )
+def same_replay(record: Record, results: Path) -> bool:
+    """Whether a launch replayed what it would replay now; else it does not count as finished."""
+    replayed, then = replayed_for(record.case, results), record.environment.get("replay", {})
+    if replayed is None:
+        return True
+    if not isinstance(replayed, Replayed):
+        return False
+    return (then.get("sha256"), then.get("jitter", "")) == (digest(replayed.profile), replayed.law)

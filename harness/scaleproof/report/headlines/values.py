@@ -203,7 +203,8 @@ def _absolute(metric: Metric, values: Sequence[Measured]) -> Estimate:
 def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
     above, below = (base, ours) if figure.y.inverse else (ours, base)
     if figure.base_evidence is not None:
-        return _absolute(metric, above).by(_absolute(metric, below))
+        of = METRICS[metric.ratio_of] if metric.ratio_of else metric
+        return _absolute(of, above).by(_absolute(of, below))
     if _record(ours[0].run).evidence == "simulated":
         most = limit_of_ratio(metric.ratio_of or metric.name, _of_records(above), _of_records(below))
         ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)), most)

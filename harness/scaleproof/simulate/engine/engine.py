@@ -13,6 +13,7 @@ from scaleproof.simulate.engine.event_queue import new_queue, with_room
 from scaleproof.simulate.engine.flow_network import FREE, HOPS, NONE, new_network, resized
 from scaleproof.simulate.engine.growing import START, Growing
 from scaleproof.simulate.engine.phases import Phase, schedule_rows
+from scaleproof.simulate.engine.route_table import RouteTable
 from scaleproof.simulate.engine.tables import (
     ANY,
     BOXES,
@@ -28,7 +29,6 @@ from scaleproof.simulate.engine.tables import (
     TASKS,
     TRANSFER,
     WORK,
-    Routes,
     Schedules,
     State,
     grown_messages,
@@ -56,9 +56,8 @@ class Engine:
         self._tasks, self._edges = Growing(TASKS, **NEW_TASK), Growing(EDGES)
         self._lanes, self._participants = Growing(LANES), Growing(PARTICIPANTS)
         self._streams, self._boxes = Growing(STREAMS), Growing(BOXES)
-        self._routes: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
+        self._routes = RouteTable()
         self._schedules: list[tuple[Phase, ...]] = []
-        self._route_rows = Routes(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
         self._schedule_rows = schedule_rows([])
         self._network = new_network(self._capacities, 1, START)
         self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
@@ -91,11 +90,10 @@ class Engine:
         a limit are left out."""
         shares = tuple(weights) or (1.0,) * len(links)
         limited = [self._limited[link] for link in links]
-        key = tuple(links), shares
         if not all(limited):
-            key = tuple(compress(links, limited)), tuple(compress(shares, limited))
-        number = self._routes.setdefault(key, len(self._routes))
-        self._most_hops = max(self._most_hops, len(key[0]))
+            links, shares = tuple(compress(links, limited)), tuple(compress(shares, limited))
+        number = self._routes.number(links, shares)
+        self._most_hops = max(self._most_hops, self._routes.most_hops)
         return number
 
     def streams(self, count: int) -> np.ndarray:
@@ -233,7 +231,7 @@ class Engine:
             self._tasks.rows,
             self._edges.rows,
             self._lanes.rows,
-            self._route_table(),
+            self._routes.rows(),
             self._schedule_table(),
             self._streams.rows,
             self._boxes.rows,
@@ -243,14 +241,6 @@ class Engine:
             self._reports,
             self._clock,
         )
-
-    def _route_table(self) -> Routes:
-        if len(self._route_rows.first) != len(self._routes) + 1:
-            first = np.cumsum([0, *(len(links) for links, _ in self._routes)])
-            links = np.array([link for links, _ in self._routes for link in links], np.int64)
-            weights = np.array([share for _, shares in self._routes for share in shares], np.float64)
-            self._route_rows = Routes(first, links, weights)
-        return self._route_rows
 
     def _schedule_table(self) -> Schedules:
         if len(self._schedule_rows.first) != len(self._schedules) + 1:

@@ -36,6 +36,28 @@ class Phase:
     speed: float = field(default=1.0, kw_only=True)
 
 
+def before_messages(ranks: int, seconds: float) -> list[Phase]:
+    """What each rank does before the first message of a call; empty where that takes no time."""
+    if not seconds:
+        return []
+    counts, none, numbers = np.zeros(ranks, np.int64), np.zeros(0), np.zeros(0, np.int64)
+    return [
+        Phase(
+            1,
+            sends=counts,
+            receives=counts,
+            work=np.full(ranks, seconds),
+            destination=numbers,
+            nbytes=none,
+            highest=none,
+            delay=none,
+            route=numbers,
+            stream=numbers,
+            buffer=none,
+        )
+    ]
+
+
 def schedule_rows(schedules: Sequence[tuple[Phase, ...]]) -> Schedules:
     """All schedules in rows."""
     phases = [phase for schedule in schedules for phase in schedule]

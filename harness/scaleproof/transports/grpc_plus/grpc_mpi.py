@@ -23,4 +23,5 @@ PLUGIN = TransportPlugin(
     launcher="mpirun",
     within_node="memory",
     stated_costs="grpc_mpi.costs.yaml",
+    polls=True,
 )

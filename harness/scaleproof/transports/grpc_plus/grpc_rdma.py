@@ -38,4 +38,5 @@ PLUGIN = TransportPlugin(
     own_memory=True,
     pinned_bytes=pinned_bytes,
     stated_costs="grpc_rdma.costs.yaml",
+    polls=True,
 )

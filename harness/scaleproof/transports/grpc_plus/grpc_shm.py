@@ -45,4 +45,5 @@ PLUGIN = TransportPlugin(
     one_node=True,
     within_node="memory",
     stated_costs="grpc_shm.costs.yaml",
+    polls=True,
 )

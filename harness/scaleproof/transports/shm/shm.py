@@ -294,6 +294,7 @@ PLUGIN = TransportPlugin(
     mailbox=ONE_SIDED_MAILBOX,
     within_node="memory",
     stated_costs="shm.costs.yaml",
+    polls=True,
     check_installation=why_not,
     colour="blue",
     marker="o",

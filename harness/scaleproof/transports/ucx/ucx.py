@@ -284,4 +284,5 @@ PLUGIN = TransportPlugin(
     mailbox=ONE_SIDED_MAILBOX,
     within_node="memory",
     stated_costs="ucx.costs.yaml",
+    polls=True,
 )

@@ -290,4 +290,5 @@ PLUGIN = TransportPlugin(
     progress="caller",
     mailbox=ONE_SIDED_MAILBOX,
     stated_costs="rdma.costs.yaml",
+    polls=True,
 )

@@ -1,5 +1,5 @@
 """Variation of a rank's compute time: as fitted to a machine's launches (spread from step to step, spread between
-ranks, and stragglers), or by a stated law."""
+ranks, and stragglers), or by a stated law. Replayed compute and the simulator draw the same factors from a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.spec.straggler_law import straggler_law
+from scaleproof.spec.gpu_node import stated_jitter
+from scaleproof.spec.straggler_law import NO_LAW, NODE_LAW, StragglerLaw, straggler_law
 
 FILE = "jitter.json"
 
@@ -109,8 +110,14 @@ class FittedJitter(BaseModel):
     runs: tuple[str, ...]
 
     @property
+    def law(self) -> StragglerLaw:
+        """The law that is drawn from."""
+        spread = (self.step_sigma, self.rank_sigma or 0.0, self.straggler_factor, self.straggler_share)
+        return StragglerLaw("spread", spread)
+
+    @property
     def jitter(self) -> Jitter:
-        """The model that is simulated."""
+        """The model that is drawn from."""
         return Jitter(self.step_sigma, self.rank_sigma or 0.0, self.straggler_share, self.straggler_factor)
 
 
@@ -125,16 +132,39 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
     return read_form(jitter_file(results, machine), FittedJitter, remedy)
 
 
-def variation(law: str, results: Path, machine: str) -> Jitter | Stragglers:
-    """By the text of a law. Raises MissingInput where the machine's own was not fitted."""
+def resolved(law: str, results: Path, machine: str, node: str | None = None) -> StragglerLaw:
+    """A law with its numbers: the machine's own for `fitted`, that of node type `node` for `node`. Raises MissingInput
+    where there is none."""
     parsed = straggler_law(law)
+    if parsed.name == NODE_LAW:
+        stated = stated_jitter(node)
+        if stated is None:
+            reason = f"jitter: {NODE_LAW}: {f'node type {node!r} states none' if node else 'no node type is named'}"
+            raise MissingInput(reason, "state a law, or `jitter` with its source in the node type's file")
+        return straggler_law(stated.law)
     if parsed.name != "fitted":
-        return Stragglers(parsed.name, parsed.numbers)
+        return parsed
     fitted = read_jitter(results, machine)
     if fitted is None:
-        advice = "type `scaleproof fit SUITE EXPERIMENT` after its trainings, or state a law"
-        raise MissingInput("stragglers: fitted: no jitter was fitted on this machine", advice)
-    return fitted.jitter
+        raise MissingInput(
+            "jitter: fitted: none was fitted on this machine", "type `scaleproof fit micro jitter`, or state a law"
+        )
+    return fitted.law
+
+
+def drawn_from(law: StragglerLaw) -> Jitter | Stragglers | None:
+    """The factors of a law with its numbers; None: all are 1."""
+    if law.name == NO_LAW:
+        return None
+    if law.name == "spread":
+        step, rank, factor, share = law.numbers
+        return Jitter(step, rank, share, factor)
+    return Stragglers(law.name, law.numbers)
+
+
+def variation(law: str, results: Path, machine: str, node: str | None = None) -> Jitter | Stragglers | None:
+    """By the text of a law, see `resolved`."""
+    return drawn_from(resolved(law, results, machine, node))
 
 
 def write_jitter(results: Path, fitted: FittedJitter) -> Path:

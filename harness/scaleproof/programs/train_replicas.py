@@ -1,0 +1,149 @@
+"""Program `train` under a strategy that is a program of each rank (strategies/replica.py), in processes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.programs.common import log_samples
+from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.programs.process_driver import Driven, ProcessDriver
+from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plugins import loaded
+from scaleproof.strategies.replica import CaseDelays, Replica, Snapshot
+from scaleproof.transports.mailbox import Mailbox
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.data import Data
+from scaleproof.workloads.inputs.training import checked_data
+from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import FILE, read
+from scaleproof.workloads.replay import NoData, ReplayModel
+
+MEET_S = 600.0
+
+
+def run_replicas(context: RankContext, case: TrainCase) -> None:
+    """Trains this rank's replica, and evaluates on rank 0."""
+    network = network_of(case)
+    context.at(-1, "data")
+    data = _data(context, case, network)
+    context.at(-1, "model")
+    learner = _learner(context, case, network)
+    context.at(-1, "connect")
+    mailbox = loaded(cast(str, case.plugin("transport").mailbox))(context)
+    driver = ReplicaDriver(context, case, mailbox, learner, data)
+    strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
+    driver.run(lambda: strategy(case, context.rank, driver, learner, context.seed))
+
+
+def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
+    worker = context.rank - (case.ranks - case.workers)
+    if case.compute == "replay" or worker < 0 and context.rank != 0:
+        return NoData()
+    data = checked_data(case, network, context.seed, max(worker, 0), context.inputs)
+    if worker >= 0:
+        log_samples(context, data.batch(0).inputs)
+    return data
+
+
+def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLearner:
+    if case.compute == "replay":
+        burns = case.compute_options.burns
+        model = ReplayModel(network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
+        return ModelLearner(model, sizes_of(network, case.shrink))
+    return model_learner(case, network, context.seed)
+
+
+class ReplicaDriver(ProcessDriver):
+    """Also computes gradients and updates, with their times."""
+
+    def __init__(
+        self, context: RankContext, case: TrainCase, mailbox: Mailbox, learner: ModelLearner, data: Data
+    ) -> None:
+        super().__init__(context, case, mailbox)
+        self._train_case, self._learner, self._data = case, learner, data
+        self._delays = CaseDelays(case, context.seed)
+        self._perform |= {Gradient: self._gradient, Update: self._update}
+        if case.message_delay is not None:
+            self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
+
+    def _gradient(self, effect: Gradient) -> float:
+        recorder, context, learner = self._context.recorder, self._context, self._learner
+        context.at(effect.step, "input")
+        with recorder.span("input", effect.step):
+            batch = self._data.batch(effect.step)
+        context.at(effect.step, "forward")
+        with recorder.span("forward", effect.step):
+            loss = learner.model.forward(batch)
+        context.at(effect.step, "backward")
+        with recorder.span("backward", effect.step):
+            learner.model.backward()
+        if not math.isnan(loss) or self._train_case.compute == "real":
+            moment = now()
+            recorder.add("loss", effect.step, moment, moment, value=loss)
+        self._delay(self._delays.of_step(context.rank, effect.step))
+        return loss
+
+    def _delay(self, seconds: float) -> None:
+        """A delay of the case."""
+        if seconds:
+            began = now()
+            time.sleep(seconds * self._train_case.dilation)
+            self._record("delay", began)
+
+    def _delayed(self, perform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """An effect that sends, after the case's delay."""
+
+        def later(effect: Send | Call) -> Any:
+            if not (isinstance(effect, Send) and effect.tag < 0):
+                self._delay(self._delays.of_message(self._context.rank))
+            return perform(effect)
+
+        return later
+
+    def _update(self, effect: Update) -> None:
+        with self._context.recorder.span("update", self._step):
+            self._learner.update()
+
+    def after(self, program: Driven) -> None:
+        """Evaluates all snapshots on rank 0, and checks how far apart the replicas have ended."""
+        assert isinstance(program, Replica)
+        program.keep()
+        kept, path = program.snapshots, self._context.folder / f"snapshots-{self._context.rank}.npz"
+        np.savez(
+            path.with_suffix(".part.npz"),
+            values=np.stack([each.values for each in kept]),
+            steps=[each.step for each in kept],
+            moments=[each.moment for each in kept],
+        )
+        path.with_suffix(".part.npz").rename(path)
+        self._context.rendezvous.exchange("snapshots", self._context.rank, self._context.world_size, True, MEET_S)
+        if self._context.rank == 0:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        context, case = self._context, self._train_case
+        kept = [_read(context, rank) for rank in range(context.world_size)]
+        if case.compute == "real":
+            for value in evaluated(case, kept, self._learner, self._data):
+                moment = self._zero + round(value.moment * 1e9 * case.dilation)
+                context.recorder.add(value.event, value.step, moment, moment, value=value.value)
+        passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+        context.check("final_parameters", passed, detail)
+
+
+def _read(context: RankContext, rank: int) -> list[Snapshot]:
+    with np.load(context.folder / f"snapshots-{rank}.npz") as kept:
+        return [
+            Snapshot(int(step), float(moment), values)
+            for step, moment, values in zip(kept["steps"], kept["moments"], kept["values"], strict=True)
+        ]

@@ -1,0 +1,146 @@
+"""The mathematics of all ranks in one process: each replica by itself in the framework, which gives the bits of
+processes, or many replicas together as one stacked model, which is faster and equal within rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from scaleproof.spec.case import TrainCase
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.data import Batch, Data, initial_parameters, open_every_rank
+from scaleproof.workloads.learner import Learner, NoLearner, model_learner
+from scaleproof.workloads.replay import NoData
+from scaleproof.workloads.stacked import stacked_model
+from scaleproof.workloads.stacked_contract import StackedModel, flat, momentum_step
+
+
+class Learners(Protocol):
+    """Of all ranks. `of`: each rank's learner; `data`: what it trains on."""
+
+    of: Sequence[Learner]
+    data: Sequence[Data]
+
+    def begin(self, rank: int, step: int) -> None:
+        """A gradient at the parameters that the rank has now. It is in the rank's learner only after `end`."""
+
+    def end(self, rank: int) -> float:
+        """The loss of the gradient that the rank has begun."""
+
+
+class Alone:
+    """Each replica by itself."""
+
+    def __init__(self, case: TrainCase, seed: int) -> None:
+        network = network_of(case)
+        self.data: Sequence[Data] = _data(case, seed)
+        self._models = [model_learner(case, network, seed) for _ in range(case.ranks)]
+        self.of: Sequence[Learner] = self._models
+        self._losses = [math.nan] * case.ranks
+
+    def begin(self, rank: int, step: int) -> None:
+        """See Learners."""
+        self._losses[rank] = self._models[rank].compute(self.data[rank].batch(step))
+
+    def end(self, rank: int) -> float:
+        """See Learners."""
+        return self._losses[rank]
+
+
+class Stacked:
+    """Gradients that are begun are computed together as soon as one of them is needed."""
+
+    def __init__(self, case: TrainCase, seed: int) -> None:
+        network = network_of(case)
+        self.data: Sequence[Data] = _data(case, seed)
+        self._model = stacked_model(network, case.framework, case.threads_per_rank)
+        start = flat(initial_parameters(network, seed))
+        self._rows = np.tile(start, (case.ranks, 1))
+        self._gradients, self._velocities = np.zeros_like(self._rows), np.zeros_like(self._rows)
+        self.of: Sequence[Learner] = [
+            Row(self._model, case, self._rows[one], self._gradients[one], self._velocities[one])
+            for one in (slice(rank, rank + 1) for rank in range(case.ranks))
+        ]
+        self._begun_at = np.empty_like(self._rows)
+        """Parameters at which gradients are begun, in the order of `_begun`."""
+        self._begun: list[int] = []
+        self._batches: list[Batch] = []
+        self._losses = [math.nan] * case.ranks
+
+    def begin(self, rank: int, step: int) -> None:
+        """See Learners."""
+        self._begun_at[len(self._begun)] = self._rows[rank]
+        self._begun.append(rank)
+        self._batches.append(self.data[rank].batch(step))
+
+    def end(self, rank: int) -> float:
+        """See Learners."""
+        if rank in self._begun:
+            losses, gradients = self._model.gradients(self._begun_at[: len(self._begun)], self._batches)
+            for number, begun in enumerate(self._begun):
+                self._gradients[begun] = gradients[number]
+                self._losses[begun] = float(losses[number])
+            self._begun, self._batches = [], []
+        return self._losses[rank]
+
+
+class Row:
+    """Implements Learner on one row of the stacked parameters."""
+
+    def __init__(
+        self, model: StackedModel, case: TrainCase, row: np.ndarray, gradient: np.ndarray, velocity: np.ndarray
+    ) -> None:
+        """All (1, n)."""
+        self.parameters, self.gradient = row[0], gradient[0]
+        self._model, self._case = model, case
+        self._stepped = row, velocity, gradient
+
+    def own(self, piece: slice) -> None:
+        """See Learner."""
+        row, velocity, gradient = self._stepped
+        self._stepped = row[:, piece], velocity[:, piece], gradient[:, piece]
+
+    def update(self) -> None:
+        """See Learner."""
+        momentum_step(*self._stepped, self._case.learning_rate, self._case.momentum)
+
+    def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
+        """See Learner."""
+        return self._model.accuracy(self.parameters, batch, reference)
+
+    def loss(self, batch: Batch) -> float:
+        """See Learner."""
+        return float(self._model.gradients(self.parameters[None], [batch]).losses[0])
+
+
+class Nothing:
+    """No mathematics: only times."""
+
+    def __init__(self, case: TrainCase) -> None:
+        self.of: Sequence[Learner] = [NoLearner(network_of(case), case.shrink) for _ in range(case.ranks)]
+        self.data: Sequence[Data] = [NoData() for _ in range(case.ranks)]
+
+    def begin(self, rank: int, step: int) -> None:
+        """See Learners."""
+
+    def end(self, rank: int) -> float:
+        """See Learners."""
+        return math.nan
+
+
+def _data(case: TrainCase, seed: int) -> list[Data]:
+    """Servers have the first worker's, to evaluate with."""
+    workers: list[Data] = [*open_every_rank(case, network_of(case), seed)]
+    return [workers[0]] * (case.ranks - case.workers) + workers
+
+
+def learners_of(case: TrainCase, seed: int) -> Learners:
+    """The mathematics that the case asks for."""
+    if case.compute != "real":
+        return Nothing(case)
+    if case.value("fabric.mathematics", "stacked") == "alone":
+        return Alone(case, seed)
+    return Stacked(case, seed)

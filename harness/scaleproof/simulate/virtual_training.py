@@ -1,0 +1,156 @@
+"""Training under a strategy that is a program of each rank, in virtual time: the event engine decides when things
+happen, and gradients are those of real data at the parameters that a replica has at that moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import pyarrow as pa
+
+from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
+from scaleproof.rank_programs.rank_program import Clock
+from scaleproof.simulate.buffered import buffered_nbytes
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.simulated_program import samples
+from scaleproof.simulate.virtual_learners import Learners, learners_of
+from scaleproof.simulate.virtual_rank import Rank, Then
+from scaleproof.simulate.virtual_run import Happened, VirtualRun
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.strategies.replica import CaseDelays, Replica
+from scaleproof.workloads.profile import Profile
+
+Factor = Callable[[int, int], float]
+"""On the compute time of a rank in a step."""
+
+
+Perform = Callable[[Rank, Any, Then], None]
+Orders = Mapping[int, Sequence[int]]
+"""Of ranks: the sources of their receives from any rank, as another run had them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Seconds of a step's passes, undilated, and how they vary."""
+
+    forward: float
+    backward: float
+    update: float
+    factor: Factor
+
+
+class VirtualTraining(VirtualRun):
+    """`learners` and `data` of each rank."""
+
+    def __init__(
+        self,
+        case: TrainCase,
+        cluster: Cluster,
+        costs: MessageCosts,
+        passes: Passes,
+        learners: Learners,
+        seed: int,
+    ) -> None:
+        self._passes, self._learners, self._train_case = passes, learners, case
+        strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
+
+        def form(_: Any, rank: int, clock: Clock) -> Replica:
+            return strategy(case, rank, clock, learners.of[rank], seed)
+
+        network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
+        nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
+        self._delays = CaseDelays(case, seed)
+        self._perform |= {Gradient: self._gradient, Update: self._update}
+        if case.message_delay is not None:
+            self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
+
+    def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
+        number, dilation = rank.number, self._train_case.dilation
+        factor = self._passes.factor(number, effect.step) * dilation
+        delay = self._delays.of_step(number, effect.step) * dilation
+        passed = self.now + self._passes.forward * factor
+        ready, began = passed + self._passes.backward * factor, self.now
+        self._learners.begin(number, effect.step)
+
+        def ended() -> None:
+            loss = self._learners.end(number)
+            self.happened(rank, "forward", began, end=passed)
+            self.happened(rank, "backward", passed, end=ready)
+            if not math.isnan(loss):
+                self.happened(rank, "loss", ready, loss, end=ready)
+            if delay:
+                self.happened(rank, "delay", ready)
+            then(loss)
+
+        self._moves.after(ready + delay - began, ended)
+
+    def _wait(self, rank: Rank, seconds: float, then: Callable[[], None]) -> None:
+        """A delay of the case."""
+        began = self.now
+
+        def ended() -> None:
+            self.happened(rank, "delay", began)
+            then()
+
+        if seconds:
+            self._moves.after(seconds * self._train_case.dilation, ended)
+        else:
+            then()
+
+    def _delayed(self, perform: Perform) -> Perform:
+        """An effect that sends, after the case's delay."""
+
+        def later(rank: Rank, effect: Send | Call, then: Then) -> None:
+            seconds = 0.0
+            if not (isinstance(effect, Send) and effect.tag < 0):
+                seconds = self._delays.of_message(rank.number)
+            self._wait(rank, seconds, partial(perform, rank, effect, then))
+
+        return later
+
+    def _update(self, rank: Rank, effect: Update, then: Then) -> None:
+        began, seconds = self.now, self._passes.update * self._train_case.dilation
+
+        def ended() -> None:
+            self._learners.of[rank.number].update()
+            self.happened(rank, "update", began)
+            then(None)
+
+        self._moves.after(seconds, ended)
+
+
+def simulate_training(
+    case: TrainCase,
+    cluster: Cluster,
+    costs: MessageCosts,
+    profile: Profile,
+    factor: Factor,
+    seed: int,
+    orders: Orders,
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
+    passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
+    learners = learners_of(case, seed)
+    run = VirtualTraining(case, cluster, costs, passes, learners, seed)
+    run.orders = {rank: iter(sources) for rank, sources in orders.items()}
+    programs = [cast(Replica, program) for program in run.run()]
+    for program in programs:
+        program.keep()
+    kept = [program.snapshots for program in programs]
+    zero = min(event.start for event in run.events if event.event == "start")
+    if case.compute == "real":
+        for value in evaluated(case, kept, learners.of[0], learners.data[0]):
+            moment = zero + value.moment * case.dilation
+            run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
+    passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+    return samples(run.events, case.dilation), [
+        {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
+    ]

@@ -1,0 +1,130 @@
+"""Gossip: every rank trains at its own pace and now and then averages its parameters with those of a random peer
+(jin2016). No rank waits for all others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
+from scaleproof.spec.tags import asynchronous_tags
+from scaleproof.strategies.replica import Replica, check_replicas
+
+NOTHING = np.empty(0, np.float32)
+
+
+class GossipOptions(Options):
+    """Options of gossip."""
+
+    form: Literal["pull", "push", "push_pull"] = Field(
+        "pull",
+        description="pull: a rank takes the parameters of a peer and keeps the mean of both; push: it sends its own, "
+        "and the peer takes the mean of all it has received and its own at its next exchange; push_pull: both.",
+    )
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
+    averaged: Literal["after_step", "before_step"] = Field(
+        "after_step",
+        description="after_step: the optimiser steps, then the parameters are averaged (textbook form); "
+        "before_step: they are averaged, then stepped with the gradient at the parameters before.",
+    )
+    draws: Literal["others", "all"] = Field(
+        "others", description="all: a rank may draw itself as its peer, which exchanges nothing."
+    )
+
+
+class Gossip(Replica):
+    """`serve` answers with the parameters of the last finished step, which nobody changes, so that no peer reads a half
+    of a step."""
+
+    def main(self) -> Generator[Effect, Any, None]:
+        """See Replica."""
+        options = self.case.options_of(GossipOptions)
+        for step in self.steps():
+            yield Gradient(step)
+            due = (step + 1) % options.tau == 0
+            if due and options.averaged == "before_step":
+                yield from self.exchange(options)
+            yield Update()
+            if due and options.averaged == "after_step":
+                yield from self.exchange(options)
+            self.publish()
+
+    def regions(self) -> dict[str, np.ndarray]:
+        """See RankProgram; also what peers meet before the first step."""
+        self.published, self.arrived, self.count = self.x.copy(), np.zeros_like(self.x), 0
+        self.lock = threading.Lock()
+        return {}
+
+    def publish(self) -> None:
+        """Peers get the parameters as they are now."""
+        self.published = self.x.copy()
+
+    def exchange(self, options: GossipOptions) -> Generator[Effect, Any, None]:
+        """One exchange with a random peer."""
+        if options.form != "pull":
+            yield from self.take_arrived()
+        peer = self.peer(options.draws == "all")
+        if peer == self.rank:
+            return
+        if options.form == "push":
+            yield Start(Call(peer, self.x.copy(), "push"), lane=1)
+            return
+        name, value = ("exchange", self.x) if options.form == "push_pull" else ("pull", NOTHING)
+        other = yield Call(peer, value, name)
+        self.x += other
+        self.x *= np.float32(0.5)
+        yield Charge(2 * self.x.nbytes)
+
+    def take_arrived(self) -> Generator[Effect, Any, None]:
+        """The mean of what peers have pushed since the last exchange and the own parameters."""
+        with self.lock:
+            count, total = self.count, self.arrived
+            if count:
+                self.arrived, self.count = np.zeros_like(self.x), 0
+        if count:
+            self.x += total
+            self.x /= np.float32(count + 1)
+            yield Charge(2 * self.x.nbytes)
+        self.note("received", count)
+
+    def peer(self, draws_itself: bool) -> int:
+        """A random rank."""
+        if draws_itself:
+            return int(self.random.integers(self.world_size))
+        other = int(self.random.integers(self.world_size - 1))
+        return other + (other >= self.rank)
+
+    def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
+        """See RankProgram."""
+        if name in ("push", "exchange"):
+            with self.lock:
+                self.arrived += value
+                self.count += 1
+        return self.published if name in ("pull", "exchange") else NOTHING
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer."""
+    check_replicas(case)
+    if case.ranks < 2:
+        raise FieldError("ranks", "gossip needs a peer: at least 2 ranks")
+
+
+PLUGIN = StrategyPlugin(
+    name="gossip",
+    summary="asynchronous: parameters are averaged with those of a random peer",
+    implementation=Gossip,
+    options=GossipOptions,
+    check=check,
+    collective_calls=False,
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
+)

@@ -1,0 +1,83 @@
+"""Push-sum (Kempe, Dobra, Gehrke 2003; for training: Assran et al. 2019): a rank sends half of its sum and half of its
+weight to a random peer. Sums and weights of all ranks together never change, so that sum over weight of every rank goes
+to the average, which a push of parameters alone does not keep."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
+from scaleproof.spec.tags import asynchronous_tags
+from scaleproof.strategies.replica import Replica, check_replicas
+
+NOTHING = np.empty(0, np.float32)
+
+
+class PushSumOptions(Options):
+    """Options of push-sum."""
+
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
+
+
+class PushSum(Replica):
+    """`x` is sum over weight: the parameters at which gradients are taken."""
+
+    def regions(self) -> dict[str, np.ndarray]:
+        """See RankProgram; also what peers meet before the first step."""
+        self.weight, self.arrived = 1.0, np.zeros(len(self.x) + 1, np.float64)
+        self.lock = threading.Lock()
+        return {}
+
+    def main(self) -> Generator[Effect, Any, None]:
+        """See Replica."""
+        tau = self.case.options_of(PushSumOptions).tau
+        for step in self.steps():
+            yield Gradient(step)
+            yield Update()
+            if (step + 1) % tau == 0:
+                yield from self._exchange()
+
+    def _exchange(self) -> Generator[Effect, Any, None]:
+        with self.lock:
+            arrived, self.arrived = self.arrived, np.zeros_like(self.arrived)
+        total, weight = self.x * self.weight + arrived[1:], self.weight + arrived[0]
+        other = int(self.random.integers(self.world_size - 1))
+        half = np.concatenate([[weight], total]) / 2
+        yield Start(Call(other + (other >= self.rank), half, "push"), lane=1)
+        self.weight = weight / 2
+        self.x[:] = half[1:] / self.weight
+        yield Charge(4 * self.x.nbytes)
+
+    def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
+        """See RankProgram."""
+        with self.lock:
+            self.arrived += value
+        return NOTHING
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer."""
+    check_replicas(case)
+    if case.ranks < 2:
+        raise FieldError("ranks", "push-sum needs a peer: at least 2 ranks")
+
+
+PLUGIN = StrategyPlugin(
+    name="push_sum",
+    summary="asynchronous: halves of sums and weights are pushed to a random peer",
+    implementation=PushSum,
+    options=PushSumOptions,
+    check=check,
+    collective_calls=False,
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
+)

@@ -1,0 +1,186 @@
+"""Parameter servers whose workers go at their own pace: a worker pushes a gradient, and takes the parameters that are
+there then. Servers train nothing themselves, and each holds a part of the parameters.
+
+Asynchronous (Dean et al. 2012), stale-synchronous with a bound (Ho et al. 2013), or synchronous with backup workers
+(Chen et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Receive, Send, Update
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.replica_traits import ReplicaTraits
+from scaleproof.spec.tags import asynchronous_tags, server_tags
+from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
+
+PUSH, PULL = 0, 1
+HEAD = 2
+"""Elements before the gradient in a push: the worker's step, and the number of updates that its parameters had."""
+ENDED = -1.0
+"""The step in the last push of a worker."""
+
+
+class ServerOptions(Options):
+    """Options of servers."""
+
+    dedicated_servers: int = Field(1, ge=1, description=SERVERS)
+    bound: int | None = Field(
+        None,
+        ge=0,
+        description="Stale-synchronous: a worker gets its parameters only when no other is more than so many steps "
+        "behind it; null: at once.",
+    )
+    update: Literal["each", "together"] = Field(
+        "each",
+        description="each: every gradient is an update of its own; together: an update takes the mean of one gradient "
+        "of each worker (synchronous).",
+    )
+    backup: int = Field(
+        0, ge=0, description="With `update: together`: gradients of the last so many workers of a step are dropped."
+    )
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a server knows of its workers."""
+
+    steps: list[int]
+    """Steps that each has pushed."""
+    waiting: dict[int, int] = field(default_factory=dict)
+    """Workers that wait for parameters: the step that each has pushed last."""
+    ended: set[int] = field(default_factory=set)
+
+
+class Server(Replica):
+    """Ranks below `servers` serve; the others work."""
+
+    def main(self) -> Generator[Effect, Any, None]:
+        """See Replica."""
+        self.options = self.case.options_of(ServerOptions)
+        self.together = self.options.update == "together"
+        self.parts = parts_of(len(self.x), self.servers)
+        self.versions = [0.0] * self.servers
+        """Updates that the parameters of this worker had, by server."""
+        return self._serve() if self.worker < 0 else self._work()
+
+    def _work(self) -> Generator[Effect, Any, None]:
+        for step in self.steps():
+            yield Gradient(step)
+            yield from self.push_and_pull(step)
+        for server in range(self.servers):
+            yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
+
+    def push_and_pull(self, step: int) -> Generator[Effect, Any, None]:
+        """The gradient goes to all servers, and their parameters come back."""
+        for server, part in enumerate(self.parts):
+            yield Send(server, np.concatenate([[step, self.versions[server]], self.g[part]], dtype=np.float32), PUSH)
+        yield Charge(self.g.nbytes)
+        for server, part in enumerate(self.parts):
+            pulled = (yield Receive(server, PULL)).value
+            self.versions[server] = float(pulled[0])
+            self.x[part] = pulled[1:]
+        yield Charge(self.x.nbytes)
+
+    def _serve(self) -> Generator[Effect, Any, None]:
+        self.part = self.parts[self.rank]
+        self.learner.own(self.part)
+        self.progress = Progress([0] * self.case.workers)
+        self.updates, self.summed = 0, 0
+        self.answer = np.empty(1 + self.part.stop - self.part.start, np.float32)
+        self.g[:] = 0
+        while len(self.progress.ended) < self.case.workers:
+            message = yield Receive(ANY, PUSH)
+            worker, step = message.source - self.servers, float(message.value[0])
+            if step == ENDED:
+                self.progress.ended.add(worker)
+            else:
+                yield from self._take(worker, int(step), message.value)
+            yield from self._answer_all()
+        self.done = self.updates
+
+    def _take(self, worker: int, step: int, push: np.ndarray) -> Generator[Effect, Any, None]:
+        """A gradient has arrived."""
+        self.progress.steps[worker] = step + 1
+        self.progress.waiting[worker] = step
+        if not self.together:
+            self.g[self.part] = push[HEAD:]
+            yield from self._step(float(push[1]))
+            return
+        if step < self.updates:
+            self.note("dropped_gradient", worker)
+            return
+        self.g[self.part] += push[HEAD:]
+        self.summed += 1
+        yield Charge(push.nbytes)
+        needed = max(1, self.case.workers - self.options.backup - len(self.progress.ended))
+        if self.summed >= needed:
+            self.g[self.part] /= np.float32(self.summed)
+            yield from self._step(float(push[1]))
+            self.g[self.part], self.summed = 0, 0
+
+    def _step(self, version: float) -> Generator[Effect, Any, None]:
+        """Updates the parameters with the gradient."""
+        yield Update()
+        self.note("staleness", self.updates - version)
+        self.updates += 1
+        self.done = self.updates // self.case.workers if not self.together else self.updates
+        self.keep_if_due()
+
+    def _answer_all(self) -> Generator[Effect, Any, None]:
+        """Parameters for all workers that need wait no longer."""
+        for worker in sorted(self.progress.waiting):
+            if self._may_go(worker):
+                del self.progress.waiting[worker]
+                self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
+                yield Charge(self.answer.nbytes)
+                yield Send(worker + self.servers, self.answer, PULL)
+
+    def _may_go(self, worker: int) -> bool:
+        if self.together:
+            return self.progress.waiting[worker] < self.updates
+        if self.options.bound is None:
+            return True
+        others = [steps for each, steps in enumerate(self.progress.steps) if each not in self.progress.ended]
+        return self.progress.steps[worker] - min(others, default=0) <= self.options.bound
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for servers without workers, and options that do not go together."""
+    check_servers(case)
+    options = case.options_of(ServerOptions)
+    if options.backup and options.update == "each":
+        raise FieldError("strategy.backup", "drops late gradients of a synchronous step: set `update: together`")
+    if options.backup >= case.ranks - options.dedicated_servers:
+        workers = case.ranks - options.dedicated_servers
+        raise FieldError("strategy.backup", f"{options.backup} backup workers of {workers} leave no gradient")
+    if options.update == "together" and options.bound is not None:
+        raise FieldError("strategy.bound", "is for gradients that are applied one by one: leave out `update`")
+
+
+def tags(case: TrainCase) -> dict[str, str]:
+    """Its place on the axes of the taxonomy."""
+    options = case.options_of(ServerOptions)
+    if options.update == "together":
+        return server_tags(case)
+    scheduling = "asynchronous" if options.bound is None else "bounded-asynchronous"
+    return asynchronous_tags("centralized", scheduling)(case)
+
+
+PLUGIN = StrategyPlugin(
+    name="server",
+    summary="parameter servers of workers at their own pace: asynchronous, stale-synchronous, or with backup workers",
+    implementation=Server,
+    options=ServerOptions,
+    check=check,
+    collective_calls=False,
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    tags=tags,
+)

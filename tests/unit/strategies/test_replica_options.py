@@ -1,0 +1,37 @@
+"""Options of strategies that are programs of each rank: what does not fit is told by its field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.short_form import train_case
+
+BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "digits", "minibatch": 48, "ranks": 4}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "more", "wrong"),
+    [
+        ({"name": "server", "dedicated_servers": 4}, {}, "leave no worker"),
+        ({"name": "server", "bound": -1}, {}, "-1 is not allowed; it must be at least 0"),
+        ({"name": "server", "backup": 1}, {}, "update: together"),
+        ({"name": "server", "update": "together", "backup": 3}, {}, "leave no gradient"),
+        ({"name": "server", "update": "together", "bound": 1}, {}, "applied one by one"),
+        ({"name": "server"}, {"minibatch": 64}, "64 does not divide over 3 workers"),
+        ({"name": "probabilistic_barrier", "sample": 3}, {}, "3 peers of 2 other workers"),
+        ({"name": "elastic_averaging", "tau": 0}, {}, "0 is not allowed; it must be at least 1"),
+        ({"name": "gossip"}, {"ranks": 1}, "at least 2 ranks"),
+        ({"name": "gossip"}, {"framework": "tensorflow"}, "use torch"),
+        ({"name": "gossip"}, {"transport": "horovod"}, "needs a mailbox"),
+        ({"name": "gossip"}, {"step_delay": "gama:1,1"}, "did you mean 'gamma'"),
+        ({"name": "sync"}, {"collective": "ring", "seconds": 3}, "leave it out"),
+        ({"name": "triggered_gossip"}, {}, "missing"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(strategy: dict[str, Any], more: dict[str, Any], wrong: str) -> None:
+    with pytest.raises((ValidationError, ValueError)) as raised:
+        train_case(**{**BASE, "strategy": strategy, **more})
+    assert wrong in str(raised.value)
