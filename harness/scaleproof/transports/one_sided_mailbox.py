@@ -189,6 +189,7 @@ class OneSidedMailbox(MessageMailbox):
             old = int(words.sum())
             if old == expected:
                 self._access.raise_word(owner, owner.swapped(slot), int(words[0]) + new - old)
+                self._access.settle(owner)  # while no other rank may change the word
         with self._changed:
             self._changed.notify_all()
         return old
