@@ -69,7 +69,7 @@ def test_a_field_is_shown_with_its_options_and_the_plugins_that_have_them(capsys
     shown = capsys.readouterr().out
     assert "strategy (must be given)" in shown and "How replicas stay in step" in shown
     assert "strategy.servers (default: 0)  of parameter_server, tensorflow_parameter_server" in shown
-    assert "transport" not in shown
+    assert "transport." not in shown
     assert main(["fields", "stop", "--file", "suite.yaml"]) == 0
     assert "experiments.sizes.stop.target (default: 0.05)" in capsys.readouterr().out
 
