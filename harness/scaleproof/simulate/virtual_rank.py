@@ -66,9 +66,10 @@ class Lane:
 
 @dataclass(slots=True)
 class Wanted:
-    """A receive that waits."""
+    """A receive that waits. `source`: that of the effect, or the rank that is next in an order of arrivals."""
 
     effect: Receive
+    source: int
     then: Then
 
 

@@ -202,7 +202,7 @@ class VirtualRun:
             source = next(self.orders[rank.number])
         message = rank.arrivals.take(source, effect.tag)
         if message is None:
-            rank.wanted.append(Wanted(replace(effect, source=source), then))
+            rank.wanted.append(Wanted(effect, source, then))
         else:
             then(message)
 
@@ -210,7 +210,7 @@ class VirtualRun:
         """A message is there: for the receive that has waited longest, or for a later one."""
         rank = self._ranks[number]
         for place, wanted in enumerate(rank.wanted):
-            if wanted.effect.tag == message.tag and wanted.effect.source in (ANY, message.source):
+            if wanted.effect.tag == message.tag and wanted.source in (ANY, message.source):
                 del rank.wanted[place]
                 wanted.then(message)
                 return
