@@ -21,7 +21,10 @@ from scaleproof.simulate.rank_graph.random_graph import random_replicas
 from scaleproof.spec.cluster import Cluster, Link, node_name, star
 
 COSTS = MessageCosts(
-    (Segment(None, 2e-5, 1e-10),), 3e-10, others=(("several_switches", HopCosts((Segment(None, 5e-5, 2e-10),))),)
+    (Segment(None, 2e-5, 1e-10),),
+    3e-10,
+    others=(("several_switches", HopCosts((Segment(None, 5e-5, 2e-10),))),),
+    call=4e-5,
 )
 buffers = st.sampled_from([0.0, 1e5, 4e6])
 rates = st.sampled_from([100.0, 1000.0, 3000.0])

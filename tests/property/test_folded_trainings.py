@@ -15,7 +15,11 @@ from scaleproof.spec.cluster import Cluster, Link, cluster_of, node_name
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
 COSTS = MessageCosts(
-    (Segment(None, 2e-5, 1e-10),), 3e-10, others=(("loopback", HopCosts((Segment(None, 5e-6, 3e-11),))),)
+    (Segment(None, 2e-5, 1e-10),),
+    3e-10,
+    others=(("loopback", HopCosts((Segment(None, 5e-6, 3e-11),))),),
+    call=4e-5,
+    handover=3e-5,
 )
 TCP, MPI = {"transport": "tcp"}, {"transport": "mpi", "launcher": "mpirun"}
 STRATEGIES = [

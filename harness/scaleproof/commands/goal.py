@@ -102,10 +102,10 @@ def _step(options: argparse.Namespace) -> int:
 
     case = simulated_case(options)
     inputs = inputs_of(case, options.results)
-    gamma = inputs.costs.central().gamma
-    graph = step_graph(case, inputs.profile, gamma)
-    if options.out.suffix == GOAL:  # which has no collectives: what they reduce is computed
-        graph = expanded(graph, gamma)
+    costs, messages = inputs.costs.central(), options.out.suffix == GOAL
+    graph = step_graph(case, inputs.profile, costs.gamma, costs.handover if messages else 0.0)
+    if messages:  # no collectives: what these take beside their messages, and what they reduce, is computed
+        graph = expanded(graph, costs.gamma, costs.call)
     write_graph(options.out, graph, f"case {case.case_id}")
     print(f"{options.out}: one step of {case.workload} on {graph.ranks} ranks, {len(graph)} nodes")
     return 0

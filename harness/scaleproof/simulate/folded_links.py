@@ -42,33 +42,50 @@ def folded_links(
 ) -> FoldedLinks:
     """`pairs`: of ranks between which something moves in any replica; `steps`: ranks that each rank becomes, which
     change nothing else; `count`: of replicas. Raises SpecError, one line, where the links of replicas differ."""
-    routes = {pair: network.route(nodes[pair[0]], nodes[pair[1]]) for pair in sorted(pairs)}
-    images = [_image(network, routes, step, name) for step in steps]
-    stands = _orbits(images)
+    routes = _Routes(network, nodes, sorted(pairs), name)
+    stands = _orbits([routes.image(step) for step in steps])
     sizes: dict[int, int] = {}
     for link in stands.values():
         sizes[link] = sizes.get(link, 0) + 1
     return FoldedLinks(stands, {link: count / size for link, size in sizes.items()})
 
 
-def _image(network: Network, routes: dict[Pair, tuple[int, ...]], step: np.ndarray, name: str) -> dict[int, int]:
-    """The link that each link in use becomes by a step."""
-    image: dict[int, int] = {}
-    for (source, destination), links in routes.items():
-        other = int(step[source]), int(step[destination])
-        alike = len(links) == len(routes[other])
-        for link, moved in zip(links, routes[other], strict=False):
-            alike &= image.setdefault(link, moved) == moved and network.alike(link, moved)
-        if not alike:
-            raise _different(name, (source, destination), other)
-    if len(set(image.values())) != len(image):
-        raise SpecError(f"{name}: cannot be folded: replicas share links that other replicas have for themselves")
-    return image
+class _Routes:
+    """Routes of all pairs, one after the other."""
 
+    def __init__(self, network: Network, nodes: Sequence[int], pairs: Sequence[Pair], name: str) -> None:
+        routes = [network.route(nodes[source], nodes[destination]) for source, destination in pairs]
+        self._network, self._name = network, name
+        self._pairs = np.array(pairs, np.int64).reshape(-1, 2)
+        self._lengths = np.array([len(route) for route in routes], np.int64)
+        self._links = np.array([link for route in routes for link in route], np.int64)
 
-def _different(name: str, pair: Pair, other: Pair) -> SpecError:
-    ways = " and ".join(f"rank {source} to rank {destination}" for source, destination in (pair, other))
-    return SpecError(f"{name}: cannot be folded: the links from {ways} differ")
+    def image(self, step: np.ndarray) -> dict[int, int]:
+        """The link that each link in use becomes by a step."""
+        others = self._places(step[self._pairs])
+        self._refuse(np.flatnonzero(self._lengths != self._lengths[others]), others)
+        pair = np.repeat(np.arange(len(others)), self._lengths)
+        first = np.cumsum(self._lengths) - self._lengths
+        moved = self._links[first[others[pair]] + np.arange(len(pair)) - first[pair]]
+        image = np.full(len(self._network.capacities), -1)
+        image[self._links[::-1]] = moved[::-1]
+        differs = (image[self._links] != moved) | ~self._network.alike(self._links, moved)
+        self._refuse(pair[differs], others)
+        used = np.unique(self._links)
+        if len(np.unique(image[used])) != len(used):
+            raise SpecError(f"{self._name}: cannot be folded: replicas share links that others have for themselves")
+        return dict(zip(used.tolist(), image[used].tolist(), strict=True))
+
+    def _places(self, pairs: np.ndarray) -> np.ndarray:
+        """Where pairs stand among those with routes, which are sorted."""
+        most = int(self._pairs.max(initial=0)) + 1
+        return np.searchsorted(self._pairs @ [most, 1], pairs @ [most, 1])
+
+    def _refuse(self, wrong: np.ndarray, others: np.ndarray) -> None:
+        if len(wrong):
+            pairs = self._pairs[wrong[0]].tolist(), self._pairs[others[wrong[0]]].tolist()
+            ways = " and ".join(f"rank {source} to rank {destination}" for source, destination in pairs)
+            raise SpecError(f"{self._name}: cannot be folded: the links from {ways} differ")
 
 
 def _orbits(images: Sequence[dict[int, int]]) -> dict[int, int]:

@@ -90,14 +90,10 @@ class Network:
             name = step[1]
         return tuple(links)
 
-    def alike(self, one: int, other: int) -> bool:
-        """Whether two directed links have the same rates and delay."""
-        return self._kinds[one] == self._kinds[other]
-
-    @cached_property
-    def _kinds(self) -> list[tuple[float, float, float]]:
-        """Rates and delay of each directed link."""
-        return list(zip(self.capacities.tolist(), self._most, self._seconds, strict=True))
+    def alike(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Whether directed links have the same rates and delay as others."""
+        tables = np.stack([self.capacities, self._singles, self.delays])
+        return (tables[:, some] == tables[:, others]).all(axis=0)
 
     def delay_s(self, route: tuple[int, ...]) -> float:
         """Delay in s of a route, one way."""

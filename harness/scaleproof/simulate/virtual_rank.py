@@ -66,7 +66,7 @@ class Lane:
 
 @dataclass(slots=True)
 class Wanted:
-    """A receive that waits. `source`: that of the effect, or the rank that is next in an order of arrivals."""
+    """A receive that waits. `source`: of the message that it takes, which may be told where the effect says ANY."""
 
     effect: Receive
     source: int

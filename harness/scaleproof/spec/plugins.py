@@ -130,8 +130,7 @@ class TransportPlugin(Plugin):
     eager_to_socket: bool = False
     """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
     channels: bool = False
-    """A process may connect it several times at once, each with connections of its own and used by a thread of its own:
-    option `channels` of strategies."""
+    """A process may connect it several times at once, a thread each, as option `channels` of strategies asks for."""
     mailbox: str | None = None
     """`module:class` of its mailbox (transports/mailbox.py), which rank programs need: MESSAGE_MAILBOX,
     ONE_SIDED_MAILBOX, or one of its own."""
@@ -197,8 +196,7 @@ class StrategyPlugin(Plugin):
     rank_program: ReplicaTraits | None = None
     """Of a program of each rank (strategies/replica.py), which needs a mailbox in place of collectives."""
     simulated_step: Callable[..., Generator[Any, Any, Any]] | None = None
-    """One step after the forward pass, as effects (strategies/step_program.py); None: this strategy is not
-    simulated."""
+    """A step after the forward pass as effects (strategies/step_program.py); None: it is not simulated."""
     simulated_plan: Callable[..., Any] | None = None
     """What it exchanges in a step; None: buckets that all ranks hold."""
     simulated_passes: Callable[..., Generator[Any, Any, Any]] | None = None

@@ -22,7 +22,7 @@ from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from tests.unit.simulate.test_simulator import case_of, profile_of
 
-COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10)
+COSTS = MessageCosts((Segment(None, 2e-5, 1e-10),), 3e-10, call=4e-5, handover=3e-5)
 MPI = {"transport": "mpi", "launcher": "mpirun"}
 VGG = {"workload": "vgg_a", "strategy.bucket_mib": 25.0}
 CASES: list[dict[str, Any]] = [
@@ -50,9 +50,9 @@ def alone(**fields: Any) -> TrainCase:
 def predicted_and_run(case: TrainCase, by_messages: Path | None = None) -> tuple[float, float]:
     """What the simulator predicts of a step, and the end of its graph; `by_messages`: written there and read again."""
     profile, cluster = profile_of(case, 1.1e-3, 0.7e-3, 0.9e-3, 1.3e-3), cluster_of(case)
-    graph, buffer = step_graph(case, profile, COSTS.gamma), buffered_nbytes(case)
+    graph, buffer = step_graph(case, profile, COSTS.gamma, COSTS.handover), buffered_nbytes(case)
     if by_messages is not None:
-        write_goal(by_messages, expanded(graph, COSTS.gamma))
+        write_goal(by_messages, expanded(graph, COSTS.gamma, COSTS.call))
         graph = read_goal(by_messages)
     network, ranks = Network(cluster, COSTS.goodput), range(case.ranks)
     own = 0.0 if case.plugin("strategy").has_servers else buffer  # which wait for messages from the beginning

@@ -34,15 +34,21 @@ MAIN = 0
 
 
 def graph_of_programs(
-    programs: Sequence[Program], groups: Groups, algorithm: str, gamma: float = 0.0, name: str = "programs"
+    programs: Sequence[Program],
+    groups: Groups,
+    algorithm: str,
+    gamma: float = 0.0,
+    handover: float = 0.0,
+    name: str = "programs",
 ) -> RankGraph:
     """The graph of all ranks. `groups`: of ranks, by name; `algorithm`: of collectives; `gamma`: s of a byte that is
-    charged. What a program receives is None to it. Raises SpecError, one line with rank and effect, where what comes
-    next depends on a peer: calls, gets and flags."""
+    charged; `handover`: s from a program to the thread that makes its collectives, and back. What a program receives is
+    None to it. Raises SpecError, one line with rank and effect, where what comes next depends on a peer: calls, gets
+    and flags."""
     builder = Builder(len(programs))
     calls = _Calls(builder, groups, algorithm)
     for rank, program in enumerate(programs):
-        _Rank(builder, rank, calls, gamma, name).run(program)
+        _Rank(builder, rank, calls, (gamma, handover), name).run(program)
     return _with_sizes(builder.graph())
 
 
@@ -70,8 +76,11 @@ class _Calls:
 class _Rank:
     """Nodes of one rank. `_stream`: what its next effect waits for."""
 
-    def __init__(self, builder: Builder, rank: int, calls: _Calls, gamma: float, name: str) -> None:
-        self._builder, self._rank, self._calls, self._gamma, self._name = builder, rank, calls, gamma, name
+    def __init__(
+        self, builder: Builder, rank: int, calls: _Calls, gamma_handover: tuple[float, float], name: str
+    ) -> None:
+        self._builder, self._rank, self._calls, self._name = builder, rank, calls, name
+        gamma, self._handover = gamma_handover
         self._stream: list[int] = []
         self._started: list[list[int]] = []
         self._last: dict[int, list[int]] = {}
@@ -96,10 +105,12 @@ class _Rank:
 
     def _take(self, effect: Effect) -> Any:
         if isinstance(effect, Start):
-            after = list(dict.fromkeys([*self._stream, *self._last.get(effect.lane, ())]))
+            other = isinstance(effect.effect, Collective) and self._handover > 0
+            since = self._handed_over(self._stream) if other else self._stream
+            after = list(dict.fromkeys([*since, *self._last.get(effect.lane, ())]))
             nodes = self._carry_out(effect.effect, after, effect.lane + 1)
             self._last[effect.lane] = nodes or self._last.get(effect.lane, [])
-            self._started.append(nodes)
+            self._started.append(self._handed_over(nodes) if other and nodes else nodes)
             return Started(len(self._started) - 1)
         if isinstance(effect, Await | AwaitAll):
             awaited = [effect.started] if isinstance(effect, Await) else effect.started
@@ -108,6 +119,9 @@ class _Rank:
             return None
         self._stream = self._carry_out(effect, self._stream, MAIN) or self._stream
         return None
+
+    def _handed_over(self, nodes: list[int]) -> list[int]:
+        return [self._builder.compute(self._rank, self._handover, nodes, NONE)]
 
     def _carry_out(self, effect: Effect, after: list[int], lane: int) -> list[int]:
         if type(effect) not in self._nodes:

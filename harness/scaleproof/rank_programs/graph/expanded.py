@@ -9,16 +9,16 @@ from scaleproof.collectives.message_schedule import Action
 from scaleproof.rank_programs.graph.rank_graph import Builder, Kind, RankGraph
 
 
-def expanded(graph: RankGraph, gamma: float = 0.0) -> RankGraph:
+def expanded(graph: RankGraph, gamma: float = 0.0, call_s: float = 0.0) -> RankGraph:
     """Each rank enters a round of a collective when its messages of the round before are done, and what it has reduced
-    then, at `gamma` s a byte. Tags of rounds are above all others."""
+    then, at `gamma` s a byte; the first after `call_s`. Tags of rounds are above all others."""
     if not len(graph.of_kind(Kind.COLLECTIVE)):
         return graph
     first_tag, builder, places = int(graph.tag.max(initial=0)) + 1, Builder(graph.ranks), _Places()
     for node in range(len(graph)):
         rank, kind, peer = int(graph.rank[node]), Kind(graph.kind[node]), int(graph.peer[node])
         if kind is Kind.COLLECTIVE:
-            begins = builder.compute(rank, 0.0, lane=int(graph.lane[node]))
+            begins = builder.compute(rank, call_s, lane=int(graph.lane[node]))
             places.first.append(begins)
             places.last.append(_rounds(builder, graph, node, begins, first_tag, gamma))
             continue

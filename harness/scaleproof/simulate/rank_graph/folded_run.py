@@ -156,8 +156,16 @@ class _FoldedColumns(Columns):
                 place = members.index(int(self.graph.rank[node]))
                 people.append(Participant(place, np.array(members), np.array(stands)))
             call = whole.collectives[int(self.graph.peer[nodes[0]])]
-            channel, gamma = max(int(self.graph.lane[nodes[0]]), 0), self._costs.gamma
-            made = schedule(self._engine, ways, _pattern(call), call.nbytes, people, channel=channel, gamma=gamma)
+            made = schedule(
+                self._engine,
+                ways,
+                _pattern(call),
+                call.nbytes,
+                people,
+                channel=max(int(self.graph.lane[nodes[0]]), 0),
+                gamma=self._costs.gamma,
+                call_s=self._costs.call,
+            )
             tasks[nodes] = self._engine.call(made, of_nodes[nodes])
 
     def _ways(self, buffer: float) -> CallSchedules:

@@ -9,6 +9,7 @@ from scaleproof.simulate.case_patterns import groups_of
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.launch_kind import calls_from_a_thread
 from scaleproof.strategies.parameter_server_step import step_of_rank
 from scaleproof.strategies.step_program import Plan
 from scaleproof.workloads.case_network import network_of
@@ -24,8 +25,9 @@ USUAL = {
 the one before it."""
 
 
-def step_graph(case: TrainCase, profile: Profile | None, gamma: float = 0.0) -> RankGraph:
-    """The step without dilation and shrink. `gamma`: s in which a server adds up a byte. Raises SpecError for a case
+def step_graph(case: TrainCase, profile: Profile | None, gamma: float = 0.0, handover: float = 0.0) -> RankGraph:
+    """The step without dilation and shrink. `gamma`: s in which a server adds up a byte;
+    `handover`: s between the main thread and one that makes calls, where there is one. Raises SpecError for a case
     whose step is no graph."""
     if case.value("transport.fusion_mib") is not None:
         raise SpecError(
@@ -37,7 +39,8 @@ def step_graph(case: TrainCase, profile: Profile | None, gamma: float = 0.0) -> 
     plan = exchange_plan(plain, network_of(plain))
     programs = [_program(plain, plan, profile, rank) for rank in range(plain.ranks)]
     name = f"case {case.case_id}"
-    return graph_of_programs(programs, groups_of(plain.ranks, plan.groups), algorithm_of(plain), gamma, name)
+    between = handover if calls_from_a_thread(plain) else 0.0
+    return graph_of_programs(programs, groups_of(plain.ranks, plan.groups), algorithm_of(plain), gamma, between, name)
 
 
 def _program(case: TrainCase, plan: Plan, profile: Profile | None, rank: int) -> Program:
