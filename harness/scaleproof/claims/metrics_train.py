@@ -46,7 +46,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     case = record.case
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
-    wall = _timed_s(record, samples) if case.plugin("strategy").rank_program else wall_s(record, samples)
+    wall = _timed_s(record, samples) if case.replicas else wall_s(record, samples)
     trained = len(columns(record, samples).timed("step")) * case.batch
     return trained / wall if wall and trained else None
 

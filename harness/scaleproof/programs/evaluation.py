@@ -43,7 +43,7 @@ class Together:
     def model(self, case: TrainCase) -> np.ndarray:
         """The parameters that are evaluated."""
         servers = case.ranks - case.workers
-        traits = case.plugin("strategy").rank_program
+        traits = case.replicas
         evaluates = traits.evaluated if traits else "first"
         if evaluates == "centre":
             parts = parts_of(len(self.snapshots[0].values), servers)
@@ -87,7 +87,7 @@ def agreement(case: TrainCase, last: Together) -> tuple[bool, str]:
     finite = all(np.isfinite(each.values).all() for each in last.snapshots)
     if not finite:
         return False, "a parameter is not finite"
-    traits = case.plugin("strategy").rank_program
+    traits = case.replicas
     if traits is not None and traits.end == "equal":
         wrong = [n for n, each in enumerate(trained) if each.values.tobytes() != trained[0].values.tobytes()]
         where = f"rank {wrong[0] + case.ranks - case.workers} differs from the first" if wrong else ""

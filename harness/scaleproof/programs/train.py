@@ -50,7 +50,7 @@ def run(context: RankContext) -> None:
     """Sets up, starts from rank 0's parameters, trains, checks that all replicas are equal, closes the transport."""
     case = context.case
     assert isinstance(case, TrainCase)
-    if case.plugin("strategy").rank_program:
+    if case.replicas:
         from scaleproof.programs.train_replicas import run_replicas
 
         run_replicas(context, case)

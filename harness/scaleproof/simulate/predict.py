@@ -72,7 +72,7 @@ def inputs_of(case: AnyCase, results: Path, programs: str = "") -> Inputs:
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
     )
-    if isinstance(case, TrainCase) and not case.plugin("strategy").rank_program:  # report early what is not simulated
+    if isinstance(case, TrainCase) and not case.replicas:  # report early what is not simulated
         step_program(case, exchange_plan(case, network_of(case)), profile)
         relative_times(case)
         shared_cores(case)
@@ -134,7 +134,7 @@ class Predictor:
             costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
-        elif isinstance(case, TrainCase) and case.plugin("strategy").rank_program:
+        elif isinstance(case, TrainCase) and case.replicas:
             samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {})
         else:
             samples = predict(inputs, seed, launch.seed).samples()
@@ -162,7 +162,7 @@ class Predictor:
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""
         case, profile = inputs.case, inputs.profile
-        if not isinstance(case, TrainCase) or profile is None or case.plugin("strategy").rank_program:
+        if not isinstance(case, TrainCase) or profile is None or case.replicas:
             return None
         if case.case_id not in self._binds_by_case:
             found = binding_resource(case, profile, inputs.cluster, inputs.costs.central())

@@ -21,9 +21,10 @@ from scaleproof.spec.choice import nested
 from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, Transport, Workload
 from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.delay_law import MEANING, DelayText
-from scaleproof.spec.errors import FieldError
+from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.plugins import Kind, Options, WorkloadOptions
 from scaleproof.spec.program_options import ProgramOptions
+from scaleproof.spec.replica_traits import ReplicaTraits
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 
@@ -142,9 +143,17 @@ class TrainCase(CommonCase):
         return self.compute_options.name
 
     @property
+    def replicas(self) -> ReplicaTraits | None:
+        """Of a strategy that is a program of each rank; None: of others, and of one that is not installed here."""
+        try:
+            return self.plugin("strategy").rank_program
+        except SpecError:
+            return None
+
+    @property
     def workers(self) -> int:
         """Ranks that train: all but servers that do nothing else."""
-        traits = self.plugin("strategy").rank_program
+        traits = self.replicas
         return self.ranks - (traits.dedicated_servers(self) if traits and traits.dedicated_servers else 0)
 
     @property

@@ -37,7 +37,7 @@ def _collective_fits(case: Case) -> None:
     transport = case.plugin("transport")
     lifted = case.plugin("collective").implementation is not None
     sends_itself = case.program in ("transfer", "own") or (
-        case.value("strategy") is not None and case.plugin("strategy").rank_program
+        case.value("strategy") is not None and case.replicas is not None
     )
     needs_collectives = not (case.program == "transfer" or (sends_itself and not lifted))
     if (lifted and not transport.sends) or (transport.point_to_point and not lifted and needs_collectives):
@@ -110,11 +110,10 @@ def check_training(case: Case) -> None:
 
 
 def _minibatch_divides(case: Case) -> None:
-    strategy = case.plugin("strategy")
     if case.minibatch % max(case.workers, 1):
         who = "ranks" if case.workers == case.ranks else "workers"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
-    if not strategy.rank_program:
+    if case.replicas is None:
         for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):
             if getattr(case, field) is not None:
                 raise FieldError(field, f"strategy {case.strategy!r} is no program of each rank; leave it out")
