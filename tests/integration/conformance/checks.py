@@ -303,25 +303,20 @@ class Messages:
         """Writes, reads and writes with a word, into the region of the rank to the right."""
         if not self._transport.capabilities.one_sided:
             return
-        device, rank, world_size, nbytes = (
-            cast(OneSided, self._transport),
-            self._transport.rank,
-            len(self._peers) + 1,
-            4096,
-        )
+        if not self._peers:  # a rank is no device of its own
+            return
+        device, rank, world_size = cast(OneSided, self._transport), self._transport.rank, len(self._peers) + 1
+        nbytes = 4096
         own = device.register(2 * nbytes + 8)
         right, left = device.remote(own, (rank + 1) % world_size), (rank - 1) % world_size
-        if world_size > 1:
-            data, read = np.full(nbytes, rank + 1, np.uint8), np.zeros(nbytes, np.uint8)
-            self._checks.turns_true("write, polled", [device.write(data, right)])
-            self._checks.turns_true("write with a word, polled", [device.write_flagged(data, right, nbytes, 7)])
-            device.wait_for(lambda: device.poll_word(own, 2 * nbytes) == 7, left)
-            self._checks.turns_true("read, polled", [device.read(right, read)])
-            assert own.local is not None
-            self._checks.same("polled read", "uint8", nbytes, read, data)
-            self._checks.same(
-                "polled writes", "uint8", 2 * nbytes, own.local[: 2 * nbytes], np.full(2 * nbytes, left + 1)
-            )
+        data, read = np.full(nbytes, rank + 1, np.uint8), np.zeros(nbytes, np.uint8)
+        self._checks.turns_true("write, polled", [device.write(data, right)])
+        self._checks.turns_true("write with a word, polled", [device.write_flagged(data, right, nbytes, 7)])
+        device.wait_for(lambda: device.poll_word(own, 2 * nbytes) == 7, left)
+        self._checks.turns_true("read, polled", [device.read(right, read)])
+        assert own.local is not None
+        self._checks.same("polled read", "uint8", nbytes, read, data)
+        self._checks.same("polled writes", "uint8", 2 * nbytes, own.local[: 2 * nbytes], np.full(2 * nbytes, left + 1))
         device.barrier()
         device.deregister(own)
 
