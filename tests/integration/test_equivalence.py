@@ -46,7 +46,12 @@ SERVED = [
     *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS),
 ]
 SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
-STRATEGIES = [name for name in registry.names("strategy") if registry.get("strategy", name).communicates]
+STRATEGIES = [
+    name
+    for name in registry.names("strategy")
+    if registry.get("strategy", name).communicates and registry.get("strategy", name).rank_program is None
+]
+"""Synchronous ones: replicas of the others differ (test_replicas.py)."""
 STEPS = 40
 TENSORS = 8
 """Parameters of dnn_digits."""

@@ -123,7 +123,12 @@ BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN, "own": 
 _TIED = {"program", "fabric", "launcher"}
 # Fields added after the first records: a value other than the default, and the fields that it requires.
 SIMULATED = {"fabric": "simulated", "fabric.costs": "stated"}
+GOSSIP: dict[str, Any] = {"strategy": "gossip", "transport": "tcp", "collective": "ring"}
 LATER: dict[str, dict[str, Any]] = {
+    "seconds": {**GOSSIP, "seconds": 2.0},
+    "evaluate_s": {**GOSSIP, "evaluate_s": 0.5},
+    "step_delay": {**GOSSIP, "step_delay": "fixed:0.1"},
+    "message_delay": {**GOSSIP, "message_delay": "fixed:0.1"},
     "nodes": {"fabric": "guests", "nodes": 2},
     "fabric.guest": {"fabric": "guests", "fabric.guest": "qemu"},
     "fabric.link_mbit": {"fabric": "guests", "fabric.link_mbit": 100},
