@@ -128,8 +128,8 @@ class Checks:
     def polled(self) -> None:
         """Each call's handle turns true without a wait."""
         count, dtype, everyone = 50_021, "float32", range(self.world_size)
-        buffer, part, shared = values(self.rank, dtype, count), self._allocate(dtype, count), values(0, dtype, count)
-        source, gathered = values(self.rank, dtype, count), self._allocate(dtype, count * self.world_size)
+        buffer, part, shared = values(self.rank, dtype, count), np.empty(count, dtype), values(0, dtype, count)
+        source, gathered = values(self.rank, dtype, count), np.empty(count * self.world_size, dtype)
         whole = values(self.rank, dtype, count * self.world_size)
         shared[:] = shared if self.rank == 0 else 0
         mine = slice(self.rank * count, (self.rank + 1) * count)

@@ -26,7 +26,7 @@ from tests.short_form import ring_case
 
 CHECKS: dict[str, Callable[[ThisNode], None]] = {}
 REGION_MIB = "transport.region_mib"
-LARGE_REGION: dict[str, int] = {REGION_MIB: 64}
+LARGE_REGION: dict[str, int] = {REGION_MIB: 128}
 """Every page of a region is touched when it is registered, which a guest does slowly: most checks need 16 MiB."""
 
 
