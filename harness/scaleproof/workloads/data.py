@@ -4,6 +4,7 @@ minibatch depends only on (seed, step). The data sets themselves are in datasets
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -60,7 +61,7 @@ def rank_slice(minibatch: int, rank: int, world_size: int) -> slice:
     return slice(rank * share, (rank + 1) * share)
 
 
-class Table:
+class Table(ABC):
     """A fixed set of rows, split and shuffled by the seed. An epoch is a permutation of the training rows without the
     last, incomplete minibatch."""
 
@@ -92,9 +93,9 @@ class Table:
         labels: np.ndarray = self.train.labels[rows]
         return labels
 
+    @abstractmethod
     def findings(self) -> Findings:
         """See Source."""
-        raise NotImplementedError
 
     def _order(self, epoch: int) -> np.ndarray:
         return np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.train.labels))
