@@ -11,12 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
-from scaleproof.spec.case import TrainCase
-from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.replica import Replica, check_replicas
+from scaleproof.strategies.replica import Replica, check_peers
 
 NOTHING = np.empty(0, np.float32)
 
@@ -99,8 +97,7 @@ class Gossip(Replica):
         """A random rank."""
         if draws_itself:
             return int(self.random.integers(self.world_size))
-        other = int(self.random.integers(self.world_size - 1))
-        return other + (other >= self.rank)
+        return self.random_peer()
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
@@ -111,19 +108,12 @@ class Gossip(Replica):
         return self.published if name in ("pull", "exchange") else NOTHING
 
 
-def check(case: TrainCase) -> None:
-    """Raises FieldError for a rank without a peer."""
-    check_replicas(case)
-    if case.ranks < 2:
-        raise FieldError("ranks", "gossip needs a peer: at least 2 ranks")
-
-
 PLUGIN = StrategyPlugin(
     name="gossip",
     summary="asynchronous: parameters are averaged with those of a random peer",
     implementation=Gossip,
     options=GossipOptions,
-    check=check,
+    check=check_peers,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),

@@ -12,12 +12,10 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
-from scaleproof.spec.case import TrainCase
-from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.replica import Replica, check_replicas
+from scaleproof.strategies.replica import Replica, check_peers
 
 NOTHING = np.empty(0, np.float32)
 
@@ -50,9 +48,8 @@ class PushSum(Replica):
         with self.lock:
             arrived, self.arrived = self.arrived, np.zeros_like(self.arrived)
         total, weight = self.x * self.weight + arrived[1:], self.weight + arrived[0]
-        other = int(self.random.integers(self.world_size - 1))
         half = np.concatenate([[weight], total]) / 2
-        yield Start(Call(other + (other >= self.rank), half, "push"), lane=1)
+        yield Start(Call(self.random_peer(), half, "push"), lane=1)
         self.weight = weight / 2
         self.x[:] = half[1:] / self.weight
         yield Charge(4 * self.x.nbytes)
@@ -64,19 +61,12 @@ class PushSum(Replica):
         return NOTHING
 
 
-def check(case: TrainCase) -> None:
-    """Raises FieldError for a rank without a peer."""
-    check_replicas(case)
-    if case.ranks < 2:
-        raise FieldError("ranks", "push-sum needs a peer: at least 2 ranks")
-
-
 PLUGIN = StrategyPlugin(
     name="push_sum",
     summary="asynchronous: halves of sums and weights are pushed to a random peer",
     implementation=PushSum,
     options=PushSumOptions,
-    check=check,
+    check=check_peers,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),

@@ -83,6 +83,11 @@ class Replica(RankProgram):
         """See RankProgram."""
         return self.case.steps
 
+    def random_peer(self) -> int:
+        """One of the other ranks."""
+        other = int(self.random.integers(self.world_size - 1))
+        return other + (other >= self.rank)
+
     def time_is_over(self) -> bool:
         """See RankProgram."""
         return self.case.seconds is not None and self._clock.now() >= self.case.seconds
@@ -121,6 +126,13 @@ def check_replicas(case: TrainCase) -> None:
     if case.plugin("framework").own_optimiser_memory:
         why = f"{case.framework!r} keeps parameters in memory of its own, where strategy {case.strategy!r} cannot write"
         raise FieldError("framework", f"{why}; use torch")
+
+
+def check_peers(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer, and what no strategy of this kind can do."""
+    check_replicas(case)
+    if case.ranks < 2:
+        raise FieldError("ranks", f"strategy {case.strategy!r} needs a peer: at least 2 ranks")
 
 
 def check_servers(case: TrainCase) -> None:

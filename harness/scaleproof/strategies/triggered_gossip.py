@@ -13,7 +13,8 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.gossip import Gossip, GossipOptions, check
+from scaleproof.strategies.gossip import Gossip, GossipOptions
+from scaleproof.strategies.replica import check_peers
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
 
@@ -73,7 +74,7 @@ PLUGIN = StrategyPlugin(
     summary="gossip when the local parameters have changed enough since the last exchange",
     implementation=TriggeredGossip,
     options=TriggeredOptions,
-    check=check,
+    check=check_peers,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
