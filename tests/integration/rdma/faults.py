@@ -30,7 +30,7 @@ from scaleproof.transports.verbs.device_errors import (
 )
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
-from tests.integration.rdma.checks import LARGE_REGION, ThisNode, case_of, check, connect
+from tests.integration.rdma.checks import LARGE_REGION, REGION_MIB, ThisNode, case_of, check, connect
 from tests.waiting import wait_until
 
 LOSS_S = 12.0
@@ -172,15 +172,17 @@ def a_large_message_for_a_small_receive_is_named(this_node: ThisNode) -> None:
 
 @check
 def an_exhausted_region_is_named(this_node: ThisNode) -> None:
+    mib = LARGE_REGION[REGION_MIB]
+
     def body(context: RankContext) -> None:
         transport = connect(context)
-        with pytest.raises(RegionExhausted, match="registered region of 67108864 bytes"):
-            transport.allocate(65 << 20)
-        arrays = [transport.allocate(1 << 20) for _ in range(40)]
+        with pytest.raises(RegionExhausted, match=f"registered region of {mib << 20} bytes"):
+            transport.allocate((mib + 1) << 20)
+        most = [transport.allocate(1 << 20) for _ in range(mib * 5 // 8)]
         with pytest.raises(RegionExhausted):
-            arrays += [transport.allocate(1 << 20) for _ in range(40)]
-        arrays.clear()
-        transport.allocate(40 << 20)
+            most += [transport.allocate(1 << 20) for _ in range(mib * 5 // 8)]
+        most.clear()
+        transport.allocate((mib * 5 // 8) << 20)
         transport.barrier()
         transport.close()
 
