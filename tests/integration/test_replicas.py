@@ -47,6 +47,12 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "triggered_gossip", "theta": 0.05},
     {"name": "local_sgd", "tau": 2},
     {"name": "probabilistic_barrier", "sample": 1},
+    {"name": "cut_off", "predictor": "static", "share": 0.5},
+    {"name": "cut_off", "predictor": "per_worker"},
+    {"name": "cut_off", "predictor": "oracle"},
+    {"name": "job_server", "epoch_steps": 3},
+    {"name": "job_server", "gradients": "through_server"},
+    {"name": "job_server", "handshakes": "each_step"},
 ]
 
 

@@ -17,6 +17,7 @@ from scaleproof.claims import (
     metrics_programs,
     metrics_quality,
     metrics_ratios,
+    metrics_replicas,
     metrics_sizes,
     metrics_split,
     metrics_train,
@@ -26,7 +27,7 @@ from scaleproof.claims import (
 from scaleproof.claims.arithmetic import Arguments, Published
 from scaleproof.claims.beyond_floor import FloorRange, HowNoiseEnters
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.made_up import MakeUp, lasting
+from scaleproof.claims.made_up import MakeUp, lasting, reporting
 from scaleproof.claims.metrics_sizes import PAGES, by_size
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
@@ -230,6 +231,55 @@ _ALL = (
         "higher",
         launch=metrics_train.test_accuracy,
         made_up=metrics_train.made_up_accuracy,
+    ),
+    Metric("staleness", "updates", "lower", launch=metrics_replicas.staleness, made_up=reporting("staleness")),
+    Metric("staleness_p95", "updates", "lower", launch=metrics_replicas.staleness_p95, made_up=reporting("staleness")),
+    Metric(
+        "consensus_distance",
+        "fraction",
+        "lower",
+        launch=metrics_replicas.consensus_distance,
+        made_up=reporting("consensus_distance"),
+        range=(0.0, math.inf),
+    ),
+    Metric("test_loss", "nat", "lower", launch=metrics_replicas.test_loss, made_up=reporting("test_loss")),
+    Metric(
+        "control_messages",
+        "messages",
+        "lower",
+        launch=metrics_replicas.control_messages,
+        made_up=metrics_replicas.made_up_per_step("control"),
+        own_count=True,
+    ),
+    Metric(
+        "model_bytes_per_step",
+        "B",
+        "lower",
+        launch=metrics_replicas.model_bytes_per_step,
+        made_up=metrics_replicas.made_up_per_step("send"),
+        own_count=True,
+    ),
+    Metric(
+        "dropped_share",
+        "fraction",
+        "lower",
+        launch=metrics_replicas.dropped_share,
+        made_up=metrics_replicas.made_up_dropped,
+    ),
+    Metric(
+        "barrier_share",
+        "fraction",
+        "lower",
+        launch=metrics_replicas.barrier_share,
+        made_up=metrics_replicas.made_up_barrier,
+        clocked=True,
+    ),
+    Metric(
+        "samples_to_quality",
+        "samples",
+        "lower",
+        launch=metrics_replicas.samples_to_quality,
+        made_up=metrics_replicas.made_up_samples,
     ),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality, made_up=metrics_quality.made_up),
     Metric(

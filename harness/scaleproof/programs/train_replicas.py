@@ -14,6 +14,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import log_samples
 from scaleproof.programs.evaluation import Together, agreement, evaluated
 from scaleproof.programs.process_driver import Driven, ProcessDriver
+from scaleproof.programs.replayed import replayed_model
 from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
@@ -25,8 +26,7 @@ from scaleproof.workloads.data import Data
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.profile import FILE, read
-from scaleproof.workloads.replay import NoData, ReplayModel
+from scaleproof.workloads.replay import NoData
 
 MEET_S = 600.0
 
@@ -57,8 +57,7 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 
 def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLearner:
     if case.compute == "replay":
-        burns = case.compute_options.burns
-        model = ReplayModel(network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
+        model = replayed_model(context, case, network)
         return ModelLearner(model, sizes_of(network, case.shrink))
     return model_learner(case, network, context.seed)
 

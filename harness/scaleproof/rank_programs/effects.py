@@ -256,7 +256,9 @@ def event_of(effect: Effect) -> str:
 
 def moved_nbytes(effect: Effect, result: Any) -> int:
     """Bytes that an effect moved."""
-    if isinstance(effect, Send | Call | Put | Collective):
+    if isinstance(effect, Call):
+        return int(effect.value.nbytes + result.nbytes)
+    if isinstance(effect, Send | Put | Collective):
         return effect.value.nbytes
     if isinstance(effect, Await):
         return effect.nbytes

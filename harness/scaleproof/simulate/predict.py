@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -151,10 +153,14 @@ class Predictor:
         profile = drawn_profile(inputs.profile, seed)
         assert profile is not None
 
+        times, jitter = relative_times(case), inputs.jitter
+
+        @lru_cache(64)  # ranks are in different steps
+        def drawn(step: int) -> Sequence[float]:
+            return [1.0] * case.ranks if jitter is None else jitter.factors(case.ranks, data_seed, step).tolist()
+
         def factor(rank: int, step: int) -> float:
-            if inputs.jitter is None:
-                return 1.0
-            return float(inputs.jitter.factors(case.ranks, data_seed, step)[rank])
+            return drawn(step)[rank] * (times[rank] if times else 1.0)
 
         cluster = drawn_cluster(inputs.cluster, seed)
         return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)

@@ -60,7 +60,7 @@ class Replica(RankProgram):
     def __init__(self, case: TrainCase, rank: int, clock: Clock, learner: Learner, seed: int) -> None:
         super().__init__(case, rank, clock)
         self.learner, self.x, self.g = learner, learner.parameters, learner.gradient
-        self.servers = case.ranks - case.workers
+        self.seed, self.servers = seed, case.ranks - case.workers
         self.worker = rank - self.servers
         self.random = np.random.default_rng([seed, 8, rank])
         self.snapshots: list[Snapshot] = []
