@@ -20,7 +20,7 @@ from scaleproof.commands.common import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scaleproof.simulate.cost_file import Costs, Fit, LineCost, Parameter, TransportCost
+    from scaleproof.simulate.cost_file import Costs, Fit, GammaCost, LineCost, Parameter, TransportCost
     from scaleproof.simulate.processor_file import ProcessorTimes
     from scaleproof.workloads.jitter_model import FittedJitter
 
@@ -213,7 +213,7 @@ def _rows(cost: TransportCost) -> list[list[str]]:
         reduced = (
             [
                 _value(all_reduce.rounds.call_s, 1e6),
-                _value(all_reduce.rounds.gamma_s_per_byte, 1e9),
+                "; ".join(_gamma(part) for part in all_reduce.rounds.gammas),
                 _error(all_reduce.rounds.fit),
             ]
             if all_reduce.rounds
@@ -239,6 +239,13 @@ def _segments(line: LineCost) -> list[list[str]]:
             [upto, _value(segment.alpha_s, 1e6), _value(beta, 1e9), rate, f"{line.fit.r_squared:.4f}", _error(line.fit)]
         )
     return rows
+
+
+def _gamma(part: GammaCost) -> str:
+    from scaleproof.spec.units import format_bytes
+
+    upto = "" if part.upto_nbytes is None else f" to {format_bytes(part.upto_nbytes)}"
+    return _value(part.s_per_byte, 1e9) + upto
 
 
 def _value(parameter: Parameter, scale: float) -> str:

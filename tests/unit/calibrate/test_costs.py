@@ -14,7 +14,8 @@ from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.simulate.alpha_beta_fit import fit_line
 from scaleproof.simulate.cost_file import costs_file, read_costs, write_costs
-from scaleproof.simulate.cost_fit import fit_reduction, fit_transfer
+from scaleproof.simulate.cost_fit import fit_transfer
+from scaleproof.simulate.reduction_fit import fit_reduction
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 from tests.unit.report.report_results import make
@@ -159,4 +160,4 @@ def test_no_part_is_ever_negative() -> None:
     assert fit_line(SIZES, 1e-9 * SIZES)[0] == pytest.approx(0, abs=1e-15)
     sent = (1e-5 + 1e-9 * SIZES)[None]
     fit = fit_reduction("x", fit_transfer("x", SIZES, sent), "ring", 2, SIZES, sent, (SIZES, sent))
-    assert fit.gamma.value == 0  # twice the messages' latency is more than the all-reduce took
+    assert fit.gammas[0].value.value == 0  # twice the messages' latency is more than the all-reduce took
