@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from scaleproof.simulate.cost_file import Costs, Fit, GammaCost, LineCost, Parameter, TransportCost
     from scaleproof.simulate.processor_file import ProcessorTimes
+    from scaleproof.simulate.tensor_file import TensorTimes
     from scaleproof.workloads.jitter_model import FittedJitter
 
-    Fitted = Costs | FittedJitter | ProcessorTimes
+    Fitted = Costs | FittedJitter | ProcessorTimes | TensorTimes
 
 HELP = "alpha, beta and gamma of every transport, from ping-pongs and all-reduces"
 EXAMPLE = "scaleproof fit --size smoke"
@@ -61,6 +62,7 @@ def main(options: argparse.Namespace) -> int:
     from scaleproof.calibrate.measured_costs import fit_costs
     from scaleproof.calibrate.measured_jitter import computes_for_real, fit_jitter, nothing_to_fit
     from scaleproof.calibrate.measured_processor import fit_processor, has_windows
+    from scaleproof.calibrate.measured_tensors import fit_tensors, only_serves
     from scaleproof.spec.suite import load_suite
 
     size = size_of(options)
@@ -71,12 +73,15 @@ def main(options: argparse.Namespace) -> int:
     if jitter is not None:
         _store_jitter(options.results, jitter)
     windows, trainings = any(map(has_windows, cases)), any(map(computes_for_real, cases))
+    tensors = any(map(only_serves, cases))
+    if tensors:
+        _store_tensors(options.results, fit_tensors(suite, options.experiment, size, store))
     if windows:
         _store_processor(options.results, fit_processor(suite, options.experiment, size, store))
-    if any(case.program in ("transfer", "collective") for case in cases) or not (windows or trainings):
+    if any(case.program in ("transfer", "collective") for case in cases) or not (windows or trainings or tensors):
         for costs in fit_costs(suite, options.experiment, size, store):
             _store(options.results, costs)
-    elif jitter is None and not windows:
+    elif jitter is None and not (windows or tensors):
         print(nothing_to_fit(suite, options.experiment, size, store), file=sys.stderr)
         return 1
     return 0
@@ -113,6 +118,17 @@ def _store_processor(results: Path, times: ProcessorTimes) -> None:
     print(path)
 
 
+def _store_tensors(results: Path, times: TensorTimes) -> None:
+    """Store and print times of tensors, unless stored ones come from a larger size."""
+    from scaleproof.simulate.tensor_file import read_tensors, write_tensors
+
+    if _kept("times of tensors", read_tensors(results, times.machine), times):
+        return
+    path = write_tensors(results, times)
+    print_tensors(times)
+    print(path)
+
+
 def _kept(what: str, stored: Fitted | None, new: Fitted) -> bool:
     """Whether the same code measured what is stored at a larger size, in any suite; says so."""
     from scaleproof.spec.suite_form import SIZES
@@ -131,6 +147,7 @@ def _show(options: argparse.Namespace) -> int:
     from scaleproof.record.digest import code_digest, machine_id
     from scaleproof.simulate.cost_file import read_costs
     from scaleproof.simulate.processor_file import read_processor
+    from scaleproof.simulate.tensor_file import read_tensors
     from scaleproof.workloads.jitter_model import read_jitter
 
     costs = read_costs(options.results, machine_id())
@@ -143,6 +160,8 @@ def _show(options: argparse.Namespace) -> int:
     print_costs(costs)
     if (times := read_processor(options.results, machine_id())) is not None:
         print_processor(times)
+    if (tensors := read_tensors(options.results, machine_id())) is not None:
+        print_tensors(tensors)
     if (jitter := read_jitter(options.results, machine_id())) is not None:
         print(jitter_line(jitter))
     if costs.code != code_digest():
@@ -195,6 +214,17 @@ def print_processor(times: ProcessorTimes) -> None:
         [cost.arm, side, _value(time.message_s, 1e6), _value(time.byte_s, 1e9), f"{cost.worst_error:.1%}"]
         for cost in times.transports
         for side, time in (("send", cost.send), ("receive", cost.receive))
+    ]
+    print_table(columns, rows, title)
+
+
+def print_tensors(times: TensorTimes) -> None:
+    """Print a row for each transport."""
+    title = f"servers, a tensor: {times.suite} {times.experiment} {times.size}, fitted {times.fitted_at}"
+    columns = ["arm", "hand over (µs)", "begin (µs)", "serve (µs)"]
+    rows = [
+        [cost.arm, *(_value(each, 1e6) for each in (cost.push_s, cost.begin_s, cost.serve_s))]
+        for cost in times.transports
     ]
     print_table(columns, rows, title)
 

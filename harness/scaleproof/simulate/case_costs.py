@@ -20,6 +20,7 @@ from scaleproof.simulate.cost_file import (
 )
 from scaleproof.simulate.cost_model import CostModel, Gamma, HopModel
 from scaleproof.simulate.fitted_processor import with_fitted_processor
+from scaleproof.simulate.fitted_tensors import with_fitted_tensors
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
@@ -72,6 +73,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     if fitted is not None:
         cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
         model = with_fitted_processor(model, case, results, machine, cores)
+        model = with_fitted_tensors(model, case, results, machine)
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:

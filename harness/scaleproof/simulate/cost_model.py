@@ -10,23 +10,8 @@ import numpy as np
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.device_costs import DeviceCosts
 from scaleproof.simulate.hop_classes import Hop, hop_class
+from scaleproof.simulate.thread_times import ProcessorTime, TensorTimes
 from scaleproof.simulate.uncertain import Uncertain
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTime:
-    """Time of a core that a message takes on one side, in s a message and s a byte."""
-
-    message: float = 0.0
-    byte: float = 0.0
-
-    def seconds(self, nbytes: float) -> float:
-        """Of a message."""
-        return self.message + self.byte * nbytes
-
-    def times(self, factor: float) -> ProcessorTime:
-        """All of it times a factor."""
-        return ProcessorTime(self.message * factor, self.byte * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +73,7 @@ class MessageCosts:
     call: float = 0.0
     handover: float = 0.0
     gammas: tuple[tuple[float | None, float], ...] = ()
+    tensors: TensorTimes = TensorTimes()
 
     def with_footprint(self, nbytes: float) -> MessageCosts:
         """With the gamma of so many bytes."""
@@ -135,6 +121,7 @@ class MessageCosts:
             device=self.device.times(alpha, beta),
             call=self.call * call,
             handover=self.handover * call,
+            tensors=self.tensors.times(cores),
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
@@ -233,6 +220,8 @@ class CostModel:
     footprint: float = 0.0
     call: Uncertain = Uncertain("time of a call", 0.0)
     handover: Uncertain = Uncertain("hand-over between threads", 0.0)
+    tensors: tuple[Uncertain, ...] = ()
+    """What servers take for a tensor, in the order of TensorTimes."""
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -258,6 +247,7 @@ class CostModel:
             value_of(self.call),
             value_of(self.handover),
             tuple((gamma.upto_nbytes, value_of(gamma.value)) for gamma in self.gammas),
+            TensorTimes(*(value_of(each) for each in self.tensors)),
         ).with_footprint(self.footprint)
         return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta, factors.call)
 
@@ -275,7 +265,7 @@ class CostModel:
     def parameters(self) -> tuple[Uncertain, ...]:
         """All parameters, each once, and then the factors that several of them share."""
         messages = [parameter for part in (self._base, *self.others) for parameter in part.parameters]
-        gammas = [gamma.value for gamma in self.gammas]
+        gammas = [*(gamma.value for gamma in self.gammas), *self.tensors]
         own = dict.fromkeys([*messages, *gammas, *(each for each in (self.call, self.handover) if each.value)])
         shared = dict.fromkeys(parameter.scale for parameter in own if parameter.scale is not None)
         device = () if self.device is None else (self.device.small, self.device.large)

@@ -67,6 +67,16 @@ class Serving:
         """Bytes of a parameter."""
         return self._tensors[index].nbytes
 
+    def push_s(self, index: int) -> np.ndarray:
+        """s of each rank's main thread to hand a gradient over; its own server has none to hand over."""
+        return np.where(np.arange(self.ranks) == self._tensors[index].owner, 0.0, self._costs.tensors.push)
+
+    def begin_s(self) -> np.ndarray:
+        """s of each rank's main thread before a step: a server waits for a gradient of each of its parameters from each
+        worker."""
+        served = np.bincount([tensor.owner for tensor in self._tensors], minlength=self.ranks)
+        return self._costs.tensors.begin * served * (self.ranks - 1)
+
     def add(
         self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray, factors: np.ndarray
     ) -> Served:
@@ -98,7 +108,9 @@ class Serving:
     def _update(self, index: int, earlier: np.ndarray, factor: float) -> tuple[int, int]:
         """Sums the gradients of a parameter, the owner's too, then updates it: a task each, after these."""
         nbytes = self._tensors[index].nbytes
-        summed = self._engine.work(self._threads.inside(nbytes) + self._costs.gamma * nbytes * (self.ranks - 1))
+        workers = self.ranks - 1
+        reducing = self._threads.inside(nbytes) + self._costs.gamma * nbytes * workers
+        summed = self._engine.work(max(reducing, self._costs.tensors.serve * workers - self._update_s[index] * factor))
         self._engine.after(np.repeat(summed, len(earlier)), earlier)
         updated = self._engine.work(self._update_s[index] * factor)
         self._engine.after(updated, summed)
