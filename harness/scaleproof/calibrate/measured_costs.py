@@ -119,9 +119,7 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
             call_s=_parameter(fitted.call),
-            gammas=tuple(
-                GammaCost(upto_nbytes=each.upto_nbytes, s_per_byte=_parameter(each.value)) for each in fitted.gammas
-            ),
+            gammas=tuple(GammaCost(nbytes=each.nbytes, s_per_byte=_parameter(each.value)) for each in fitted.gammas),
             fit=_fit(fitted.goodness),
             points=_points(measured_table, fitted.predicted),
         )

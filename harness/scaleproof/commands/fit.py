@@ -243,7 +243,7 @@ def _rows(cost: TransportCost) -> list[list[str]]:
         reduced = (
             [
                 _value(all_reduce.rounds.call_s, 1e6),
-                "; ".join(_gamma(part) for part in all_reduce.rounds.gammas),
+                "; ".join(map(_gamma, dict.fromkeys((all_reduce.rounds.gammas[0], all_reduce.rounds.gammas[-1])))),
                 _error(all_reduce.rounds.fit),
             ]
             if all_reduce.rounds
@@ -274,8 +274,7 @@ def _segments(line: LineCost) -> list[list[str]]:
 def _gamma(part: GammaCost) -> str:
     from scaleproof.spec.units import format_bytes
 
-    upto = "" if part.upto_nbytes is None else f" to {format_bytes(part.upto_nbytes)}"
-    return _value(part.s_per_byte, 1e9) + upto
+    return f"{_value(part.s_per_byte, 1e9)} at {format_bytes(part.nbytes)}"
 
 
 def _value(parameter: Parameter, scale: float) -> str:

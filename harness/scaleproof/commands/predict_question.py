@@ -163,7 +163,7 @@ def _no_costs() -> Any:
     from scaleproof.simulate.cost_model import CostModel, Gamma
     from scaleproof.simulate.uncertain import Uncertain
 
-    gammas = (Gamma(None, Uncertain("gamma", 0.0)),)
+    gammas = (Gamma(1, Uncertain("gamma", 0.0)),)
     return CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), gammas, 1.0, "none")
 
 

@@ -119,12 +119,11 @@ def _rounds_rows(cost: TransportCost, all_reduce: AllReduceCost) -> list[Row]:
     if all_reduce.rounds is None:
         return []
     name = f"the same as {all_reduce.rounds.algorithm}{', assumed' if all_reduce.rounds.assumed else ''}"
-    gammas = all_reduce.rounds.gammas
     rows = []
-    for gamma in gammas:
+    for gamma in all_reduce.rounds.gammas:
         cells = [
             Cell(_unbreakable(name)),
-            Cell(_upto(len(gammas), gamma.upto_nbytes)),
+            Cell(nbytes(gamma.nbytes)),
             Cell("of a message"),
             Cell("of a message"),
             Cell("–"),

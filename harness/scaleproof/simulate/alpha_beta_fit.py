@@ -89,17 +89,10 @@ def choose_cuts(nbytes: np.ndarray, times: np.ndarray) -> tuple[tuple[int, ...],
 def aicc(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> float:
     """Corrected Akaike criterion of relative errors; parameters are two a segment, one a cut and the variance. Infinite
     with too few sizes."""
-    parameters = 2 * (len(cuts) + 1) + len(cuts) + 1
-    if len(nbytes) - parameters - 1 <= 0:
-        return math.inf if cuts else 0.0
-    return corrected_akaike(seconds(fit_segments(nbytes, times, cuts), nbytes) / times - 1, parameters)
-
-
-def corrected_akaike(errors: np.ndarray, parameters: int) -> float:
-    """Of relative errors; infinite with too few of them."""
-    count = len(errors)
+    count, parameters = len(nbytes), 2 * (len(cuts) + 1) + len(cuts) + 1
     if count - parameters - 1 <= 0:
-        return math.inf
+        return math.inf if cuts else 0.0
+    errors = seconds(fit_segments(nbytes, times, cuts), nbytes) / times - 1
     # Without this floor an exact line would be cut because of rounding errors of the clock and the median.
     mean_square = max(float(np.mean(errors**2)), 1e-8)
     return count * math.log(mean_square) + 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)

@@ -33,6 +33,7 @@ from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.link_rates import PAYLOAD
 from scaleproof.spec.plugins import FabricPlugin
+from scaleproof.spec.units import format_bytes
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of
 
@@ -206,11 +207,8 @@ def footprint(case: AnyCase) -> int:
 def _gammas(name: str, ranks: int, rounds: RoundsCost) -> tuple[Gamma, ...]:
     """By the bytes that the arrays of all ranks take, which share the caches of the machine."""
     return tuple(
-        Gamma(
-            None if part.upto_nbytes is None else ranks * part.upto_nbytes,
-            _parameter(f"gamma {number} of {name}", part.s_per_byte),
-        )
-        for number, part in enumerate(rounds.gammas)
+        Gamma(ranks * part.nbytes, _parameter(f"gamma at {format_bytes(part.nbytes)} of {name}", part.s_per_byte))
+        for part in rounds.gammas
     )
 
 
@@ -262,7 +260,7 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
             _parameter(f"beta {number} of {name}", share(segment.beta_s_per_byte, reduces.ranks / rounds))
             for number, segment in enumerate(segments)
         ),
-        gammas=(Gamma(None, Uncertain(f"gamma of {name}", 0.0)),),
+        gammas=(Gamma(1, Uncertain(f"gamma of {name}", 0.0)),),
         goodput=PAYLOAD,
         source=source,
         assumed=("alpha and beta are those of whole calls, as a ring would need them",),

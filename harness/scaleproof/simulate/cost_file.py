@@ -63,9 +63,9 @@ class LineCost(_Part):
 
 
 class GammaCost(_Part):
-    """s per byte reduced of arrays of at most `upto_nbytes` (None: any)."""
+    """s per byte reduced of arrays of `nbytes`."""
 
-    upto_nbytes: int | None
+    nbytes: int
     s_per_byte: Parameter
 
 

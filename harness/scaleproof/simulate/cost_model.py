@@ -9,6 +9,7 @@ import numpy as np
 
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.device_costs import DeviceCosts
+from scaleproof.simulate.gamma_between import gamma_between
 from scaleproof.simulate.hop_classes import Hop, hop_class
 from scaleproof.simulate.thread_times import ProcessorTime, TensorTimes
 from scaleproof.simulate.uncertain import Uncertain
@@ -54,8 +55,8 @@ class DeviceModel:
 
 @dataclass(frozen=True, slots=True)
 class MessageCosts:
-    """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced), and `gammas` of other
-    footprints (see CostModel): up to so many bytes (None: any) so many s per byte; `goodput`: share of a link's rate
+    """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced), and `gammas` of some
+    footprints (see CostModel), in bytes; `goodput`: share of a link's rate
     that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
     between two ranks of a node; `threads`: of a process, that send and receive at the same time; `device`: of calls
     between GPUs that a model predicts as a whole. `call`: s of a rank for each collective call; `handover`: s from one
@@ -72,13 +73,15 @@ class MessageCosts:
     device: DeviceCosts = DeviceCosts()
     call: float = 0.0
     handover: float = 0.0
-    gammas: tuple[tuple[float | None, float], ...] = ()
+    gammas: tuple[tuple[float, float], ...] = ()
     tensors: TensorTimes = TensorTimes()
 
     def with_footprint(self, nbytes: float) -> MessageCosts:
         """With the gamma of so many bytes."""
-        gamma = next((value for upto, value in self.gammas if upto is None or nbytes <= upto), self.gamma)
-        return replace(self, gamma=gamma)
+        if not self.gammas:
+            return self
+        sizes, values = map(np.array, zip(*self.gammas, strict=True))
+        return replace(self, gamma=gamma_between(nbytes, sizes, values))
 
     def hop(self, links: int) -> Hop:
         """The class of a message whose route has so many links."""
@@ -116,7 +119,7 @@ class MessageCosts:
             receiving=base.receiving,
             others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
             gamma=self.gamma * gamma,
-            gammas=tuple((upto, value * gamma) for upto, value in self.gammas),
+            gammas=tuple((nbytes, value * gamma) for nbytes, value in self.gammas),
             goodput=self.goodput / links,
             device=self.device.times(alpha, beta),
             call=self.call * call,
@@ -191,9 +194,9 @@ class Factors:
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
-    """s per byte reduced where the footprint is at most `upto_nbytes` (None: any)."""
+    """s per byte reduced where the footprint is `nbytes`."""
 
-    upto_nbytes: int | None
+    nbytes: int
     value: Uncertain
 
 
@@ -246,7 +249,7 @@ class CostModel:
             self._device(value_of),
             value_of(self.call),
             value_of(self.handover),
-            tuple((gamma.upto_nbytes, value_of(gamma.value)) for gamma in self.gammas),
+            tuple((gamma.nbytes, value_of(gamma.value)) for gamma in self.gammas),
             TensorTimes(*(value_of(each) for each in self.tensors)),
         ).with_footprint(self.footprint)
         return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta, factors.call)

@@ -1,37 +1,26 @@
-"""Fits the time of a collective call and gamma (s per byte reduced) to all-reduces, whose messages are known. Gamma is
-in pieces by the size of the array: an array that does not stay in the caches takes longer per byte."""
+"""Fits what all-reduces take beside their messages: the time of a call, and gamma (s per byte reduced) by the size of
+the array, since an array that does not stay in the caches takes longer per byte."""
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.simulate.alpha_beta_fit import (
-    BETTER_BY,
-    LEAST_SIZES,
-    MOST_SEGMENTS,
-    Goodness,
-    Segment,
-    checked,
-    corrected_akaike,
-    fit_segments,
-    goodness,
-)
+from scaleproof.simulate.alpha_beta_fit import Goodness, Segment, checked, fit_segments, goodness
 from scaleproof.simulate.collective_rounds import Rounds, messages_s, rounds_of
 from scaleproof.simulate.cost_fit import Line, Value, intervals
+from scaleproof.simulate.gamma_between import gamma_between
 
-Edges = tuple[float, ...]
-"""The largest array of each piece but the last, in bytes."""
+LEAST_NBYTES = 4096
+"""Of a smaller array, what its bytes take is lost in the time of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gamma:
-    """s per byte reduced of arrays of at most `upto_nbytes` (None: any)."""
+    """s per byte reduced of arrays of `nbytes`."""
 
-    upto_nbytes: int | None
+    nbytes: int
     value: Value
 
 
@@ -78,14 +67,13 @@ def fit_reduction(
     rounds = rounds_of(algorithm, "all_reduce", ranks)
     medians = np.median(times, axis=0)
     calls = _Calls(rounds.reduced, nbytes, medians, messages_s(line.segments, rounds, nbytes))
-    edges = _choose_edges(calls)
-    spans = _spans(line, rounds, edges, nbytes, times, sent)
-    call, *gammas = (Value(float(value), *span) for value, span in zip(_fitted(calls, edges), spans, strict=True))
-    upto = [*map(int, edges), None]
-    predicted = _each_from_the_others(calls, edges)
+    spans = _spans(line, rounds, nbytes, times, sent)
+    call, *gammas = (Value(float(value), *span) for value, span in zip(_fitted(calls), spans, strict=True))
+    predicted = _each_from_the_others(calls)
+    sizes = map(int, nbytes[_measures(nbytes)])
     return Reduction(
         call,
-        tuple(Gamma(size, gamma) for size, gamma in zip(upto, gammas, strict=True)),
+        tuple(Gamma(size, gamma) for size, gamma in zip(sizes, gammas, strict=True)),
         predicted,
         goodness(nbytes, medians, predicted),
     )
@@ -93,12 +81,16 @@ def fit_reduction(
 
 def predict(rounds: Rounds, segments: tuple[Segment, ...], nbytes: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Time in s of an all-reduce at every size, with the time of a call and gammas fitted to the other sizes."""
-    calls = _Calls(rounds.reduced, nbytes, times, messages_s(segments, rounds, nbytes))
-    return _each_from_the_others(calls, _choose_edges(calls))
+    return _each_from_the_others(_Calls(rounds.reduced, nbytes, times, messages_s(segments, rounds, nbytes)))
+
+
+def _measures(nbytes: np.ndarray) -> np.ndarray:
+    """Which sizes have a gamma; the largest has one in any case."""
+    return np.asarray((nbytes >= LEAST_NBYTES) | (nbytes == nbytes.max()))
 
 
 def _spans(
-    line: Line, rounds: Rounds, edges: Edges, nbytes: np.ndarray, times: np.ndarray, sent: tuple[np.ndarray, np.ndarray]
+    line: Line, rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, sent: tuple[np.ndarray, np.ndarray]
 ) -> list[tuple[float | None, float | None]]:
     """Intervals of the time of a call and of the gammas."""
     cuts = tuple(int(np.searchsorted(sent[0], segment.upto_nbytes or 0, "right")) for segment in line.segments[:-1])
@@ -106,55 +98,36 @@ def _spans(
     def parameters(transfers: np.ndarray, launches: np.ndarray) -> np.ndarray:
         segments = fit_segments(sent[0], np.median(sent[1][transfers], axis=0), cuts)
         alone = messages_s(segments, rounds, nbytes)
-        return _fitted(_Calls(rounds.reduced, nbytes, np.median(times[launches], axis=0), alone), edges)
+        return _fitted(_Calls(rounds.reduced, nbytes, np.median(times[launches], axis=0), alone))
 
-    return intervals(parameters, [len(sent[1]), len(times)], len(edges) + 2)
+    return intervals(parameters, [len(sent[1]), len(times)], 1 + int(_measures(nbytes).sum()))
 
 
-def _fitted(calls: _Calls, edges: Edges) -> np.ndarray:
-    """s of a call and s per byte reduced of each piece, with the least sum of squared relative errors, none below 0:
-    all are 0 where the messages alone take longer than the measured all-reduces."""
+def _fitted(calls: _Calls) -> np.ndarray:
+    """s of a call, then s per byte reduced at each size that has a gamma, none below 0."""
+    call, _ = _line(calls)
+    measures = _measures(calls.nbytes)
+    rest = (calls.times - calls.alone - call)[measures]
+    return np.append(call, np.maximum(rest / (calls.reduced * calls.nbytes[measures]), 0.0))
+
+
+def _line(calls: _Calls) -> np.ndarray:
+    """s of a call and s per byte reduced, with the least sum of squared relative errors, neither below 0."""
     from scipy.optimize import nnls  # takes 0.3 s, which a command that fits nothing should not
 
-    reduced = _by_piece(calls, edges)
-    largest = np.maximum(reduced.max(axis=0), 1.0)  # scales all columns alike: the solver's tolerance is absolute
-    rows = np.column_stack([np.ones(len(calls.nbytes)), reduced / largest]) / calls.times[:, None]
-    values, _ = nnls(rows, 1 - calls.alone / calls.times)
-    return np.asarray(values / np.array([1.0, *largest]))
+    reduced = calls.reduced * calls.nbytes
+    largest = float(reduced.max()) or 1.0  # scales both columns alike, since the solver's tolerance is absolute
+    rows = np.column_stack([1 / calls.times, reduced / largest / calls.times])
+    (call, gamma), _ = nnls(rows, 1 - calls.alone / calls.times)
+    return np.array([call, gamma / largest])
 
 
-def _by_piece(calls: _Calls, edges: Edges) -> np.ndarray:
-    """Bytes reduced: a row for each size, in the column of its piece."""
-    pieces = np.searchsorted(edges, calls.nbytes, side="left")
-    return np.where(pieces[:, None] == np.arange(len(edges) + 1), calls.reduced * calls.nbytes[:, None], 0.0)
-
-
-def _modelled(calls: _Calls, edges: Edges, values: np.ndarray) -> np.ndarray:
-    return np.asarray(calls.alone + values[0] + _by_piece(calls, edges) @ values[1:])
-
-
-def _each_from_the_others(calls: _Calls, edges: Edges) -> np.ndarray:
+def _each_from_the_others(calls: _Calls) -> np.ndarray:
     """Time in s at every size, fitted to the other sizes."""
-    return np.array(
-        [_modelled(calls, edges, _fitted(calls.without(each), edges))[each] for each in range(len(calls.nbytes))]
-    )
-
-
-def _choose_edges(calls: _Calls) -> Edges:
-    """The pieces that AICc selects, each with at least LEAST_SIZES sizes."""
-    count, best = len(calls.nbytes), dict[int, tuple[float, Edges]]()
-    for pieces in range(1, MOST_SEGMENTS + 1):
-        for cuts in itertools.combinations(range(LEAST_SIZES, count - LEAST_SIZES + 1), pieces - 1):
-            if any(after - before < LEAST_SIZES for before, after in itertools.pairwise(cuts)):
-                continue
-            edges = tuple(float(calls.nbytes[cut - 1]) for cut in cuts)
-            errors = _modelled(calls, edges, _fitted(calls, edges)) / calls.times - 1
-            score = corrected_akaike(errors, parameters=2 * pieces + 1)  # a call, gammas, edges, the variance
-            if math.isfinite(score) and (pieces not in best or score < best[pieces][0]):
-                best[pieces] = score, edges
-    chosen: Edges = ()
-    score = best[1][0] if 1 in best else math.inf
-    for pieces in sorted(best):
-        if pieces > 1 and best[pieces][0] < score - BETTER_BY:
-            score, chosen = best[pieces]
-    return chosen
+    times = []
+    for index, nbytes in enumerate(calls.nbytes):
+        others = calls.without(index)
+        call, *gammas = _fitted(others)
+        gamma = gamma_between(nbytes, others.nbytes[_measures(others.nbytes)], np.array(gammas))
+        times.append(calls.alone[index] + call + calls.reduced * nbytes * gamma)
+    return np.array(times)

@@ -47,7 +47,7 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         base.upto_nbytes,
         base.alphas,
         base.betas,
-        (Gamma(None, _unscaled(f"gamma by {sheet.gamma.by}", sheet.gamma.s_per_byte)),),
+        (Gamma(1, _unscaled(f"gamma by {sheet.gamma.by}", sheet.gamma.s_per_byte)),),
         sheet.goodput,
         f"stated, not measured on this hardware: {sheet.summary}",
         (*alike, *speed.assumed),

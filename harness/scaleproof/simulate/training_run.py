@@ -97,8 +97,8 @@ class TrainingRun:
     def step(self, number: int, effects: Sequence[Effect], factors: np.ndarray) -> None:
         """A step; `factors`: of each rank's computing."""
         began, pushed, served = self.main, dict[int, np.ndarray](), False
-        if (begin := self._serving.begin_s()).any():
-            self.main = self._after_main(begin)
+        if any(isinstance(effect, Start) and isinstance(effect.effect, Send) for effect in effects):
+            self._begin_serving()
         self._calls = self._calls[self._before :]
         self._before = len(self._calls)
         for effect in effects:
@@ -149,6 +149,10 @@ class TrainingRun:
         else:
             self.spans.append(Recorded(item.event, step, Moment(self.main), Moment(tasks)))
         self.main = tasks
+
+    def _begin_serving(self) -> None:
+        if (seconds := self._serving.begin_s()).any():
+            self.main = self._after_main(seconds)
 
     def _push(self, index: int) -> None:
         """Handing a gradient over is a part of the pass that it interrupts."""

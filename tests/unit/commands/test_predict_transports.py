@@ -34,7 +34,7 @@ def candidate(transport: str, costs: CostModel) -> Candidate:
 
 def costs(name: str, alpha: float, low: float, high: float) -> CostModel:
     alphas = (Uncertain(f"alpha of {name}", alpha, low, high),)
-    return CostModel((None,), alphas, (Uncertain("beta", 0.0),), (Gamma(None, Uncertain("gamma", 0.0)),), 1.0, name)
+    return CostModel((None,), alphas, (Uncertain("beta", 0.0),), (Gamma(1, Uncertain("gamma", 0.0)),), 1.0, name)
 
 
 def test_transports_whose_costs_differ_have_different_numbers(

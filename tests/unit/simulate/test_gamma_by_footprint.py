@@ -37,8 +37,8 @@ def test_a_training_has_the_gamma_of_all_that_its_ranks_reduce_in_a_step(
         network_of(case).parameters * 2
     )  # half of the gradients, and so all of them for both ranks that it was fitted with
     gammas = (
-        GammaCost(upto_nbytes=upto, s_per_byte=sure(IN_CACHE)),
-        GammaCost(upto_nbytes=None, s_per_byte=sure(BEYOND)),
+        GammaCost(nbytes=upto, s_per_byte=sure(IN_CACHE)),
+        GammaCost(nbytes=upto + 1, s_per_byte=sure(BEYOND)),
     )
     rounds = reduce.rounds.model_copy(update={"gammas": gammas})
     stored(tmp_path, transport.model_copy(update={"all_reduces": (reduce.model_copy(update={"rounds": rounds}),)}))
@@ -46,7 +46,7 @@ def test_a_training_has_the_gamma_of_all_that_its_ranks_reduce_in_a_step(
 
 
 def test_each_size_of_a_collective_has_the_gamma_of_its_own_arrays() -> None:
-    costs = MessageCosts((Segment(None, 0.0, 0.0),), 0.0, gammas=((4096, IN_CACHE), (None, BEYOND)))
+    costs = MessageCosts((Segment(None, 0.0, 0.0),), 0.0, gammas=((4096, IN_CACHE), (8192, BEYOND)))
     case = ring_case(ranks=2, fabric="simulated", link_mbit=1e9, sizes=[1024, 65536], iterations=1, warmup=0)
     small, large = (float((span.end - span.start).max()) for span in sweep(case, cluster_of(case), costs).spans)
     assert small == pytest.approx(512 * IN_CACHE, rel=0.1) and large == pytest.approx(32768 * BEYOND, rel=0.1)

@@ -105,7 +105,7 @@ def fitted(
             algorithm="ring",
             assumed=False,
             call_s=parameter(0.0, launches),
-            gammas=(GammaCost(upto_nbytes=None, s_per_byte=parameter(gamma, launches)),),
+            gammas=(GammaCost(nbytes=1, s_per_byte=parameter(gamma, launches)),),
             fit=NO_FIT,
             points=(),
         )

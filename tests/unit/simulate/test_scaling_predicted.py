@@ -31,13 +31,13 @@ from tests.unit.claims.test_claims_validation import verdict
 
 NETWORK: Network = vgg_a(64, 0.25)
 FREE = CostModel(
-    (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), (Gamma(None, Uncertain("gamma", 0.0)),), 1.0, "free"
+    (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), (Gamma(1, Uncertain("gamma", 0.0)),), 1.0, "free"
 )
 UNSURE = CostModel(
     (None,),
     (Uncertain("alpha", 3e-5, 1e-5, 9e-5),),
     (Uncertain("beta", 0.0),),
-    (Gamma(None, Uncertain("gamma", 1e-10, 0.0, 3e-10)),),
+    (Gamma(1, Uncertain("gamma", 1e-10, 0.0, 3e-10)),),
     0.9,
     "unsure",
 )
@@ -115,7 +115,7 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
                 (None,),
                 (Uncertain("alpha", 0.05),),
                 (Uncertain("beta", 0.0),),
-                (Gamma(None, Uncertain("gamma", 0.0)),),
+                (Gamma(1, Uncertain("gamma", 0.0)),),
                 1.0,
                 "",
             ),
@@ -127,7 +127,7 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
                 (None,),
                 (Uncertain("alpha", 0.0),),
                 (Uncertain("beta", 1e-6),),
-                (Gamma(None, Uncertain("gamma", 0.0)),),
+                (Gamma(1, Uncertain("gamma", 0.0)),),
                 1.0,
                 "",
             ),

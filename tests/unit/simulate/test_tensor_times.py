@@ -56,7 +56,13 @@ def test_a_workers_pass_is_longer_by_what_it_hands_over_and_a_servers_step_begin
 
 def launch(number: int, times: float) -> Launch:
     """Three tensors: handed over 2 ms after each other, the server begins in 3 ms and serves one in 5 ms."""
-    case: dict[str, Any] = {"suite": "s", "experiment": "e", "arm": "tcp", "program": "train", "strategy": "parameter_server"}
+    case: dict[str, Any] = {
+        "suite": "s",
+        "experiment": "e",
+        "arm": "tcp",
+        "program": "train",
+        "strategy": "parameter_server",
+    }
     case |= {"compute": "none", "ranks": 2, "transport": "tcp", "collective": "ring", "workload": "cd_dnn"}
     case |= {"minibatch": 2, "steps": 1}
     rows: list[tuple[Any, ...]] = []
