@@ -101,7 +101,8 @@ def over(wildcards, resources):
 
 def fits_first(wildcards):
     """What has to be fitted to this machine before an experiment: costs, when it simulates with them, with the time of
-    a core that messages take, and what servers take for a tensor, where they count; jitter, when its ranks draw from it."""
+    a core that messages take, and with what servers take for a tensor, where these count; jitter, when its ranks draw
+    from it."""
     cases, size = size_of(wildcards).cases, "ci" if SIZE == "ci" else "smoke"
     simulated = [case for case in cases if case.value("fabric.costs") == "fitted"]
     asked = {

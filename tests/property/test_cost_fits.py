@@ -111,5 +111,5 @@ def test_a_larger_gamma_beyond_a_cache_is_found_where_it_begins(times: float, ra
     took = _noisy(generator, messages_s((Segment(None, alpha, beta),), rounds, SIZES) + reduced)
     found = fit_reduction("t", line, "ring", ranks, SIZES, took, (SIZES, sent))
     by_size = {each.nbytes: each.value.value for each in found.gammas}
-    assert min(by_size) == 4096 and by_size[int(edge)] == pytest.approx(gamma, rel=0.3)
+    assert min(by_size) == 65536 and by_size[int(edge)] == pytest.approx(gamma, rel=0.3)
     assert by_size[int(SIZES[-1])] == pytest.approx(times * gamma, rel=0.3)

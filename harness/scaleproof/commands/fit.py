@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import (
@@ -91,7 +92,7 @@ def _store(results: Path, costs: Costs) -> None:
     """Store and print the costs, unless stored ones come from a larger size."""
     from scaleproof.simulate.cost_file import read_costs, write_costs
 
-    if _kept("costs", read_costs(results, costs.machine), costs):
+    if _kept("costs", read_costs, results, costs):
         return
     path = write_costs(results, costs)
     print_costs(costs)
@@ -103,7 +104,7 @@ def _store_jitter(results: Path, jitter: FittedJitter) -> None:
     from scaleproof.workloads.jitter_model import read_jitter, write_jitter
 
     print(jitter_line(jitter))
-    if not _kept("jitter", read_jitter(results, jitter.machine), jitter):
+    if not _kept("jitter", read_jitter, results, jitter):
         print(write_jitter(results, jitter))
 
 
@@ -111,7 +112,7 @@ def _store_processor(results: Path, times: ProcessorTimes) -> None:
     """Store and print times of cores, unless stored ones come from a larger size."""
     from scaleproof.simulate.processor_file import read_processor, write_processor
 
-    if _kept("times of cores", read_processor(results, times.machine), times):
+    if _kept("times of cores", read_processor, results, times):
         return
     path = write_processor(results, times)
     print_processor(times)
@@ -122,17 +123,23 @@ def _store_tensors(results: Path, times: TensorTimes) -> None:
     """Store and print times of tensors, unless stored ones come from a larger size."""
     from scaleproof.simulate.tensor_file import read_tensors, write_tensors
 
-    if _kept("times of tensors", read_tensors(results, times.machine), times):
+    if _kept("times of tensors", read_tensors, results, times):
         return
     path = write_tensors(results, times)
     print_tensors(times)
     print(path)
 
 
-def _kept(what: str, stored: Fitted | None, new: Fitted) -> bool:
-    """Whether the same code measured what is stored at a larger size, in any suite; says so."""
+def _kept(what: str, read: Callable[[Path, str], Fitted | None], results: Path, new: Fitted) -> bool:
+    """Whether the same code measured what is stored at a larger size, in any suite; says so. What another version has
+    stored is replaced."""
+    from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite_form import SIZES
 
+    try:
+        stored = read(results, new.machine)
+    except SpecError:
+        return False
     if stored is None or stored.code != new.code or SIZES.index(stored.size) <= SIZES.index(new.size):
         return False
     refit = f"`scaleproof fit {stored.suite} {stored.experiment} --size {stored.size}` fits them again"

@@ -12,7 +12,7 @@ from scaleproof.simulate.collective_rounds import Rounds, messages_s, rounds_of
 from scaleproof.simulate.cost_fit import Line, Value, intervals
 from scaleproof.simulate.gamma_between import gamma_between
 
-LEAST_NBYTES = 4096
+LEAST_NBYTES = 65536
 """Of a smaller array, what its bytes take is lost in the time of the call."""
 
 
