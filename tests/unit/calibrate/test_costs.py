@@ -92,6 +92,13 @@ def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(
     assert page.count("<figure") == 5 and "assumed" in page and "madeup" in page
 
 
+def test_costs_that_another_version_fitted_are_replaced(results: Path) -> None:
+    costs_file(results, "madeup").parent.mkdir(parents=True, exist_ok=True)
+    costs_file(results, "madeup").write_text('{"schema_version": 0}')
+    assert main(["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]) == 0
+    assert read_costs(results, "madeup") is not None
+
+
 def test_an_experiment_without_messages_or_all_reduces_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
