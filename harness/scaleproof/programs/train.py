@@ -36,8 +36,10 @@ from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.jitter_model import drawn_from
 from scaleproof.workloads.model_contract import Model
 from scaleproof.workloads.networks import Network
+from scaleproof.workloads.pace import Burn, Sleep
 from scaleproof.workloads.profile import FILE, read
 from scaleproof.workloads.replay import Lateness, NoData, ReplayModel
+from scaleproof.workloads.replayed_reduction import reduce_as_slowly
 
 
 class Diverged(RuntimeError):
@@ -104,6 +106,8 @@ def _model(context: RankContext, case: TrainCase, network: Network, strategy: St
         profile, burns, times = read(context.folder / FILE), case.compute_options.burns, relative_times(case)
         longer = case.dilation * (times[context.rank] if times else 1.0)
         factors = _factors(context, case)
+        if (rate := case.compute_options.reduces) is not None:
+            reduce_as_slowly(rate, case.dilation * case.shrink, Burn() if burns else Sleep())
         return ReplayModel(strategy.network, profile, longer, case.shrink, burns=burns, factors=factors)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
