@@ -79,7 +79,17 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
-    return model.also_assumed(*_simplified(case, model))
+    return _reducing(case, model).also_assumed(*_simplified(case, model))
+
+
+def _reducing(case: AnyCase, model: CostModel) -> CostModel:
+    """With no smaller gamma than that of the rate at which the case's nodes reduce, if it states one."""
+    rate = case.value("compute.reduces")
+    if rate is None:
+        return model
+    slowest = Uncertain(f"gamma of {rate:g} GB/s", case.dilation * case.shrink / rate / 1e9)
+    faster = all(gamma.value.value <= slowest.value for gamma in model.gammas)
+    return replace(model, gammas=(Gamma(1, slowest),)) if faster else model
 
 
 def _simplified(case: AnyCase, model: CostModel) -> list[str]:
