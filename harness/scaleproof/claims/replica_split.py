@@ -23,7 +23,7 @@ PARTS = ("input", "forward", "backward", "update", "exposed_transfer", *WAITS, D
 LABELS = (*MAIN, DELAYED, "wait_at_barrier", "wait_for_server", "wait_for_peer", "exposed_transfer", "other")
 """A moment of two of them belongs to the first."""
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-ASKING = ("wait", "call", "get", "swap", "control")
+ASKING = ("wait", "call", "get", "swap")
 """Events that last until another rank has answered or sent; `value`: which one."""
 SENDING = ("send", "put", "control", *COLLECTIVES)
 SECOND = 1e9
@@ -35,8 +35,7 @@ def layers_of(record: Record, case: TrainCase, rows: Columns) -> dict[int, list[
     asking = rows.timed(*ASKING)
     asked = rows.value[asking]
     from_server = asking[asked < servers]
-    unsaid = np.isnan(asked) & (rows.codes[asking] != rows.names.get("control", -1))  # for a flag, on another lane
-    from_peer = asking[(asked >= servers) | unsaid]
+    from_peer = asking[~(asked < servers)]  # also where nothing says it: for a flag, for an effect on another lane
     traits = case.replicas
     lockstep = traits is not None and traits.pace == "lockstep"
     meeting = late(record, rows, *COLLECTIVES) if lockstep else {}

@@ -93,4 +93,7 @@ def test_exposed_communication_is_all_exchanges_and_waits() -> None:
 def test_effects_say_whom_a_rank_waits_for() -> None:
     array = samples((0, "step", 0, 0, 1))["value"].to_numpy()
     assert source_of(Call(3, array), array) == 3.0
+    assert math.isnan(source_of(Call(3, array, control=True), array)), (
+        "control is counted apart, and no wait for a model"
+    )
     assert math.isnan(source_of(Send(3, array), None)) and math.isnan(source_of(Receive(), None))
