@@ -7,6 +7,7 @@ import scaleproof
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.spec.suite import FILE, list_suites, load_suite
 from scaleproof.spec.suite_form import SIZES
+from scaleproof.spec.tuned import FILE as TUNED
 from scaleproof.workloads.profile import replayed
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
@@ -30,9 +31,10 @@ wildcard_constraints:
 
 
 def suite_files(wildcards):
-    """Files that define an experiment's cases: suite.yaml and the suite's own code."""
+    """Files that define an experiment's cases: suite.yaml, tuned.yaml and the suite's own code."""
     folder = SUITES[wildcards.suite].folder
-    return [str(folder / FILE), *sorted(map(str, folder.rglob("*.py")))]
+    files = [folder / FILE, *folder.glob(TUNED), *sorted(folder.rglob("*.py"))]
+    return list(map(str, files))
 
 
 def profiling(wildcards):

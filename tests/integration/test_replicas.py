@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
@@ -145,3 +146,59 @@ def test_stacked_replicas_learn_as_those_alone(tmp_path: Path, strategy: dict[st
         each, other = values(alone, event), values(together, event)
         assert [row[:2] for row in each] == [row[:2] for row in other]
         np.testing.assert_allclose([row[2] for row in each], [row[2] for row in other], rtol=2e-6)
+
+
+DIVERGING: list[dict[str, Any]] = [
+    {"name": "server"},
+    {"name": "gossip"},
+    {"name": "elastic_averaging"},
+    {"name": "local_sgd"},
+    {"name": "cut_off", "predictor": "per_worker"},
+    {"name": "triggered_gossip", "theta": 0.05},
+    {"name": "job_server", "epoch_steps": 3},
+]
+NAMES = [str(each["name"]) for each in DIVERGING]
+TOO_LARGE: dict[str, Any] = {"learning_rate": 1e30, "ranks": 3}
+
+
+def assert_diverged(record: Record, samples: pd.DataFrame) -> None:
+    """It is a result with a step, and no failure."""
+    assert record.status == "ok", record.failure
+    assert PER_LAUNCH["diverged"](record, samples) == 1.0
+    step = PER_LAUNCH["diverged_step"](record, samples)
+    assert step is not None and 0 <= step < STEPS + WARMUP
+    assert PER_LAUNCH["test_loss"](record, samples) is None
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
+    """Launches in processes that diverge."""
+    return launched(tmp_path_factory.mktemp("diverging"), *DIVERGING, **TOO_LARGE)
+
+
+@pytest.mark.parametrize("number", range(len(DIVERGING)), ids=NAMES)
+def test_divergence_in_processes_is_a_result_with_its_step(
+    lost: list[tuple[Record, pd.DataFrame]], number: int
+) -> None:
+    assert_diverged(*lost[number])
+
+
+def test_divergence_in_virtual_time_is_a_result_with_its_step(tmp_path: Path) -> None:
+    cases = [
+        train_case(**{**DIGITS, **VIRTUAL, **TOO_LARGE, "strategy": each, "arm": f"a{n}"})
+        for n, each in enumerate(DIVERGING)
+    ]
+    run_plan(launches(cases), tmp_path, size="ci", deadline_s=120.0, simulator=Predictor(tmp_path))
+    store = Store(tmp_path)
+    records = list(store.records())
+    assert len(records) == len(cases)
+    for record in records:
+        assert_diverged(record, store.samples(record).to_pandas())
+
+
+def test_the_samples_of_an_evaluation_are_those_of_the_replicas_when_they_were_kept(tmp_path: Path) -> None:
+    """One rank of three is slow: at its third step the others have taken more, which are in no evaluated model."""
+    slow = {"step_delay": "fixed:0.5@0.34"}
+    _, samples = predicted(tmp_path, {"name": "gossip"}, ranks=3, **slow)
+    counted = samples[samples.event == "evaluated_samples"].sort_values("end_ns").value.tolist()
+    assert counted == [3 * 48, 6 * 48, 7 * 48]

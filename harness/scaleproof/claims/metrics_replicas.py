@@ -1,18 +1,24 @@
 """Metrics of strategies whose ranks go at their own pace: how stale gradients are, how far apart replicas are, what
-they send, and how much training a target takes."""
+they send and wait for, and whether a training diverged."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.finished_launch import SECOND, of_workers, times_count
+from scaleproof.claims.learning_curve import diverged_at
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
-from scaleproof.claims.sample_columns import Columns, columns, offsets_of
+from scaleproof.claims.replica_split import COLLECTIVES
+from scaleproof.claims.sample_columns import Columns, columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, TrainCase
 
 MODEL_EVENTS = ("send", "call", "put", "get")
+STEPS = 4
+"""Of a made-up launch, which can then have a quarter of a message a step."""
 
 
 def staleness(record: Record, samples: pd.DataFrame) -> float | None:
@@ -54,19 +60,51 @@ def test_loss(record: Record, samples: pd.DataFrame) -> float | None:
 
     Which model that is (the average of replicas, the servers' centre, or the first rank's) stands in
     [strategies](../strategies.md#programs-of-each-rank). Batch normalisations use the test set's own mean and variance.
+    A launch that has diverged has its step in place of a number ([diverged](diverged.md)).
     """
-    return _last(record, samples, "test_loss")
+    return _last(record, samples, "test_loss") if diverged_at(record, samples) is None else None
+
+
+def diverged(record: Record, samples: pd.DataFrame) -> float | None:
+    """1 if the training diverged, else 0; None where nothing was trained.
+
+    diverged = 1 if a loss of training or of a test is not finite or above 100 ln(classes), and the last test is so too
+
+    ln(classes) is the loss of guessing: a softmax whose inputs stay finite can have any loss, so a bound is needed, and
+    this one is by definition.
+
+    A strategy whose ranks go at their own pace trains on to its last step, so that no rank waits for one that is gone.
+    Such a launch is a result and no failure: metrics of what it learned say `diverged` with the
+    [step](diverged_step.md) in place of a number, and it counts as worse than every number in verdicts
+    ([verdicts](../verdicts.md#launches-without-a-number)).
+    """
+    trained = isinstance(record.case, TrainCase) and record.case.compute == "real"
+    if not trained or not len(columns(record, samples).of("loss", "test_loss")):
+        return None
+    return float(diverged_at(record, samples) is not None)
+
+
+def diverged_step(record: Record, samples: pd.DataFrame) -> float | None:
+    """The first step with a loss of a diverged training on any rank; None where the training did not diverge.
+
+    diverged_step = least number of a step, from 0 with the warm-up, whose loss of training or of a test is not finite
+    or above 100 ln(classes)
+
+    See [diverged](diverged.md).
+    """
+    step = diverged_at(record, samples)
+    return None if step is None else float(step)
 
 
 def control_messages(record: Record, samples: pd.DataFrame) -> float | None:
     """Messages and calls that carry no part of a model, per step of a rank that trains.
 
-    control_messages = timed `control` events of all ranks / timed steps of all ranks
+    control_messages = timed `control` events of all ranks / timed steps of the ranks that train
 
     An answer to a call belongs to the call.
     """
     rows = columns(record, samples)
-    steps = rows.timed("step")
+    steps = of_workers(record, samples, rows.timed("step"))
     return len(rows.timed("control")) / len(steps) if len(steps) and _replicas(record) else None
 
 
@@ -75,11 +113,12 @@ def model_bytes_per_step(record: Record, samples: pd.DataFrame) -> float | None:
 
     model_bytes_per_step = bytes of timed sends, calls with their answers, puts and gets / timed steps
 
-    Bytes on the wire are more, by headers: see [wire_bytes_ratio](wire_bytes_ratio.md).
+    None where ranks exchange by collectives: what these move follows from their algorithm. Bytes on
+    the wire are more, by headers: see [wire_bytes_ratio](wire_bytes_ratio.md).
     """
     rows = columns(record, samples)
-    steps = rows.timed("step")
-    if not len(steps) or not _replicas(record):
+    steps = of_workers(record, samples, rows.timed("step"))
+    if not len(steps) or not _replicas(record) or len(rows.timed(*COLLECTIVES)):
         return None
     return float(sum(rows.nbytes[rows.timed(event)].sum() for event in MODEL_EVENTS)) / len(steps)
 
@@ -99,35 +138,13 @@ def dropped_share(record: Record, samples: pd.DataFrame) -> float | None:
 def barrier_share(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of their steps that workers wait at barriers for others.
 
-    barrier_share = timed `barrier_s` of all ranks / timed steps of all ranks, both in s
+    barrier_share = timed `barrier_s` of all ranks / timed steps of the ranks that train, both in s
     """
     rows = columns(record, samples)
-    steps, waits = rows.timed("step"), rows.timed("barrier_s")
+    steps, waits = of_workers(record, samples, rows.timed("step")), rows.timed("barrier_s")
     if not len(waits) or not times_count(record):
         return None
     return float(rows.value[waits].sum() / ((rows.end[steps] - rows.start[steps]).sum() / SECOND))
-
-
-def samples_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
-    """Training samples of all ranks until the target accuracy. None if training did not converge, nothing was
-    evaluated, or the data set has no target.
-
-    samples_to_quality = steps of all ranks that ended before the first evaluation at the target x samples of a step
-
-    Beside [time_to_quality](time_to_quality.md): a strategy may need more samples and less time.
-    """
-    case = record.case
-    if not isinstance(case, TrainCase) or (target := case.plugin("dataset").target) is None:
-        return None
-    rows = columns(record, samples)
-    reached = rows.of("test_accuracy")
-    reached = reached[rows.value[reached] >= target]
-    if not len(reached):
-        return None
-    steps = rows.of("step")
-    moment = (rows.end[reached] + offsets_of(record, rows.rank[reached])).min()
-    before = rows.end[steps] + offsets_of(record, rows.rank[steps]) <= moment
-    return float(np.count_nonzero(before) * case.batch)
 
 
 def _replicas(record: Record) -> bool:
@@ -141,9 +158,13 @@ def _timed_values(record: Record, samples: pd.DataFrame, event: str) -> np.ndarr
 
 
 def _last(record: Record, samples: pd.DataFrame, event: str) -> float | None:
+    """The value of the last evaluation; None where that is no number."""
     rows: Columns = columns(record, samples)
     found = rows.of(event)
-    return float(rows.value[found[rows.end[found].argmax()]]) if len(found) else None
+    if not len(found):
+        return None
+    value = float(rows.value[found[rows.end[found].argmax()]])
+    return value if math.isfinite(value) else None
 
 
 def workers_of(case: AnyCase) -> tuple[int, ...]:
@@ -157,11 +178,11 @@ def made_up_per_step(event: str) -> MakeUp:
     """Launches in which the ranks that train have so much of something per step."""
 
     def made(wanted: Wanted) -> MadeUp:
-        workers = workers_of(wanted.case)
-        step = Event("step", 0.0, 1.0, ranks=workers)
+        workers, count = workers_of(wanted.case), round(STEPS * possible(wanted.known))
+        steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
         if event == "control":
-            return events(step, *[Event("control", ranks=workers)] * round(possible(wanted.known)))
-        return events(step, Event("send", nbytes=round(possible(wanted.known)), ranks=workers))
+            return events(*steps, *[Event("control", ranks=workers)] * count)
+        return events(*steps, Event("send", nbytes=count, ranks=workers))
 
     return made
 
@@ -180,12 +201,17 @@ def made_up_barrier(wanted: Wanted) -> MadeUp:
     return events(Event("step", 0.0, 1.0, ranks=workers), Event("barrier_s", ranks=workers, value=share))
 
 
-def made_up_samples(wanted: Wanted) -> MadeUp:
-    """A launch that reaches its target after so many samples."""
-    case = wanted.case
-    if not isinstance(case, TrainCase) or (target := case.plugin("dataset").target) is None:
-        raise ImpossibleValue("this data set has no target")
-    steps = round(possible(wanted.known) / case.batch)
-    first = case.ranks - case.workers
-    reached = Event("test_accuracy", 1.0, 1.0, ranks=(0,), value=target)
-    return events(*[Event("step", 0.0, 1.0, ranks=(first,))] * steps, reached)
+def made_up_diverged(wanted: Wanted) -> MadeUp:
+    """A launch that diverged (1), or did not (0)."""
+    if not isinstance(wanted.case, TrainCase) or wanted.case.compute != "real":
+        raise ImpossibleValue("only a training with real compute diverges")
+    return events(Event("loss", ranks=(0,), value=math.inf if possible(wanted.known, 0, 1) > 0.5 else 1.0))
+
+
+def made_up_diverged_step(wanted: Wanted) -> MadeUp:
+    """A launch that diverged at this step."""
+    if not isinstance(wanted.case, TrainCase) or wanted.case.compute != "real":
+        raise ImpossibleValue("only a training with real compute diverges")
+    if possible(wanted.known) != round(wanted.known):
+        raise ImpossibleValue(f"{wanted.known:g} is no number of a step")
+    return events(Event("loss", ranks=(0,), step=round(wanted.known), value=math.inf))

@@ -268,7 +268,9 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
 
 
 def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took; NaN: another effect."""
+    """The rank whose message a receive took, or that a call, a get or a swap asked; NaN: another effect, or control."""
+    if isinstance(effect, Call | Get | CompareAndSwap):
+        return math.nan if isinstance(effect, Call) and effect.control else float(effect.peer)
     return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 
 from scaleproof.programs.evaluation import Together, agreement, evaluated
@@ -84,7 +85,7 @@ class VirtualTraining(VirtualRun):
             loss = self._learners.end(number)
             self.happened(rank, "forward", began, end=passed)
             self.happened(rank, "backward", passed, end=ready)
-            if not math.isnan(loss):
+            if not math.isnan(loss) or self._train_case.compute == "real":
                 self.happened(rank, "loss", ready, loss, end=ready)
             if delay:
                 self.happened(rank, "delay", ready)
@@ -141,6 +142,13 @@ def simulate_training(
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # a training may diverge
+        checks = _trained(case, run, learners)
+    return samples(run.events, case.dilation), checks
+
+
+def _trained(case: TrainCase, run: VirtualTraining, learners: Learners) -> list[dict[str, Any]]:
+    """Runs all ranks and evaluates what they have kept. The checks of the record."""
     programs = [cast(Replica, program) for program in run.run()]
     for program in programs:
         program.keep()
@@ -151,6 +159,4 @@ def simulate_training(
             moment = zero + value.moment * case.dilation
             run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
     passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
-    return samples(run.events, case.dilation), [
-        {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
-    ]
+    return [{"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}]

@@ -37,7 +37,7 @@ class Centre(Replica):
             if kind != GET:
                 centre += value if kind == MOVE else np.float32(self.share) * (value - centre)
                 moves += 1
-                self.done = moves // self.case.workers
+                self.done = moves * self.case.value("strategy.tau", 1) // self.case.workers
                 self.keep_if_due()
             yield Charge(centre.nbytes)
 

@@ -122,6 +122,7 @@ class Server(Replica):
         yield Charge(push.nbytes)
         needed = max(1, self.case.workers - self.options.backup - len(self.progress.ended))
         if self.summed >= needed:
+            self.note("used_gradients", self.summed)
             self.g[self.part] /= np.float32(self.summed)
             yield from self._step(float(push[1]))
             self.g[self.part], self.summed = 0, 0
