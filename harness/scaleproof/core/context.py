@@ -8,6 +8,7 @@ from typing import Any
 
 from scaleproof.core.board import Board, Post
 from scaleproof.core.counters import Counters
+from scaleproof.core.killed_rank import KilledRank
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.spec.case import AnyCase
@@ -47,6 +48,8 @@ class RankContext:
     """In a traced case, messages of the engine that are not recorded yet: event, start and end in ns, bytes, peer."""
     held_sockets: frozenset[str] = frozenset()
     """Inodes of sockets that this rank had before its program; all other sockets belong to the transport."""
+    predecessor: KilledRank | None = None
+    """Of a rank that takes the place of one that a fault of the case has killed."""
     post: Post = field(init=False)
     """For collectives and transports to report their call and round, and the rank that they wait for."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.fault_checks import check_faults
 from scaleproof.spec.mixed_nodes import other_nodes
 
 Case = Any
@@ -107,6 +108,8 @@ def check_training(case: Case) -> None:
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
     _other_nodes_fit(case)
+    if case.faults is not None:
+        check_faults(case)
 
 
 def _minibatch_divides(case: Case) -> None:
@@ -114,7 +117,7 @@ def _minibatch_divides(case: Case) -> None:
         who = "ranks" if case.workers == case.ranks else "workers"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
     if case.replicas is None:
-        for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):
+        for field in ("seconds", "evaluate_s", "step_delay", "message_delay", "faults"):
             if getattr(case, field) is not None:
                 raise FieldError(field, f"strategy {case.strategy!r} is no program of each rank; leave it out")
 

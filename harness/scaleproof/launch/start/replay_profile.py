@@ -13,6 +13,7 @@ from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.faults import faults_of
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import StragglerLaw
@@ -58,8 +59,10 @@ def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
 
 
 def stall_limit_s(planned: PlannedLaunch, replayed: Replayed | None, stall_s: float) -> float:
-    """`stall_s`; where ranks sleep instead of computing at least twice the length of the longest step, since a sleeping
-    rank looks like one that hangs."""
+    """`stall_s`; where ranks sleep instead of computing at least twice the length of the longest step, and where a fault
+    of the case lets a rank wait at least twice as long, since a sleeping rank looks like one that hangs."""
+    if isinstance(planned.case, TrainCase):
+        stall_s = max(stall_s, 2 * faults_of(planned.case.faults).longest_wait_s * planned.case.dilation)
     if replayed is None:
         return stall_s
     slowest = max(relative_times(planned.case), default=1.0) * _largest(planned, replayed)
