@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from scaleproof.claims import (
+    metrics_faults,
     metrics_networks,
     metrics_pairs,
     metrics_programs,
@@ -280,6 +281,27 @@ _ALL = (
         "lower",
         launch=metrics_replicas.samples_to_quality,
         made_up=metrics_replicas.made_up_samples,
+    ),
+    Metric(
+        "time_to_recover",
+        "s",
+        "lower",
+        launch=metrics_faults.time_to_recover,
+        made_up=metrics_faults.made_up_recovery,
+    ),
+    Metric(
+        "time_to_replace",
+        "s",
+        "lower",
+        launch=metrics_faults.time_to_replace,
+        made_up=metrics_faults.made_up_replacement,
+    ),
+    Metric(
+        "samples_lost",
+        "samples",
+        "lower",
+        launch=metrics_faults.samples_lost,
+        made_up=metrics_faults.made_up_loss,
     ),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality, made_up=metrics_quality.made_up),
     Metric(

@@ -26,7 +26,8 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Snapshots of one evaluation, of all ranks in rank order. Its step and moment are the last of them."""
+    """Snapshots of one evaluation, of all ranks that take part in rank order, servers first. Its step and moment are the
+    last of them."""
 
     snapshots: tuple[Snapshot, ...]
 
@@ -64,10 +65,12 @@ class Together:
 
 
 def together(kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
-    """Evaluation k has the k-th snapshot of every rank; a rank that ended before has its last one. `kept`: of each
-    rank, the last at its end."""
-    for number in range(max(map(len, kept))):
-        yield Together(tuple(each[min(number, len(each) - 1)] for each in kept))
+    """Evaluation k has the k-th snapshot of every rank that was there then; a rank that ended before has its last one.
+    `kept`: of each rank, the last at its end."""
+    for number in range(max(each[-1].number for each in kept) + 1):
+        there = [each for each in kept if each[0].number <= number]
+        if there:
+            yield Together(tuple(each[min(number - each[0].number, len(each) - 1)] for each in there))
 
 
 def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, data: Data) -> Iterator[Value]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.core.transport_errors import TransportError
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.programs.common import leave, mark, sleep_for_compute
 from scaleproof.rank_programs.collectives import Collectives, barrier
 from scaleproof.rank_programs.effects import (
@@ -46,7 +46,7 @@ from scaleproof.rank_programs.effects import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.transports.mailbox import Mailbox, Posted
+from scaleproof.transports.mailbox import Lost, Mailbox, Posted
 
 
 class Driven(Protocol):
@@ -78,6 +78,7 @@ class ProcessDriver:
 
     def __init__(self, context: RankContext, case: OwnCase | TrainCase, mailbox: Mailbox) -> None:
         self._context, self._case, self._mailbox = context, case, mailbox
+        self.succeeds = context.predecessor.step if context.predecessor else None
         self._collectives: Collectives
         self._step, self._began, self._zero = -1, 0, 0
         self._lanes: dict[int, ThreadPoolExecutor] = {}
@@ -114,13 +115,11 @@ class ProcessDriver:
             program = form()
             self._collectives = Collectives(self._case, self._context.rank, program.groups())
             mailbox.open(program.serve, program.regions())
-            self._barrier()
-            mark(self._context, "start", 0, mailbox)
-            self._zero = now()
+            self._begin()
             self._drive(program.main())
             mark(self._context, "end", max(self._step, 0), mailbox)
             self._context.at(self._step, "barrier")
-            self._barrier()
+            self._await_end()
             self.after(program)
             leave(self._context, mailbox)
         finally:
@@ -129,6 +128,21 @@ class ProcessDriver:
                 lane.shutdown(wait=False, cancel_futures=True)
         for name, passed, detail in program.checks():
             self._context.check(name, passed, detail)
+
+    def _begin(self) -> None:
+        """All ranks begin together."""
+        self._barrier()
+        mark(self._context, "start", 0, self._mailbox)
+        self._zero = now()
+
+    def _await_end(self) -> None:
+        """Until all ranks have ended."""
+        self._barrier()
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """See Clock."""
+        return self._mailbox.lost
 
     def after(self, program: Driven) -> None:
         """All ranks have ended, outside of the timed region."""
@@ -190,9 +204,14 @@ class ProcessDriver:
         if posted is not None and posted.cancelled:
             return None
         began, name = now(), event_of(effect)
-        result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
+        try:
+            result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
+        except PeerLost as error:
+            if error.peer not in self._mailbox.mortal:
+                raise
+            result = Lost(error.peer)
         if name:
-            self._record(name, began, moved_nbytes(effect, result), source_of(effect, result))
+            self._record(event_of(effect, result), began, moved_nbytes(effect, result), source_of(effect, result))
         return result
 
     def _computes(self, effect: Compute) -> Any:

@@ -1,4 +1,6 @@
-"""What a rank program yields. A driver carries out an effect and sends its result back into the program."""
+"""What a rank program yields. A driver carries out an effect and sends its result back into the program: a `Lost` where
+a fault of the case has killed the rank that it needed or has taken its call, and once for each killed rank where it
+takes from ANY."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
-from scaleproof.transports.mailbox import ANY
+from scaleproof.transports.mailbox import ANY, Lost
 
 ALL = "all"
 """The group of all ranks."""
@@ -243,8 +245,10 @@ def _check_tag(tag: int) -> None:
         raise ValueError(f"a tag is 0 or more, not {tag}: those below are of barriers and collectives")
 
 
-def event_of(effect: Effect) -> str:
+def event_of(effect: Effect, result: Any = None) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
+    if isinstance(result, Lost):
+        return "lost"
     if isinstance(effect, Send | Receive) and effect.tag < 0:
         return ""
     if isinstance(effect, Send | Call) and effect.control:
@@ -256,6 +260,8 @@ def event_of(effect: Effect) -> str:
 
 def moved_nbytes(effect: Effect, result: Any) -> int:
     """Bytes that an effect moved."""
+    if isinstance(result, Lost):
+        return 0
     if isinstance(effect, Call):
         return int(effect.value.nbytes + result.nbytes)
     if isinstance(effect, Send | Put | Collective):
@@ -268,8 +274,9 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
 
 
 def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took; NaN: another effect."""
-    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
+    """The rank whose message a receive took, or that is lost; NaN: another effect."""
+    has_source = isinstance(result, Lost) or (isinstance(effect, Receive) and result is not None)
+    return float(result.source) if has_source else math.nan
 
 
 def described(effect: Effect) -> str:

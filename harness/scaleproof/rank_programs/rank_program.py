@@ -14,7 +14,13 @@ from scaleproof.spec.case import OwnCase, TrainCase
 
 
 class Clock(Protocol):
-    """What a driver lets a program tell it."""
+    """What a driver lets a program tell it. `succeeds`: the step that the rank before it did not finish, where this one
+    is the successor of one that was killed, else None; `lost`: ranks that this one knows to be gone now."""
+
+    succeeds: int | None
+
+    @property
+    def lost(self) -> frozenset[int]: ...
 
     def step_begins(self, step: int, warmup: bool) -> None:
         """A step of this rank begins, and the one before it has ended."""
@@ -44,6 +50,8 @@ class RankProgram(ABC):
         self.case: OwnCase = case  # type: ignore[assignment]  # a strategy's is a TrainCase
         self.rank, self.world_size = rank, case.ranks
         self._clock = clock
+        self.first_step = clock.succeeds or 0
+        """Of this rank: that of a successor is the one that the rank before it did not finish."""
 
     @abstractmethod
     def main(self) -> Generator[Effect, Any, None]:
@@ -81,7 +89,7 @@ class RankProgram(ABC):
 
     def steps(self, count: int | None = None) -> Iterator[int]:
         """Numbers of this rank's steps, warm-up first. `count`: timed steps (default: the case's iterations)."""
-        for step in range(self.case.warmup + (self.timed_steps if count is None else count)):
+        for step in range(self.first_step, self.case.warmup + (self.timed_steps if count is None else count)):
             if self.time_is_over():
                 break
             self._clock.step_begins(step, step < self.case.warmup)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +31,9 @@ class Learners(Protocol):
     def end(self, rank: int) -> float:
         """The loss of the gradient that the rank has begun."""
 
+    def renew(self, rank: int) -> None:
+        """The rank has a successor, which begins with the first parameters and has begun nothing."""
+
 
 class Alone:
     """Each replica by itself."""
@@ -37,7 +41,8 @@ class Alone:
     def __init__(self, case: TrainCase, seed: int) -> None:
         network = network_of(case)
         self.data: Sequence[Data] = _data(case, seed)
-        self._models = [model_learner(case, network, seed) for _ in range(case.ranks)]
+        self._new = partial(model_learner, case, network, seed)
+        self._models = [self._new() for _ in range(case.ranks)]
         self.of: Sequence[Learner] = self._models
         self._losses = [math.nan] * case.ranks
 
@@ -49,6 +54,10 @@ class Alone:
         """See Learners."""
         return self._losses[rank]
 
+    def renew(self, rank: int) -> None:
+        """See Learners."""
+        self._models[rank] = self._new()
+
 
 class Stacked:
     """Gradients that are begun are computed together as soon as one of them is needed."""
@@ -57,8 +66,8 @@ class Stacked:
         network = network_of(case)
         self.data: Sequence[Data] = _data(case, seed)
         self._model = stacked_model(network, case.framework, case.threads_per_rank)
-        start = flat(initial_parameters(network, seed))
-        self._rows = np.tile(start, (case.ranks, 1))
+        self._start = flat(initial_parameters(network, seed))
+        self._rows = np.tile(self._start, (case.ranks, 1))
         self._gradients, self._velocities = np.zeros_like(self._rows), np.zeros_like(self._rows)
         self.of: Sequence[Learner] = [
             Row(self._model, case, self._rows[one], self._gradients[one], self._velocities[one])
@@ -85,6 +94,15 @@ class Stacked:
                 self._losses[begun] = float(losses[number])
             self._begun, self._batches = [], []
         return self._losses[rank]
+
+    def renew(self, rank: int) -> None:
+        """See Learners."""
+        if rank in self._begun:  # whoever has begun it is gone
+            place, last = self._begun.index(rank), len(self._begun)
+            self._begun_at[place : last - 1] = self._begun_at[place + 1 : last]
+            del self._begun[place], self._batches[place]
+        self._rows[rank] = self._start
+        self._gradients[rank] = self._velocities[rank] = 0
 
 
 class Row:
@@ -129,6 +147,9 @@ class Nothing:
     def end(self, rank: int) -> float:
         """See Learners."""
         return math.nan
+
+    def renew(self, rank: int) -> None:
+        """See Learners."""
 
 
 def _data(case: TrainCase, seed: int) -> list[Data]:

@@ -29,9 +29,11 @@ Then = Callable[[Any], None]
 
 
 class Report(Protocol):
-    """Records an event of a rank that began at a time and ends now."""
+    """Records an event of a rank that began at a time and ends now, or at `end`."""
 
-    def __call__(self, rank: Rank, event: str, start: float, value: float = math.nan) -> None: ...
+    def __call__(
+        self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0, end: float | None = None
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -84,6 +86,9 @@ class WantedFlag:
 class Rank:
     """One rank; it is its program's clock."""
 
+    succeeds: int | None = None
+    lost: frozenset[int] = frozenset()
+
     def __init__(
         self, form: Form, case: OwnCase | TrainCase, number: int, now: Callable[[], float], report: Report
     ) -> None:
@@ -98,17 +103,24 @@ class Rank:
         self.collectives = Collectives(case, number, self.program.groups())
         self.inside = dict[int, Effect]()
         """By id of a collective that is being carried out: what of it."""
-        self.done, self.ended = False, False
-        """Whether its program has ended; whether it has met all others after that."""
+        self.done, self.ended, self.dead = False, False, False
+        """Whether its program has ended; whether it has met all others after that; whether it was killed."""
         self.main = self._whole()
 
     def _whole(self) -> Generator[Effect, Any, None]:
-        yield from barrier(self.number, self.program.world_size)
-        self._zero = self._now()
-        self._report(self, "start", self._zero)
+        yield from self._begin()
         yield from self.program.main()
         self._report(self, "end", self._now())
         self.done = True
+        yield from self._await_end()
+
+    def _begin(self) -> Generator[Effect, Any, None]:
+        """All ranks begin together."""
+        yield from barrier(self.number, self.program.world_size)
+        self._zero = self._now()
+        self._report(self, "start", self._zero)
+
+    def _await_end(self) -> Generator[Effect, Any, None]:
         yield from barrier(self.number, self.program.world_size)
 
     @property

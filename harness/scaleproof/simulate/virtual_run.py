@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import (
     Await,
@@ -73,11 +75,7 @@ class VirtualRun:
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs, self._name = (
-            case,
-            costs,
-            _name_of(case),
-        )
+        self._case, self._costs, self._name = case, costs, _name_of(case)
         self._moves = Moves(network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
@@ -173,7 +171,8 @@ class VirtualRun:
 
         def then(value: Any) -> None:
             if name:
-                self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
+                event, source = event_of(effect, value), source_of(effect, value)
+                self.happened(rank, event, began, source, moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)
@@ -217,16 +216,18 @@ class VirtualRun:
         rank.arrivals.add(message)
 
     def _call(self, rank: Rank, effect: Call, then: Then) -> None:
-        value, peer = effect.value.copy(), effect.peer
+        value = effect.value.copy()
+        self._moves.move(
+            rank.number, effect.peer, value.nbytes, nothing, partial(self._answer, rank, effect, value, then)
+        )
 
-        def answer() -> None:
-            try:
-                served = self._ranks[peer].program.serve(rank.number, effect.name, value)
-            except Exception as error:
-                raise self._failed(f"rank {peer} serves rank {rank.number}", error) from error
-            self._moves.move(peer, rank.number, served.nbytes, nothing, partial(then, served))
-
-        self._moves.move(rank.number, peer, value.nbytes, nothing, answer)
+    def _answer(self, rank: Rank, effect: Call, value: np.ndarray, then: Then) -> None:
+        """A call has arrived at the peer, which answers at once."""
+        try:
+            served = self._ranks[effect.peer].program.serve(rank.number, effect.name, value)
+        except Exception as error:
+            raise self._failed(f"rank {effect.peer} serves rank {rank.number}", error) from error
+        self._moves.move(effect.peer, rank.number, served.nbytes, nothing, partial(then, served))
 
     def _start(self, rank: Rank, effect: Start, then: Then) -> None:
         result, lane = Result(), rank.lanes.setdefault(effect.lane, Lane())

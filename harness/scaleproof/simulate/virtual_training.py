@@ -18,9 +18,10 @@ from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.simulated_program import samples
+from scaleproof.simulate.virtual_faults import FaultyRun
 from scaleproof.simulate.virtual_learners import Learners, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
-from scaleproof.simulate.virtual_run import Happened, VirtualRun
+from scaleproof.simulate.virtual_run import Happened
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
@@ -46,7 +47,7 @@ class Passes:
     factor: Factor
 
 
-class VirtualTraining(VirtualRun):
+class VirtualTraining(FaultyRun):
     """`learners` and `data` of each rank."""
 
     def __init__(
@@ -66,11 +67,16 @@ class VirtualTraining(VirtualRun):
 
         network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
+        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case), seed)
         self._delays = CaseDelays(case, seed)
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
+
+    def renew(self, number: int) -> None:
+        """See FaultyRun: with the parameters that all began with."""
+        self._learners.renew(number)
+        self._delays.begin_again(number)
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
@@ -81,6 +87,8 @@ class VirtualTraining(VirtualRun):
         self._learners.begin(number, effect.step)
 
         def ended() -> None:
+            if rank.dead:
+                return
             loss = self._learners.end(number)
             self.happened(rank, "forward", began, end=passed)
             self.happened(rank, "backward", passed, end=ready)
@@ -120,6 +128,8 @@ class VirtualTraining(VirtualRun):
         began, seconds = self.now, self._passes.update * self._train_case.dilation
 
         def ended() -> None:
+            if rank.dead:
+                return
             self._learners.of[rank.number].update()
             self.happened(rank, "update", began)
             then(None)
@@ -141,16 +151,18 @@ def simulate_training(
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
-    programs = [cast(Replica, program) for program in run.run()]
+    run.run()
+    programs = [cast(Replica, rank.program) for rank in run.living]
     for program in programs:
         program.keep()
     kept = [program.snapshots for program in programs]
     zero = min(event.start for event in run.events if event.event == "start")
     if case.compute == "real":
-        for value in evaluated(case, kept, learners.of[0], learners.data[0]):
+        first = programs[0].rank
+        for value in evaluated(case, kept, learners.of[first], learners.data[first]):
             moment = zero + value.moment * case.dilation
-            run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
+            run.events.append(Happened(first, value.event, value.step, False, moment, moment, 0, value.value))
     passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
     return samples(run.events, case.dilation), [
-        {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
+        {"rank": programs[0].rank, "name": "final_parameters", "passed": passed, "detail": detail}
     ]

@@ -23,4 +23,3 @@ class ReplicaTraits:
     """How many of the first ranks of a case serve and train nothing; None: none."""
     bears: frozenset[Name] = frozenset()
     """Faults of other ranks with which training goes on, besides pauses, which all strategies bear."""
-

@@ -10,13 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Lost, Start, Update
+from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_peers
 
 NOTHING = np.empty(0, np.float32)
+BORNE: frozenset[Name] = frozenset({"kill", "replace", "lose"})
+"""Faults: ranks go on with the peers that are left."""
 
 
 class GossipOptions(Options):
@@ -45,6 +48,7 @@ class Gossip(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         options = self.case.options_of(GossipOptions)
+        yield from self.take_place()
         for step in self.steps():
             yield Gradient(step)
             due = (step + 1) % options.tau == 0
@@ -56,10 +60,22 @@ class Gossip(Replica):
             self.publish()
 
     def regions(self) -> dict[str, np.ndarray]:
-        """See RankProgram; also what peers meet before the first step."""
-        self.published, self.arrived, self.count = self.x.copy(), np.zeros_like(self.x), 0
+        """See RankProgram; also what peers meet before the first step: nothing of a successor."""
+        self.published = NOTHING if self.is_successor else self.x.copy()
+        self.arrived, self.count = np.zeros_like(self.x), 0
         self.lock = threading.Lock()
         return {}
+
+    def take_place(self) -> Generator[Effect, Any, None]:
+        """A successor begins with the parameters of a peer."""
+        if not self.is_successor:
+            return
+        while (peer := self.random_peer()) != self.rank:
+            value = yield Call(peer, NOTHING, "pull")
+            if not isinstance(value, Lost) and len(value):
+                self.x[:] = value
+                break
+        self.publish()
 
     def publish(self) -> None:
         """Peers get the parameters as they are now."""
@@ -77,6 +93,8 @@ class Gossip(Replica):
             return
         name, value = ("exchange", self.x) if options.form == "push_pull" else ("pull", NOTHING)
         other = yield Call(peer, value, name)
+        if isinstance(other, Lost) or not len(other):
+            return
         self.x += other
         self.x *= np.float32(0.5)
         yield Charge(2 * self.x.nbytes)
@@ -94,10 +112,11 @@ class Gossip(Replica):
         self.note("received", count)
 
     def peer(self, draws_itself: bool) -> int:
-        """A random rank."""
-        if draws_itself:
-            return int(self.random.integers(self.world_size))
-        return self.random_peer()
+        """A random rank; this one, with which nothing is exchanged, in place of one that is gone."""
+        if not draws_itself:
+            return self.random_peer()
+        drawn = int(self.random.integers(self.world_size))
+        return self.rank if drawn in self._clock.lost else drawn
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
@@ -115,6 +134,6 @@ PLUGIN = StrategyPlugin(
     options=GossipOptions,
     check=check_peers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )
