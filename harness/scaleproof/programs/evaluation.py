@@ -26,8 +26,8 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Snapshots of one evaluation, of all ranks that take part in rank order, servers first. Its step and moment are the
-    last of them."""
+    """Snapshots of one evaluation, of all ranks that take part, in rank order. Its step and moment are the last of
+    them."""
 
     snapshots: tuple[Snapshot, ...]
 

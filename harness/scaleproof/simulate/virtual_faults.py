@@ -17,7 +17,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.mortal_rank import Died, MortalRank
 from scaleproof.simulate.virtual_messages import nothing
-from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then
+from scaleproof.simulate.virtual_rank import Rank, Result, Then
 from scaleproof.simulate.virtual_run import VirtualRun
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.faults import faults_of
@@ -93,16 +93,14 @@ class FaultyRun(VirtualRun):
         return left_s if left_s > INSTANT_S else 0.0
 
     def _carry_out(self, rank: Rank, effect: Effect) -> Result:
-        """An effect begins when its rank pauses no more."""
+        """An effect begins when its rank pauses no more; one of a dead rank never does, on no lane."""
+        if rank.dead:
+            return Result()
         if (left_s := self._pause_of(rank)) <= 0:
             return super()._carry_out(rank, effect)
         result, carry_out = Result(), super()._carry_out
         self._moves.after(left_s, lambda: None if rank.dead else carry_out(rank, effect).tell(result.put))
         return result
-
-    def _next(self, rank: Rank, lane: Lane) -> None:
-        if not rank.dead:
-            super()._next(rank, lane)
 
     def _send(self, rank: Rank, effect: Send, then: Then) -> None:
         if effect.peer in rank.lost:
@@ -120,11 +118,11 @@ class FaultyRun(VirtualRun):
             return
         loss = self._faults.loss
         rank.losable += 1
-        if effect.peer in rank.lost:
-            then(Lost(effect.peer))
-        elif loss.takes(self._seed, rank.number, rank.losable):
+        if loss.takes(self._seed, rank.number, rank.losable):
             self.happened(rank, "lost_call", self.now, float(effect.peer))
             self._moves.after(loss.patience_s * self._case.dilation, partial(then, Lost(effect.peer)))
+        elif effect.peer in rank.lost:
+            then(Lost(effect.peer))
         else:
             number = next(self._numbers)
             rank.calls[number] = effect.peer, then
@@ -165,14 +163,15 @@ class FaultyRun(VirtualRun):
         number = dead.number
         rank.lost |= {number}
         rank.arrivals.lose(number)
-        if self._ranks[number] is not dead:  # its successor was faster
-            self._regain(rank, number)
         for wanted in list(rank.wanted):
-            if (taken := rank.arrivals.take(wanted.source, wanted.effect.tag)) is not None:
-                rank.wanted.remove(wanted)
+            there = any(each is wanted for each in rank.wanted)  # what went on before it may have cancelled it
+            if there and (taken := rank.arrivals.take(wanted.source, wanted.effect.tag)) is not None:
+                rank.wanted = [each for each in rank.wanted if each is not wanted]
                 wanted.then(taken)
         for call in [call for call, (peer, _) in rank.calls.items() if peer == number]:
             self._answered(rank, call, Lost(number))
+        if self._ranks[number] is not dead and number in rank.lost:  # its successor was faster
+            self._regain(rank, number)
 
     @staticmethod
     def _regain(rank: Rank, number: int) -> None:

@@ -59,8 +59,8 @@ def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
 
 
 def stall_limit_s(planned: PlannedLaunch, replayed: Replayed | None, stall_s: float) -> float:
-    """`stall_s`; at least twice the length of the longest step where ranks sleep instead of computing, and of the longest
-    wait that a fault of the case makes, since a sleeping rank looks like one that hangs."""
+    """`stall_s`; at least twice the length of the longest step where ranks sleep instead of computing, and of the
+    longest wait that a fault of the case makes, since a sleeping rank looks like one that hangs."""
     if isinstance(planned.case, TrainCase):
         stall_s = max(stall_s, 2 * faults_of(planned.case.faults).longest_wait_s * planned.case.dilation)
     if replayed is None:
