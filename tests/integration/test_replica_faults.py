@@ -69,7 +69,7 @@ def test_training_goes_on_without_a_rank_that_is_killed(
         assert samples_lost(record, rows) is not None
 
 
-@pytest.mark.parametrize("transport", ["shm"])
+@pytest.mark.parametrize("transport", ["shm", "grpc"])
 @pytest.mark.parametrize("strategy", [STRATEGIES[0], STRATEGIES[6]], ids=["gossip", "server"])
 def test_a_rank_is_killed_over_other_transports(tmp_path: Path, transport: str, strategy: dict[str, Any]) -> None:
     ((record, samples),) = launched(tmp_path, strategy, ranks=4, faults="kill:2@3", transport=transport)

@@ -74,7 +74,12 @@ def test_a_wrong_fault_is_told_in_one_line(text: str, wrong: str) -> None:
         ({"name": "local_sgd"}, "kill:1@1", {}, "strategy 'local_sgd' does not bear kill; use downpour"),
         ({"name": "server"}, "lose:0.1,1", {}, "strategy 'server' does not bear lose; use gossip"),
         ({"name": "gossip"}, "replace:1,1@1", {"transport": "shm"}, "transport 'shm' does not bear replace; use tcp"),
-        ({"name": "gossip"}, "kill:1@1", {"transport": "mpi", "launcher": "mpirun"}, "'mpi' does not bear kill"),
+        (
+            {"name": "gossip"},
+            "kill:1@1",
+            {"transport": "mpi", "launcher": "mpirun"},
+            "'mpi' does not bear kill; use grpc or shm or tcp",
+        ),
         (
             {"name": "gossip"},
             "kill:1@1",
