@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator
+
+from scaleproof.spec.law_text import number, split
 
 Name = Literal["kill", "replace", "pause", "lose"]
 
@@ -75,7 +76,7 @@ class Loss:
 
     def takes(self, seed: int, rank: int, number: int) -> bool:
         """Whether a rank's n-th call gets lost, determined by the seed."""
-        return self.share > 0 and bool(np.random.default_rng((seed, 23, rank, number)).random() < self.share)
+        return self.share > 0 and bool(np.random.default_rng((seed, 27, rank, number)).random() < self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +133,13 @@ def faults_of(text: str | None) -> Faults:
 
 
 def _fault(text: str) -> Fault | Loss:
-    from scaleproof.spec.registry import nearest
-
     body, at, moment = text.partition("@")
-    written_name, _, rest = body.partition(":")
-    if written_name not in FORMS:
-        raise ValueError(f"unknown fault {written_name!r}; {nearest(written_name, list(FORMS))}")
-    name: Name = written_name  # type: ignore[assignment]
-    form, written = FORMS[name], rest.split(",") if rest else []
+    known, written = split(body, "fault", list(FORMS))
+    name: Name = known  # type: ignore[assignment]
+    form = FORMS[name]
     if len(written) != len(form.numbers) or bool(at) != form.has_moment:
         raise ValueError(f"{text!r}: write {_usage(name)}")
-    numbers = [_number(text, label, each) for label, each in zip(form.numbers, written, strict=True)]
+    numbers = [number(text, label, each) for label, each in zip(form.numbers, written, strict=True)]
     if name == "lose":
         if not 0 < numbers[0] < 1:
             raise ValueError(f"{text!r}: SHARE is above 0 and below 1")
@@ -154,20 +151,10 @@ def _fault(text: str) -> Fault | Loss:
 
 def _moment(text: str, written: str) -> Moment:
     if written.endswith("s"):
-        return Moment(seconds=_number(text, "MOMENT", written[:-1]))
+        return Moment(seconds=number(text, "MOMENT", written[:-1]))
     if not written.isdecimal():
         raise ValueError(f"{text!r}: MOMENT is a step (10) or s of true time (2.5s)")
     return Moment(step=int(written))
-
-
-def _number(text: str, label: str, written: str) -> float:
-    try:
-        value = float(written)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{text!r}: {label} is a number of at least 0")
-    return value
 
 
 def _checked(text: Any) -> Any:
