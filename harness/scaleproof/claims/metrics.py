@@ -302,6 +302,7 @@ _ALL = (
         "lower",
         launch=metrics_faults.samples_lost,
         made_up=metrics_faults.made_up_loss,
+        clocked=True,
     ),
     Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality, made_up=metrics_quality.made_up),
     Metric(
