@@ -194,3 +194,13 @@ def test_a_rank_is_killed_and_replaced_on_an_emulated_cluster(tmp_path: Path) ->
     ((record, samples),) = launched(tmp_path, {"name": "gossip"}, ranks=4, faults=faults, **fields)
     assert record.status == "ok", record.failure
     assert counted(samples, "loss") == {0: ALL, 1: ALL, 2: ALL, 3: 2}
+
+
+def test_ranks_that_replay_their_compute_have_the_same_faults(tmp_path: Path) -> None:
+    replay = {"compute": {"name": "replay", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.001}, "evaluate_every": 0}
+    faults = "kill:3@4+replace:2,0.2@2+pause:1,0.3@3"
+    ((record, samples),) = launched(tmp_path, {"name": "gossip"}, ranks=4, faults=faults, **replay, **SLOW)
+    assert record.status == "ok", record.failure
+    assert record.evidence == "emulated"
+    assert counted(samples, "step") == counted(samples, "forward") == {0: ALL, 1: ALL, 2: ALL, 3: 4}
+    assert counted(samples, "pause") == {1: 1} and counted(samples, "joined") == {2: 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 from scaleproof.rank_programs.effects import Effect
@@ -50,7 +51,7 @@ class MortalRank(Rank):
             found.append((self._death.moment.seconds, self._dies))
         for pause in self._pauses:
             if pause.moment.seconds is not None:
-                found.append((pause.moment.seconds, lambda seconds=pause.seconds: self._pause(seconds)))  # type: ignore[misc]
+                found.append((pause.moment.seconds, partial(self._pause, pause.seconds or 0.0)))
         return found
 
     def successor_after_s(self) -> float | None:
