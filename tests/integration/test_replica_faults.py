@@ -89,15 +89,17 @@ def test_the_last_rank_that_lives_trains_alone_and_evaluates(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=IDS)
 def test_a_successor_takes_the_place_of_a_rank_in_virtual_time(tmp_path: Path, strategy: dict[str, Any]) -> None:
-    _, samples = predicted(tmp_path, strategy, ranks=4, faults="replace:2,0.15@3", **SLOW)
+    _, samples = predicted(tmp_path, strategy, ranks=4, faults="replace:2,0.35@3", **SLOW)
     assert [(rank, value) for rank, _, value in values(samples, "joined")] == [(2, 3.0)]
     done = counted(samples, "loss")
     assert {done[rank] for rank in done if rank != 2} == {ALL}
     assert done[2] <= ALL and (done[2] == ALL or strategy.get("update") == "together")
     dead = samples[samples.event == "killed"].start_ns.iloc[0]
     joined = samples[samples.event == "joined"].start_ns.iloc[0]
-    assert joined - dead == pytest.approx(0.15e9, abs=1e3)
-    again = predicted(tmp_path, strategy, ranks=4, faults="replace:2,0.15@3", **SLOW)[1]
+    assert joined - dead == pytest.approx(0.35e9, abs=1e3)
+    meanwhile = samples[(samples.event == "step") & (samples.end_ns > dead) & (samples.end_ns < joined)]
+    assert min(counted(meanwhile, "step")[rank] for rank in done if rank != 2) >= 2, "nobody waits for it"
+    again = predicted(tmp_path, strategy, ranks=4, faults="replace:2,0.35@3", **SLOW)[1]
     pd.testing.assert_frame_equal(samples, again)
 
 
@@ -126,6 +128,17 @@ def test_a_rank_dies_at_a_moment_also_while_it_computes(tmp_path: Path, strategy
         after_s = (rows[rows.event == "killed"].start_ns.iloc[0] - began(rows)) / 1e9
         assert 0.24 < after_s < most_s
         assert counted(rows, "loss")[2] < ALL
+
+
+def test_who_waits_for_the_answer_of_a_rank_that_dies_goes_on(tmp_path: Path) -> None:
+    faults = "pause:1,30@2+kill:1@0.5s"
+    ((record, real),) = launched(tmp_path, {"name": "gossip"}, ranks=2, faults=faults, **SLOW)
+    assert record.status == "ok", record.failure
+    _, virtual = predicted(tmp_path, {"name": "gossip"}, ranks=2, faults=faults, **SLOW)
+    for rows in (real, virtual):
+        assert counted(rows, "loss") == {0: ALL, 1: 2}
+        lost = rows[rows.event == "lost"]
+        assert (lost.end_ns - lost.start_ns).iloc[0] > 0.1e9, "the call was under way"
 
 
 def test_a_rank_that_has_ended_its_steps_is_spared(tmp_path: Path) -> None:
