@@ -101,7 +101,8 @@ def over(wildcards, resources):
 
 def fits_first(wildcards):
     """What has to be fitted to this machine before an experiment: costs, when it simulates with them, with the time of
-    a core that messages take where it counts; jitter, when its ranks draw from it."""
+    a core that messages take, and with what servers take for a tensor, where these count; jitter, when its ranks draw
+    from it."""
     cases, size = size_of(wildcards).cases, "ci" if SIZE == "ci" else "smoke"
     simulated = [case for case in cases if case.value("fabric.costs") == "fitted"]
     asked = {
@@ -109,6 +110,10 @@ def fits_first(wildcards):
         "bandwidth": any(
             case.value("fabric.cores") is not None
             or (case.program == "train" and case.plugin("strategy").has_servers)
+            for case in simulated
+        ),
+        "tensors": any(
+            case.program == "train" and case.strategy == "parameter_server"
             for case in simulated
         ),
         "jitter": any(
@@ -175,7 +180,7 @@ def verdicts(suites, size):
 
 
 # What is fitted to this machine, each from the experiment of suite micro with this name.
-FITS = ("costs", "jitter", "bandwidth")
+FITS = ("costs", "jitter", "bandwidth", "tensors")
 
 
 def fitted_to(size, what="{what}"):

@@ -9,8 +9,10 @@ from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import straggler_law
 from scaleproof.workloads.jitter_model import drawn_from
 from scaleproof.workloads.networks import Network
+from scaleproof.workloads.pace import Burn, Sleep
 from scaleproof.workloads.profile import FILE, read
 from scaleproof.workloads.replay import ReplayModel
+from scaleproof.workloads.replayed_reduction import reduce_as_slowly
 
 
 def replayed_model(context: RankContext, case: TrainCase, network: Network) -> ReplayModel:
@@ -18,6 +20,8 @@ def replayed_model(context: RankContext, case: TrainCase, network: Network) -> R
     times = relative_times(case)
     longer = case.dilation * (times[context.rank] if times else 1.0)
     profile, burns = read(context.folder / FILE), case.compute_options.burns
+    if (rate := case.compute_options.reduces) is not None:
+        reduce_as_slowly(rate, case.dilation * case.shrink, Burn() if burns else Sleep())
     return ReplayModel(network, profile, longer, case.shrink, burns=burns, factors=factors_of(context, case))
 
 

@@ -16,7 +16,7 @@ from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.binding import binding_resource
 from scaleproof.simulate.case_costs import cost_model
-from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.shared_cores import shared_cores
@@ -24,6 +24,7 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.simulate.virtual_training import Orders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
