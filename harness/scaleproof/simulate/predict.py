@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.binding import binding_resource
-from scaleproof.simulate.case_costs import cost_model
+from scaleproof.simulate.case_costs import arithmetic_byte_s, cost_model
 from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
@@ -164,6 +164,10 @@ class Predictor:
 
         cluster = drawn_cluster(inputs.cluster, seed)
         return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)
+
+    def byte_s(self, case: AnyCase) -> float:
+        """What a byte of a rank's own arithmetic takes, s (launch/start/simulated_launch.py)."""
+        return arithmetic_byte_s(case, self._results, machine_id())
 
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""

@@ -24,6 +24,7 @@ from scaleproof.simulate.virtual_run import Happened, VirtualRun
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.replica import CaseDelays, Replica
 from scaleproof.workloads.profile import Profile
 
@@ -68,13 +69,16 @@ class VirtualTraining(VirtualRun):
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
         super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
         self._delays = CaseDelays(case, seed)
+        self._lasts = list(relative_times(case) or [1.0] * case.ranks)
+        """By which factor each rank computes longer in its present step."""
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
-        factor = self._passes.factor(number, effect.step) * dilation
+        self._lasts[number] = self._passes.factor(number, effect.step)
+        factor = self._lasts[number] * dilation
         delay = self._delays.of_step(number, effect.step) * dilation
         passed = self.now + self._passes.forward * factor
         ready, began = passed + self._passes.backward * factor, self.now
@@ -117,14 +121,16 @@ class VirtualTraining(VirtualRun):
         return later
 
     def _update(self, rank: Rank, effect: Update, then: Then) -> None:
-        began, seconds = self.now, self._passes.update * self._train_case.dilation
+        learner = self._learners.of[rank.number]
+        seconds = self._passes.update * learner.share * self._lasts[rank.number]
+        began = self.now
 
         def ended() -> None:
-            self._learners.of[rank.number].update()
+            learner.update()
             self.happened(rank, "update", began)
             then(None)
 
-        self._moves.after(seconds, ended)
+        self._moves.after(seconds * self._train_case.dilation, ended)
 
 
 def simulate_training(
@@ -143,6 +149,7 @@ def simulate_training(
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
     programs = [cast(Replica, program) for program in run.run()]
     for program in programs:
+        program.end()
         program.keep()
     kept = [program.snapshots for program in programs]
     zero = min(event.start for event in run.events if event.event == "start")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Detach, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
@@ -45,19 +45,35 @@ class PushSum(Replica):
                 yield from self._exchange()
 
     def _exchange(self) -> Generator[Effect, Any, None]:
+        self._take_arrived()
+        half = np.concatenate([[self.weight], self._sum]) / 2
+        yield Detach(Call(self.random_peer(), half, "push"))
+        self.weight /= 2
+        yield Charge(4 * self.x.nbytes)
+
+    @property
+    def _sum(self) -> np.ndarray:
+        total: np.ndarray = np.multiply(self.x, self.weight, dtype=np.float64)
+        return total
+
+    def _take_arrived(self) -> None:
         with self.lock:
             arrived, self.arrived = self.arrived, np.zeros_like(self.arrived)
-        total, weight = self.x * self.weight + arrived[1:], self.weight + arrived[0]
-        half = np.concatenate([[weight], total]) / 2
-        yield Start(Call(self.random_peer(), half, "push"), lane=1)
-        self.weight = weight / 2
-        self.x[:] = half[1:] / self.weight
-        yield Charge(4 * self.x.nbytes)
+        if arrived[0]:
+            weight = self.weight + arrived[0]
+            self.x[:] = (self._sum + arrived[1:]) / weight
+            self.weight = weight
+
+    def end(self) -> None:
+        """See Replica."""
+        self._take_arrived()
+        self.note("weight", self.weight)
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
         with self.lock:
             self.arrived += value
+        self.charge(value.nbytes)
         return NOTHING
 
 
