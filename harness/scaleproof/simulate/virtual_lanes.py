@@ -43,12 +43,21 @@ class VirtualLanes:
 
     def _detach(self, rank: Rank, effect: Detach, then: Then) -> None:
         rank.detached.append(self._begun(rank, effect.effect, effect.lane).result)
+        self._forget_ended(rank)
+        if len(rank.detached) <= DETACHED:
+            then(None)
+            return
+
+        def ended(_: Any) -> None:
+            self._forget_ended(rank)
+            then(None)
+
+        rank.detached[0].tell(ended)
+
+    @staticmethod
+    def _forget_ended(rank: Rank) -> None:
         while rank.detached and rank.detached[0].there:
             rank.detached.popleft()
-        if len(rank.detached) > DETACHED:
-            rank.detached[0].tell(lambda _: then(None))
-        else:
-            then(None)
 
     def _begun(self, rank: Rank, effect: Effect, number: int) -> Beside:
         lane = rank.lanes.setdefault(number, Lane())
