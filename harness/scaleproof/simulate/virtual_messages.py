@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -42,8 +43,8 @@ class Moves:
         self._waiting: list[tuple[float, int, Next]] = []
         """A heap: when something has taken its time, in which order that was begun, and what follows."""
         self._begun, self._moving = 0, False
-        self.messages, self.nbytes = 0, 0
-        """Moved between two ranks so far."""
+        self.messages, self.nbytes = 0, defaultdict[tuple[int, int], int](int)
+        """Moved so far: all messages between ranks, and bytes from one to another."""
 
     @property
     def now(self) -> float:
@@ -82,7 +83,8 @@ class Moves:
         way = self._way(source, destination)
         delay, highest = self._delay(way.links, nbytes)
         self._moving = True
-        self.messages, self.nbytes = self.messages + 1, self.nbytes + nbytes
+        self.messages += 1
+        self.nbytes[source, destination] += nbytes
         send = self._engine.send(
             way.box,
             source,

@@ -88,6 +88,11 @@ class VirtualRun:
         """The time, in s."""
         return self._moves.now
 
+    @property
+    def moves(self) -> Moves:
+        """What has moved."""
+        return self._moves
+
     def run(self) -> list[RankProgram]:
         """Runs all ranks to their ends and returns their programs. Raises SpecError, one line with rank and operation,
         where a program raises an error, ranks wait for ever, or one writes beside a region."""
