@@ -24,7 +24,7 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.simulate.virtual_training import Orders, simulate_training
+from scaleproof.simulate.virtual_training import Factor, Orders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.gpu_node import stated_jitter
@@ -110,6 +110,21 @@ def predict(inputs: Inputs, seed: int | None = None, jitter_seed: int | None = N
     return _simulated(drawn, costs, drawn_profile(inputs.profile, seed), factors_of)
 
 
+def factor_of(inputs: Inputs, seed: int) -> Factor:
+    """By which factor a rank computes longer in a step than the profile says."""
+    case, jitter = inputs.case, inputs.jitter
+    times = relative_times(case)
+
+    @lru_cache(64)  # ranks are in different steps
+    def drawn(step: int) -> Sequence[float]:
+        return [1.0] * case.ranks if jitter is None else jitter.factors(case.ranks, seed, step).tolist()
+
+    def factor(rank: int, step: int) -> float:
+        return drawn(step)[rank] * (times[rank] if times else 1.0)
+
+    return factor
+
+
 class Predictor:
     """Predicts launches of fabric `simulated` for the supervisor. `results`: folder with the machine's costs and
     profiles."""
@@ -153,17 +168,8 @@ class Predictor:
         profile = drawn_profile(inputs.profile, seed)
         assert profile is not None
 
-        times, jitter = relative_times(case), inputs.jitter
-
-        @lru_cache(64)  # ranks are in different steps
-        def drawn(step: int) -> Sequence[float]:
-            return [1.0] * case.ranks if jitter is None else jitter.factors(case.ranks, data_seed, step).tolist()
-
-        def factor(rank: int, step: int) -> float:
-            return drawn(step)[rank] * (times[rank] if times else 1.0)
-
         cluster = drawn_cluster(inputs.cluster, seed)
-        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)
+        return simulate_training(case, cluster, costs, profile, factor_of(inputs, data_seed), data_seed, orders)
 
     def byte_s(self, case: AnyCase) -> float:
         """What a byte of a rank's own arithmetic takes, s (launch/start/simulated_launch.py)."""

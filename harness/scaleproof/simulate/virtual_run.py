@@ -89,6 +89,11 @@ class VirtualRun:
         return self._moves.now
 
     @property
+    def dilation(self) -> float:
+        """Of the case."""
+        return self._case.dilation
+
+    @property
     def moves(self) -> Moves:
         """What has moved."""
         return self._moves
