@@ -1,6 +1,6 @@
 """Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, runs one in processes,
-writes the messages of a collective or the step of a training case as one (all steps of a strategy whose ranks are programs of
-their own), or turns a Chakra trace into one and back.
+writes the messages of a collective or the step of a training case as one (of a strategy whose ranks are programs of
+their own: all steps), or turns a Chakra trace into one and back.
 
 A graph does not hold the links and the costs of messages: they come from the options. Every rank has a node to
 itself. Over a transport that writes to sockets, a message of up to 4 MiB leaves before its receive has started."""

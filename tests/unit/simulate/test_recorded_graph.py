@@ -1,5 +1,5 @@
-"""All steps of strategies whose ranks are programs of their own, as a graph and as a trace: they take as long as the run
-that they were taken from."""
+"""All steps of strategies whose ranks are programs of their own, as a graph and as a trace: they take as long as the
+run that they were taken from."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ def test_a_trace_of_all_steps_is_written_and_replayed(tmp_path: Path, capsys: py
     folder = tmp_path / "suites" / "mine"
     folder.mkdir(parents=True)
     base = (
-        "{program: train, workload: dnn_digits, minibatch: 48, strategy: {name: server}, steps: 4, warmup: 0, ranks: 4, "
-        "fabric: {name: simulated, cluster: ethernet_10g}, compute.profile: xeon_e5_2698v3_x2, compute.efficiency: 0.5}"
+        "{program: train, workload: dnn_digits, minibatch: 48, strategy: {name: server}, steps: 4, warmup: 0, "
+        "ranks: 4, fabric: {name: simulated, cluster: ethernet_10g}, compute.profile: xeon_e5_2698v3_x2, "
+        "compute.efficiency: 0.5}"
     )
     (folder / "suite.yaml").write_text(
         f"suite: mine\ntitle: mine\nexperiments:\n  e:\n    summary: s\n    base: {base}\n"
