@@ -19,6 +19,7 @@ from tests.integration.launches import launches
 from tests.short_form import train_case
 
 STEPS, WARMUP = 6, 1
+FIRST_SEED = 1000
 DIGITS: dict[str, Any] = {
     "transport": "tcp",
     "workload": "dnn_digits",
@@ -65,10 +66,12 @@ def launched(folder: Path, *strategies: dict[str, Any], **fields: Any) -> list[t
     return [(found[case.case_id], store.samples(found[case.case_id]).to_pandas()) for case in cases]
 
 
-def predicted(folder: Path, strategy: dict[str, Any], **fields: Any) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """Checks and samples in virtual time, with the seed of the first real launch."""
+def predicted(
+    folder: Path, strategy: dict[str, Any], seed: int = FIRST_SEED, **fields: Any
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """Checks and samples in virtual time; `seed`: of the first real launch, unless stated."""
     case = train_case(**{**DIGITS, **VIRTUAL, "strategy": strategy, **fields})
-    prediction = Predictor(folder).predict(PlannedLaunch(case, 0, 1000, 0))
+    prediction = Predictor(folder).predict(PlannedLaunch(case, 0, seed, 0))
     return prediction.checks, prediction.samples.to_pandas()
 
 
@@ -105,21 +108,80 @@ def test_a_strategy_trains_in_virtual_time(tmp_path: Path, strategy: dict[str, A
     pd.testing.assert_frame_equal(samples, again)
 
 
-@pytest.mark.parametrize(("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "server"}, 2)])
-def test_virtual_time_gives_the_bits_of_processes(tmp_path: Path, strategy: dict[str, Any], ranks: int) -> None:
-    ((_, in_processes),) = launched(tmp_path, strategy, ranks=ranks)
-    _, in_virtual_time = predicted(tmp_path, strategy, ranks=ranks)
-    for event in ("loss", "test_loss", "test_accuracy"):
-        assert values(in_processes, event) == values(in_virtual_time, event)
+LOCKSTEP: list[dict[str, Any]] = [
+    {"name": "local_sgd"},
+    {"name": "local_sgd", "tau": 2},
+    {"name": "job_server", "epoch_steps": 3},
+    {"name": "job_server", "gradients": "through_server"},
+    {"name": "job_server", "handshakes": "each_step"},
+]
+SERVED: list[dict[str, Any]] = [
+    {"name": "server"},
+    {"name": "server", "bound": 1},
+    {"name": "server", "update": "together"},
+    {"name": "elastic_averaging"},
+    {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
+    {"name": "downpour", "tau": 2},
+    {"name": "probabilistic_barrier", "sample": 0},
+    {"name": "cut_off", "predictor": "all"},
+]
+"""What one worker does depends on no times."""
+IN_ORDER: list[dict[str, Any]] = [
+    *SERVED[:-2],
+    {"name": "server", "update": "together", "backup": 1},
+    {"name": "probabilistic_barrier", "sample": 1},
+    {"name": "cut_off", "predictor": "static", "share": 0.5},
+    {"name": "cut_off", "predictor": "oracle"},
+]
+"""What many workers do depends on the order in which their messages arrive at the server, and on nothing else. What a
+rank that pulls parameters gets depends on the step of its peer at that time, which no order of arrivals says."""
+EVENTS = ("loss", "test_loss", "test_accuracy", "staleness")
 
 
-def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(tmp_path: Path) -> None:
-    ((_, in_processes),) = launched(tmp_path, {"name": "server"}, ranks=4)
+def words(strategy: dict[str, Any]) -> str:
+    return str(list(strategy.values()))
+
+
+@pytest.fixture(scope="module")
+def alone_and_in_lockstep(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
+    """Launches on 4 ranks in lockstep, and of a server with one worker."""
+    folder = tmp_path_factory.mktemp("bits")
+    return [*launched(folder, *LOCKSTEP, ranks=4), *launched(folder, *SERVED, ranks=2)]
+
+
+@pytest.mark.parametrize("number", range(len(LOCKSTEP) + len(SERVED)), ids=map(words, [*LOCKSTEP, *SERVED]))
+def test_virtual_time_gives_the_bits_of_processes(
+    alone_and_in_lockstep: list[tuple[Record, pd.DataFrame]], tmp_path: Path, number: int
+) -> None:
+    _, in_processes = alone_and_in_lockstep[number]
+    among = number - (len(LOCKSTEP) if number >= len(LOCKSTEP) else 0)
+    strategy, ranks = (SERVED[among], 2) if number >= len(LOCKSTEP) else (LOCKSTEP[among], 4)
+    _, in_virtual_time = predicted(tmp_path, strategy, FIRST_SEED + among, ranks=ranks)
+    assert len(values(in_processes, "loss")) >= STEPS
+    for event in EVENTS:
+        assert values(in_processes, event) == values(in_virtual_time, event), event
+
+
+@pytest.fixture(scope="module")
+def on_four_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
+    """Launches of a server with three workers."""
+    return launched(tmp_path_factory.mktemp("order"), *IN_ORDER, ranks=4)
+
+
+@pytest.mark.parametrize("number", range(len(IN_ORDER)), ids=map(words, IN_ORDER))
+def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(
+    on_four_ranks: list[tuple[Record, pd.DataFrame]], tmp_path: Path, number: int
+) -> None:
+    _, in_processes = on_four_ranks[number]
     order = in_processes[(in_processes.event == "wait") & (in_processes["rank"] == 0)].sort_values("start_ns").value
-    case = train_case(**{**DIGITS, **VIRTUAL, "strategy": {"name": "server"}, "ranks": 4})
-    prediction = Predictor(tmp_path).predict(PlannedLaunch(case, 0, 1000, 0), {0: order.astype(int).tolist()})
-    for event in ("loss", "test_loss", "staleness"):
-        assert np.array_equal(values(in_processes, event), values(prediction.samples.to_pandas(), event))
+    case = train_case(**{**DIGITS, **VIRTUAL, "strategy": IN_ORDER[number], "ranks": 4})
+    prediction = Predictor(tmp_path).predict(
+        PlannedLaunch(case, 0, FIRST_SEED + number, 0), {0: order.astype(int).tolist()}
+    )
+    in_virtual_time = prediction.samples.to_pandas()
+    assert len(values(in_processes, "loss")) >= 3 * STEPS
+    for event in (*EVENTS, "dropped_gradient"):
+        assert np.array_equal(values(in_processes, event), values(in_virtual_time, event)), event
 
 
 def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
