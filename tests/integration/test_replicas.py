@@ -131,7 +131,6 @@ IN_ORDER: list[dict[str, Any]] = [
     {"name": "server", "update": "together", "backup": 1},
     {"name": "probabilistic_barrier", "sample": 1},
     {"name": "cut_off", "predictor": "static", "share": 0.5},
-    {"name": "cut_off", "predictor": "oracle"},
 ]
 """What many workers do depends on the order in which their messages arrive at the server, and on nothing else. What a
 rank that pulls parameters gets depends on the step of its peer at that time, which no order of arrivals says."""
