@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,15 @@ Next = Callable[[], None]
 """What follows at the end of a task."""
 
 
-class Way(NamedTuple):
-    """From one rank to another: numbers of the engine, and the links."""
+@dataclass(slots=True)
+class Way:
+    """From one rank to another: numbers of the engine, the links, and bytes that are under way."""
 
     route: int
     stream: int
     box: int
     links: tuple[int, ...]
+    queued: int = 0
 
 
 class Moves:
@@ -85,6 +88,8 @@ class Moves:
         self._moving = True
         self.messages += 1
         self.nbytes[source, destination] += nbytes
+        way.queued += nbytes
+        fits = way.queued <= self._buffer  # its connection takes it at once
         send = self._engine.send(
             way.box,
             source,
@@ -94,10 +99,19 @@ class Moves:
             highest=highest,
             delay=delay,
             stream=way.stream,
-            watched=True,
+            watched=not fits,
         )
         receive = self._engine.receive(way.box, source, watched=True)
-        self._following[int(send[0])], self._following[int(receive[0])] = sent, arrived
+        self._following[int(receive[0])] = partial(self._arrived, way, nbytes, arrived)
+        if fits:
+            sent()
+        else:
+            self._following[int(send[0])] = sent
+
+    @staticmethod
+    def _arrived(way: Way, nbytes: int, arrived: Next) -> None:
+        way.queued -= nbytes
+        arrived()
 
     def _way(self, source: int, destination: int) -> Way:
         key = source, destination
