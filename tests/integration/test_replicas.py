@@ -13,6 +13,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.simulate.predict import Predictor
+from scaleproof.simulate.served_in_order import Served
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import launches
@@ -132,9 +133,16 @@ IN_ORDER: list[dict[str, Any]] = [
     {"name": "probabilistic_barrier", "sample": 1},
     {"name": "cut_off", "predictor": "static", "share": 0.5},
 ]
-"""What many workers do depends on the order in which their messages arrive at the server, and on nothing else. What a
-rank that pulls parameters gets depends on the step of its peer at that time, which no order of arrivals says."""
-EVENTS = ("loss", "test_loss", "test_accuracy", "staleness")
+"""What many workers do depends on the order in which their messages arrive at the server, and on nothing else."""
+CALLED: list[dict[str, Any]] = [
+    {"name": "gossip"},
+    {"name": "gossip", "form": "push", "draws": "all"},
+    {"name": "gossip", "form": "push_pull", "averaged": "before_step", "tau": 2},
+    {"name": "push_sum"},
+    {"name": "triggered_gossip", "theta": 0.05},
+]
+"""What a rank gets and gives depends on where the programs of its peers are when they serve its calls."""
+EVENTS = ("loss", "test_loss", "test_accuracy", "staleness", "consensus_distance")
 
 
 def words(strategy: dict[str, Any]) -> str:
@@ -181,6 +189,33 @@ def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(
     assert len(values(in_processes, "loss")) >= 3 * STEPS
     for event in (*EVENTS, "dropped_gradient"):
         assert np.array_equal(values(in_processes, event), values(in_virtual_time, event)), event
+
+
+@pytest.fixture(scope="module")
+def traced_on_four_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
+    """Launches that record where ranks served their calls."""
+    return launched(tmp_path_factory.mktemp("calls"), *CALLED, ranks=4, tracing="full")
+
+
+@pytest.mark.parametrize("number", range(len(CALLED)), ids=map(words, CALLED))
+def test_calls_that_are_played_back_give_the_same_bits(
+    traced_on_four_ranks: list[tuple[Record, pd.DataFrame]], tmp_path: Path, number: int
+) -> None:
+    record, in_processes = traced_on_four_ranks[number]
+    assert record.status == "ok", record.failure
+    rows = in_processes[in_processes.event == "served"].sort_values("start_ns")
+    served = {
+        int(rank): [
+            Served(int(source), int(resumes)) for source, resumes in zip(of_rank.value, of_rank.nbytes, strict=True)
+        ]
+        for rank, of_rank in rows.groupby("rank")
+    }
+    case = train_case(**{**DIGITS, **VIRTUAL, "strategy": CALLED[number], "ranks": 4})
+    launch = PlannedLaunch(case, 0, FIRST_SEED + number, 0)
+    in_virtual_time = Predictor(tmp_path).predict(launch, served=served).samples.to_pandas()
+    assert len(rows) and len(values(in_processes, "loss")) >= 4 * STEPS
+    for event in (*EVENTS, "received", "change", "weight"):
+        assert values(in_processes, event) == values(in_virtual_time, event), event
 
 
 def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class ProcessDriver:
         """Of replayed compute, where the program's own arithmetic takes its time, too."""
         self._byte_ns, self._resumed, self._charged = 0.0, 0, 0
         """ns of the launch's clock for a byte of it; when the program went on; bytes that `serve` has charged."""
-        self._recording = threading.Lock()
+        self._recording, self._resumes = threading.Lock(), 0
+        """`_resumes`: how often the program has gone on."""
         self._perform: dict[type, Callable[[Any], Any]] = {
             Compute: self._computes,
             Charge: lambda effect: self._let_pass(self._resumed, effect.nbytes),
@@ -117,7 +118,7 @@ class ProcessDriver:
             self._barrier()
             mark(self._context, "start", 0, mailbox)
             self._zero = now()
-            self._drive(program.main())
+            self._drive(program.main(), counts=True)
             self._context.at(self._step, "settle")
             self._lanes.settle()
             mark(self._context, "end", max(self._step, 0), mailbox)
@@ -165,11 +166,12 @@ class ProcessDriver:
             self._record("step", self._began)
             self._began = 0
 
-    def _drive(self, program: Generator[Effect, Any, None]) -> None:
+    def _drive(self, program: Generator[Effect, Any, None], counts: bool = False) -> None:
         result = None
         while True:
             try:
                 with self._mailbox.guard:
+                    self._resumes += counts
                     self._resumed = self._pace.now() if self._pace else 0
                     effect = program.send(result)
             except StopIteration:
@@ -208,13 +210,16 @@ class ProcessDriver:
             self._pace.wait_until(began + round(nbytes * self._byte_ns))
 
     def _serving(self, program: Driven) -> Serve:
-        """Calls of `serve`, which take the time of what it charges."""
-        pace = self._pace
-        if pace is None:
+        """Calls of `serve`, which take the time of what it charges. A traced launch records at which place of its
+        program the rank served each, so that virtual time can play them back (simulate/served_in_order.py)."""
+        pace, traced = self._pace, self._case.tracing == "full"
+        if pace is None and not traced:
             return program.serve
 
         def serve(source: int, name: str, value: np.ndarray) -> np.ndarray:
-            began, self._charged = pace.now(), 0
+            began, self._charged = pace.now() if pace else 0, 0
+            if traced:
+                self._record("served", now(), self._resumes, source)
             answer = program.serve(source, name, value)
             self._let_pass(began, self._charged)
             return answer

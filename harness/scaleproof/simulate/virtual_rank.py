@@ -99,6 +99,9 @@ class Rank:
         self.serves_until = 0.0
         """When its passive side has answered all calls so far, s."""
         self._count, self._charged = 0, 0
+        self.resumes, self.counts = 0, False
+        self.held: tuple[Any, ...] = ()
+        """How often its program has gone on; whether it is in it; what it goes on with when a call was served."""
         self.step, self.warmup, self._began, self._zero = -1, False, -1.0, 0.0
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)
@@ -114,7 +117,10 @@ class Rank:
         yield from barrier(self.number, self.program.world_size)
         self._zero = self._now()
         self._report(self, "start", self._zero)
+        self.counts = True
+        yield Settle()  # the program goes on for the first time
         yield from self.program.main()
+        self.counts = False
         yield Settle()
         self._report(self, "end", self._now())
         self.done = True

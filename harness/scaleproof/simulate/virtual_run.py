@@ -24,6 +24,7 @@ from scaleproof.rank_programs.effects import (
 from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.served_in_order import ServedInOrder
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_lanes import VirtualLanes
 from scaleproof.simulate.virtual_messages import Moves, nothing
@@ -70,6 +71,8 @@ class VirtualRun:
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
         """Sources of a rank's receives from any, in the order of another run."""
+        self.calls: dict[int, ServedInOrder] = {}
+        """Calls of a rank, as another run served them."""
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
             Compute: self._compute,
             Charge: lambda rank, effect, then: self._moves.after(self._own_s(effect.nbytes), partial(then, None)),
@@ -143,7 +146,12 @@ class VirtualRun:
 
     def _resume(self, rank: Rank, value: Any) -> None:
         """The main program goes on, up to the next effect that takes time."""
+        order = self.calls.get(rank.number)
         while True:
+            if order is not None and rank.counts and order.serve_due(rank.resumes):
+                rank.held = (value,)
+                return
+            rank.resumes += rank.counts
             try:
                 effect = rank.main.send(value)
             except StopIteration:
@@ -151,6 +159,8 @@ class VirtualRun:
                 return
             except Exception as error:
                 raise self._failed(rank.where, error) from error
+            if order is not None:
+                order.serve_due(rank.resumes)
             rank.waits_in = effect
             result = self._carry_out(rank, effect)
             if not result.there:
@@ -208,11 +218,22 @@ class VirtualRun:
         rank.arrivals.add(message)
 
     def _call(self, rank: Rank, effect: Call, then: Then) -> None:
-        asked = partial(self._answer, rank, effect, effect.value.copy(), then)
+        serve = partial(self._serve, rank, effect, effect.value.copy(), then)
+        asked = partial(self._ask, rank.number, self._ranks[effect.peer], serve)
         self._moves.move(rank.number, effect.peer, effect.value.nbytes, nothing, asked)
 
-    def _answer(self, rank: Rank, effect: Call, value: np.ndarray, then: Then) -> None:
-        """A call is there. A rank serves one after the other, each for as long as its arithmetic takes."""
+    def _ask(self, source: int, peer: Rank, serve: Callable[[], None]) -> None:
+        """A call is there."""
+        if (order := self.calls.get(peer.number)) is None:
+            serve()
+            return
+        order.ask(source, serve)
+        if not order.serve_due(peer.resumes) and peer.held:
+            (value,), peer.held = peer.held, ()
+            self._resume(peer, value)
+
+    def _serve(self, rank: Rank, effect: Call, value: np.ndarray, then: Then) -> None:
+        """A rank serves one call after the other, each for as long as its arithmetic takes."""
         peer = self._ranks[effect.peer]
         try:
             served = peer.program.serve(rank.number, effect.name, value)

@@ -17,6 +17,7 @@ from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.served_in_order import Served, ServedInOrder
 from scaleproof.simulate.simulated_program import samples
 from scaleproof.simulate.virtual_learners import Learners, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
@@ -35,6 +36,8 @@ Factor = Callable[[int, int], float]
 Perform = Callable[[Rank, Any, Then], None]
 Orders = Mapping[int, Sequence[int]]
 """Of ranks: the sources of their receives from any rank, as another run had them."""
+ServedOrders = Mapping[int, Sequence[Served]]
+"""Of ranks: the calls that they served, as in another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +144,15 @@ def simulate_training(
     factor: Factor,
     seed: int,
     orders: Orders,
+    served: ServedOrders,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
+    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
+    `orders`, `served`: of another run that is played back."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
+    run.calls = {rank: ServedInOrder(calls) for rank, calls in served.items()}
     programs = [cast(Replica, program) for program in run.run()]
     for program in programs:
         program.end()
