@@ -3,16 +3,20 @@ the prediction of a launch from its inputs to the rows of its record."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.workloads.stacked_contract import StackedGradients
+from scaleproof.workloads.stacked_dense import DenseReplicas
 
 REPLICAS, STEPS, SAMPLES = 128, 1000, 8
 """Samples of a step of one replica."""
@@ -57,12 +61,26 @@ def case_of(arm: str, replicas: int, steps: int) -> TrainCase:
     return case
 
 
+@pytest.fixture
+def replicas_of_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each computation of gradients: how many were computed together."""
+    together, gradients = list[int](), DenseReplicas.gradients
+
+    def counted(model: DenseReplicas, parameters: np.ndarray, *others: Any) -> StackedGradients:
+        together.append(len(parameters))
+        return gradients(model, parameters, *others)
+
+    monkeypatch.setattr(DenseReplicas, "gradients", counted)
+    return together
+
+
 @pytest.mark.parametrize("arm", ARMS)
 def test_replicas_train_in_virtual_time(
-    arm: str, tmp_path: Path, rows: list[dict[str, Any]], benchmark: BenchmarkFixture
+    arm: str, tmp_path: Path, rows: list[dict[str, Any]], replicas_of_calls: list[int], benchmark: BenchmarkFixture
 ) -> None:
     predictor = Predictor(tmp_path)
     predictor.predict(PlannedLaunch(case_of(arm, 4, 2), 0, 1, 0))  # which compiles the engine
+    replicas_of_calls.clear()
     launch = PlannedLaunch(case_of(arm, REPLICAS, STEPS), 0, 1, 0)
     started = time.perf_counter()
     samples = benchmark.pedantic(predictor.predict, args=(launch,), rounds=1).samples
@@ -72,6 +90,7 @@ def test_replicas_train_in_virtual_time(
         "replicas": REPLICAS,
         "steps": STEPS,
         "events": samples.num_rows,
+        "gradients_a_call": round(statistics.mean(replicas_of_calls), 1),
         "seconds": round(seconds, 2),
         "us_a_step": round(1e6 * seconds / (REPLICAS * STEPS), 1),
         "target_s": TARGET_S,
