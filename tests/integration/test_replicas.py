@@ -219,7 +219,7 @@ def test_calls_that_are_played_back_give_the_same_bits(
 
 
 def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
-    delays = {"step_delay": "exponential:0.02@0.5+fixed:0.005", "message_delay": "gamma:2,0.001"}
+    delays: dict[str, Any] = {"step_delay": "exponential:0.02@0.5+fixed:0.005", "message_delay": "gamma:2,0.001"}
     ((record, real),) = launched(tmp_path, {"name": "gossip"}, ranks=2, **delays)
     assert record.status == "ok"
     virtual = predicted(tmp_path, {"name": "gossip"}, ranks=2, **delays)[1]
@@ -234,7 +234,7 @@ def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=[str(list(each.values())) for each in STRATEGIES])
 def test_stacked_replicas_learn_as_those_alone(tmp_path: Path, strategy: dict[str, Any]) -> None:
-    stacked = {"fabric": {"name": "simulated", "link_mbit": 10_000}}
+    stacked: dict[str, Any] = {"fabric": {"name": "simulated", "link_mbit": 10_000}}
     alone = predicted(tmp_path, strategy, ranks=4)[1]
     together = predicted(tmp_path, strategy, ranks=4, **stacked)[1]
     for event in ("loss", "test_loss"):

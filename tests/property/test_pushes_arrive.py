@@ -4,6 +4,7 @@ changes neither the sum of all weights nor that of all parameters."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -46,8 +47,8 @@ class StillLearners:
     def __init__(self, ranks: int, seed: int) -> None:
         values = np.random.default_rng(seed).standard_normal((ranks, ELEMENTS)).astype(np.float32)
         self.total = values.sum(axis=0, dtype=np.float64)
-        self.of: list[Learner] = [Still(row.copy()) for row in values]
-        self.data: list[Data] = []
+        self.of: Sequence[Learner] = [Still(row.copy()) for row in values]
+        self.data: Sequence[Data] = []
 
     def begin(self, rank: int, step: int) -> None: ...
     def end(self, rank: int) -> float:
