@@ -142,7 +142,16 @@ CALLED: list[dict[str, Any]] = [
     {"name": "triggered_gossip", "theta": 0.05},
 ]
 """What a rank gets and gives depends on where the programs of its peers are when they serve its calls."""
-EVENTS = ("loss", "test_loss", "test_accuracy", "staleness", "consensus_distance")
+EXACT = ("loss", "test_loss", "test_accuracy", "staleness", "dropped_gradient", "received", "weight")
+NORMS = ("consensus_distance", "change")
+"""Sums whose order depends on the threads of the linear algebra library: the same to rounding."""
+
+
+def assert_same_bits(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    for event in EXACT:
+        assert values(one, event) == values(other, event), event
+    for event in NORMS:
+        np.testing.assert_allclose(np.array(values(one, event)), np.array(values(other, event)), rtol=1e-6)
 
 
 def words(strategy: dict[str, Any]) -> str:
@@ -165,8 +174,7 @@ def test_virtual_time_gives_the_bits_of_processes(
     strategy, ranks = (SERVED[among], 2) if number >= len(LOCKSTEP) else (LOCKSTEP[among], 4)
     _, in_virtual_time = predicted(tmp_path, strategy, FIRST_SEED + among, ranks=ranks)
     assert len(values(in_processes, "loss")) >= STEPS
-    for event in EVENTS:
-        assert values(in_processes, event) == values(in_virtual_time, event), event
+    assert_same_bits(in_processes, in_virtual_time)
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +195,7 @@ def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(
     )
     in_virtual_time = prediction.samples.to_pandas()
     assert len(values(in_processes, "loss")) >= 3 * STEPS
-    for event in (*EVENTS, "dropped_gradient"):
-        assert np.array_equal(values(in_processes, event), values(in_virtual_time, event)), event
+    assert_same_bits(in_processes, in_virtual_time)
 
 
 @pytest.fixture(scope="module")
@@ -214,8 +221,7 @@ def test_calls_that_are_played_back_give_the_same_bits(
     launch = PlannedLaunch(case, 0, FIRST_SEED + number, 0)
     in_virtual_time = Predictor(tmp_path).predict(launch, served=served).samples.to_pandas()
     assert len(rows) and len(values(in_processes, "loss")) >= 4 * STEPS
-    for event in (*EVENTS, "received", "change", "weight"):
-        assert values(in_processes, event) == values(in_virtual_time, event), event
+    assert_same_bits(in_processes, in_virtual_time)
 
 
 def test_a_law_delays_the_same_steps_on_both_clocks(tmp_path: Path) -> None:

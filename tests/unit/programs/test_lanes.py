@@ -48,10 +48,9 @@ def test_only_waits_can_be_cancelled() -> None:
 
 
 def test_an_error_of_a_detached_effect_surfaces_at_the_next_one_or_at_the_end() -> None:
-    with lanes_of(seconds_of) as lanes:
-        with pytest.raises(ArithmeticError, match="no sum"):
-            lanes.detach(Detach(Sleep(-1.0)))
-            lanes.settle()
+    with lanes_of(seconds_of) as lanes, pytest.raises(ArithmeticError, match="no sum"):
+        lanes.detach(Detach(Sleep(-1.0)))
+        lanes.settle()
 
 
 def test_more_than_the_bound_waits_for_the_first_of_them() -> None:
