@@ -25,6 +25,7 @@ from tests.short_form import train_case
 
 BYTE_S = 2e-7
 """Slow enough to be seen beside everything else."""
+TIMES = 1000.0
 FIELDS: dict[str, Any] = {
     "transport": "tcp",
     "collective": "ring",
@@ -99,9 +100,9 @@ def test_it_takes_the_same_true_time_at_any_dilation_and_shrink(tmp_path: Path, 
 
 
 def test_virtual_time_takes_the_cost_that_replay_is_given(tmp_path: Path) -> None:
-    case = train_case(**FIELDS, strategy="local_sgd", fabric={"name": "simulated", "gamma_times": 1000.0})
+    case = train_case(**FIELDS, strategy="local_sgd", fabric={"name": "simulated", "gamma_times": TIMES})
     predictor = Predictor(tmp_path)
     samples = predictor.predict(PlannedLaunch(case, 0, 1, 0)).samples.to_pandas()
-    taken = 4 * network_of(case).parameters * predictor.byte_s(case)
+    taken = 4 * network_of(case).parameters * predictor.byte_s(case) * TIMES
     in_collective = 0.5  # of the array, by a ring of two
     assert shortest(samples, "step") == pytest.approx((1 + in_collective) * taken, rel=0.05)
