@@ -29,7 +29,8 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "probabilistic_barrier"},
 ]
 IDS = [str(list(each.values())) for each in STRATEGIES]
-SLOW = {"step_delay": "fixed:0.1"}
+SLOW: dict[str, Any] = {"step_delay": "fixed:0.1"}
+LOSES: dict[str, Any] = {"faults": "lose:0.5,0.001"}
 
 
 def counted(samples: pd.DataFrame, event: str) -> dict[int, int]:
@@ -171,7 +172,7 @@ def test_strategies_in_lockstep_bear_a_pause(tmp_path: Path) -> None:
     assert (steps.end_ns - steps.start_ns).max() > 0.25e9, "the other rank waited"
 
 
-@pytest.mark.parametrize("form", ["pull", "push_pull"])
+@pytest.mark.parametrize("form", ["pull", "push", "push_pull"])
 def test_the_same_calls_get_lost_on_both_clocks(tmp_path: Path, form: str) -> None:
     strategy, faults = {"name": "gossip", "form": form}, "lose:0.4,0.02"
     ((record, real),) = launched(tmp_path, strategy, ranks=3, faults=faults)
@@ -187,7 +188,7 @@ def test_the_same_calls_get_lost_on_both_clocks(tmp_path: Path, form: str) -> No
 
 def test_lost_pushes_take_weight_with_them(tmp_path: Path) -> None:
     weights = []
-    for more in ({}, {"faults": "lose:0.5,0.001"}):
+    for more in (dict[str, Any](), LOSES):
         _, samples = predicted(tmp_path, {"name": "push_sum"}, ranks=4, **more)
         weights.append(sum(value for _, _, value in values(samples, "weight")))
     assert 0 < weights[1] < weights[0] / 2

@@ -211,9 +211,11 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     difference = question.metric.pair
     assert difference is not None
     bases = {_training(launch, launch.record.campaign_id): launch for launch in base}
+    of_any = {_training(launch, ""): launch for launch in base}  # repetitions are numbered through all campaigns
     values, used = Values(), list[Launch]()
     for launch in launches:
-        other = bases.get(_training(launch, launch.record.campaign_id)) or bases.get(_training(launch, ""))
+        campaign = launch.record.campaign_id  # a prediction has none
+        other = bases.get(_training(launch, campaign)) or (bases if campaign else of_any).get(_training(launch, ""))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))

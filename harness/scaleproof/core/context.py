@@ -40,6 +40,8 @@ class RankContext:
     """Folder of the suite's own programs."""
     jitter: str = ""
     """The law of the factors on replayed compute, with its numbers (spec/straggler_law.py); empty: none."""
+    byte_s: float = 0.0
+    """What a byte of own arithmetic takes beside replayed compute, s of true time."""
     inputs: list[dict[str, Any]] = field(default_factory=list)
     """Checks of the data before timing, each as core/record_schema.py's InputCheck."""
     counters: dict[str, Counters] = field(default_factory=dict)

@@ -27,7 +27,8 @@ from scaleproof.workloads.data import Data
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.replay import NoData
+from scaleproof.workloads.pace import SECOND
+from scaleproof.workloads.replay import NoData, ReplayModel
 
 
 def run_replicas(context: RankContext, case: TrainCase) -> None:
@@ -70,6 +71,9 @@ class ReplicaDriver(FaultyDriver):
         super().__init__(context, case, mailbox)
         self._train_case, self._learner, self._data = case, learner, data
         self._delays = CaseDelays(case, context.seed)
+        if case.compute == "replay" and context.byte_s:
+            self._pace = cast(ReplayModel, learner.model).pace
+            self._byte_ns = context.byte_s * case.shrink * case.dilation * SECOND
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
@@ -115,6 +119,7 @@ class ReplicaDriver(FaultyDriver):
     def after(self, program: Driven) -> None:
         """Evaluates all snapshots on the first rank that lives, and checks how far apart the replicas have ended."""
         assert isinstance(program, Replica)
+        program.end()
         program.keep()
         kept, path = program.snapshots, self._context.folder / f"snapshots-{self._context.rank}.npz"
         np.savez(

@@ -102,6 +102,7 @@ def _context(folder: Path, rank: int, launch_spec: LaunchSpec, board: Board) -> 
         address=location.address(launch_spec.address),
         programs=launch_spec.programs,
         jitter=launch_spec.jitter,
+        byte_s=launch_spec.byte_s,
         rendezvous=Rendezvous(folder / "rendezvous"),
         recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"),
         board=board,

@@ -37,6 +37,9 @@ class Clock(Protocol):
     def note(self, event: str, value: float) -> None:
         """Records a value at this moment of this step."""
 
+    def charge(self, nbytes: int) -> None:
+        """See RankProgram.charge."""
+
 
 Form = Callable[[Any, int, Clock], "RankProgram"]
 """Makes the program of a rank: a case, the rank, and its clock."""
@@ -60,6 +63,10 @@ class RankProgram(ABC):
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """Answers a call of a peer. It must not wait for anything."""
         raise ValueError(f"rank {source} calls {name!r}, which {type(self).__name__} does not serve")
+
+    def charge(self, nbytes: int) -> None:
+        """In `serve`: its own arithmetic on so many bytes, after which the answer leaves."""
+        self._clock.charge(nbytes)
 
     def regions(self) -> dict[str, np.ndarray]:
         """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""

@@ -17,6 +17,7 @@ from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.served_in_order import Served, ServedInOrder
 from scaleproof.simulate.simulated_program import samples
 from scaleproof.simulate.virtual_faults import FaultyRun
 from scaleproof.simulate.virtual_learners import Learners, learners_of
@@ -25,6 +26,7 @@ from scaleproof.simulate.virtual_run import Happened
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.replica import CaseDelays, Replica
 from scaleproof.workloads.profile import Profile
 
@@ -35,6 +37,8 @@ Factor = Callable[[int, int], float]
 Perform = Callable[[Rank, Any, Then], None]
 Orders = Mapping[int, Sequence[int]]
 """Of ranks: the sources of their receives from any rank, as another run had them."""
+ServedOrders = Mapping[int, Sequence[Served]]
+"""Of ranks: the calls that they served, as in another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class VirtualTraining(FaultyRun):
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
         super().__init__(form, case, network, nodes, costs, buffered_nbytes(case), seed)
         self._delays = CaseDelays(case, seed)
+        self._lasts = list(relative_times(case) or [1.0] * case.ranks)
+        """By which factor each rank computes longer in its present step."""
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
@@ -80,7 +86,8 @@ class VirtualTraining(FaultyRun):
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
-        factor = self._passes.factor(number, effect.step) * dilation
+        self._lasts[number] = self._passes.factor(number, effect.step)
+        factor = self._lasts[number] * dilation
         delay = self._delays.of_step(number, effect.step) * dilation
         passed = self.now + self._passes.forward * factor
         ready, began = passed + self._passes.backward * factor, self.now
@@ -125,16 +132,18 @@ class VirtualTraining(FaultyRun):
         return later
 
     def _update(self, rank: Rank, effect: Update, then: Then) -> None:
-        began, seconds = self.now, self._passes.update * self._train_case.dilation
+        learner = self._learners.of[rank.number]
+        seconds = self._passes.update * learner.share * self._lasts[rank.number]
+        began = self.now
 
         def ended() -> None:
             if rank.dead:
                 return
-            self._learners.of[rank.number].update()
+            learner.update()
             self.happened(rank, "update", began)
             then(None)
 
-        self._moves.after(seconds, ended)
+        self._moves.after(seconds * self._train_case.dilation, ended)
 
 
 def simulate_training(
@@ -145,15 +154,19 @@ def simulate_training(
     factor: Factor,
     seed: int,
     orders: Orders,
+    served: ServedOrders,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
+    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
+    `orders`, `served`: of another run that is played back."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
+    run.calls = {rank: ServedInOrder(calls) for rank, calls in served.items()}
     run.run()
     programs = [cast(Replica, rank.program) for rank in run.living]
     for program in programs:
+        program.end()
         program.keep()
     kept = [program.snapshots for program in programs]
     zero = min(event.start for event in run.events if event.event == "start")

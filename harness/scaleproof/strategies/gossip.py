@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Lost, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Detach, Effect, Gradient, Update
 from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.transports.mailbox import Lost
 
 NOTHING = np.empty(0, np.float32)
 BORNE: frozenset[Name] = frozenset({"kill", "replace", "lose"})
@@ -89,7 +90,7 @@ class Gossip(Replica):
         if peer == self.rank:
             return
         if options.form == "push":
-            yield Start(Call(peer, self.x.copy(), "push"), lane=1)
+            yield Detach(Call(peer, self.x.copy(), "push"))
             return
         name, value = ("exchange", self.x) if options.form == "push_pull" else ("pull", NOTHING)
         other = yield Call(peer, value, name)
@@ -101,6 +102,11 @@ class Gossip(Replica):
 
     def take_arrived(self) -> Generator[Effect, Any, None]:
         """The mean of what peers have pushed since the last exchange and the own parameters."""
+        if self._average_in():
+            yield Charge(2 * self.x.nbytes)
+
+    def _average_in(self) -> int:
+        """How many parameters of peers there were."""
         with self.lock:
             count, total = self.count, self.arrived
             if count:
@@ -108,8 +114,13 @@ class Gossip(Replica):
         if count:
             self.x += total
             self.x /= np.float32(count + 1)
-            yield Charge(2 * self.x.nbytes)
         self.note("received", count)
+        return count
+
+    def end(self) -> None:
+        """See Replica."""
+        if self.count:
+            self._average_in()
 
     def peer(self, draws_itself: bool) -> int:
         """A random rank; this one, with which nothing is exchanged, in place of one that is gone."""
@@ -124,6 +135,7 @@ class Gossip(Replica):
             with self.lock:
                 self.arrived += value
                 self.count += 1
+            self.charge(value.nbytes)
         return self.published if name in ("pull", "exchange") else NOTHING
 
 

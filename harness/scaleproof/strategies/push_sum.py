@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Lost, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Detach, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.gossip import BORNE, NOTHING
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.transports.mailbox import Lost
 
 
 class PushSumOptions(Options):
@@ -45,7 +46,6 @@ class PushSum(Replica):
             yield Update()
             if (step + 1) % tau == 0:
                 yield from self._exchange()
-        self.note("weight", self.weight)
 
     def _take_place(self) -> Generator[Effect, Any, None]:
         """A successor begins with half of what a peer has; where none is left, with the weight of one rank."""
@@ -60,16 +60,30 @@ class PushSum(Replica):
         self.weight = 1.0
 
     def _exchange(self) -> Generator[Effect, Any, None]:
+        self._take_arrived()
+        if (peer := self.random_peer()) != self.rank:
+            half = np.concatenate([[self.weight], self._sum]) / 2
+            self.weight /= 2
+            yield Detach(Call(peer, half, "push"))
+        yield Charge(4 * self.x.nbytes)
+
+    @property
+    def _sum(self) -> np.ndarray:
+        total: np.ndarray = np.multiply(self.x, self.weight, dtype=np.float64)
+        return total
+
+    def _take_arrived(self) -> None:
         with self.lock:
             arrived, self.arrived = self.arrived, np.zeros_like(self.arrived)
-        total, weight = self.x * self.weight + arrived[1:], self.weight + arrived[0]
-        peer = self.random_peer()
-        half = np.concatenate([[weight], total]) / 2
-        self.weight = weight if peer == self.rank else weight / 2
-        self.x[:] = total / weight
-        if peer != self.rank:
-            yield Start(Call(peer, half, "push"), lane=1)
-        yield Charge(4 * self.x.nbytes)
+        if arrived[0]:
+            weight = self.weight + arrived[0]
+            self.x[:] = (self._sum + arrived[1:]) / weight
+            self.weight = weight
+
+    def end(self) -> None:
+        """See Replica."""
+        self._take_arrived()
+        self.note("weight", self.weight)
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
@@ -78,6 +92,7 @@ class PushSum(Replica):
             return np.concatenate([[self.weight], self.x * self.weight])
         with self.lock:
             self.arrived += value
+        self.charge(value.nbytes)
         return NOTHING
 
 

@@ -112,6 +112,9 @@ class Replica(RankProgram):
         """Records a value at this moment."""
         self._clock.note(event, value)
 
+    def end(self) -> None:
+        """All ranks have ended, and all that they have sent has arrived: takes what this one has not taken yet."""
+
     def keep_if_due(self) -> None:
         """Keeps a copy of the parameters where an evaluation is due."""
         case, kept = self.case, self.missed + len(self.snapshots)
