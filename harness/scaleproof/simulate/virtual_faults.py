@@ -40,7 +40,8 @@ class FaultyRun(VirtualRun):
         buffer: float,
         seed: int,
     ) -> None:
-        self._faults, self._form, self._seed, self._numbers = faults_of(case.faults), form, seed, count()
+        self._faults, self._form, self._seed = faults_of(case.faults), form, seed
+        self._calls_made, self._predecessors = count(), dict[int, Rank]()
         self._faulty = case.faults is not None
         self._of_case = case
         super().__init__(form, case, network, nodes, costs, buffer)
@@ -68,11 +69,12 @@ class FaultyRun(VirtualRun):
         if not rank.dead and not rank.done and happens():
             self._die(rank)
 
-    def _rank(self, form: Form, number: int, predecessor: Rank | None = None) -> Rank:
+    def _rank(self, form: Form, number: int) -> Rank:
         if not self._faulty:
             return super()._rank(form, number)
         try:
-            return MortalRank(form, self._of_case, number, lambda: self.now, self.happened, self._faults, predecessor)
+            before = self._predecessors.get(number)
+            return MortalRank(form, self._of_case, number, lambda: self.now, self.happened, self._faults, before)
         except Exception as error:
             raise self._failed(f"rank {number}", error) from error
 
@@ -124,7 +126,7 @@ class FaultyRun(VirtualRun):
         elif effect.peer in rank.lost:
             then(Lost(effect.peer))
         else:
-            number = next(self._numbers)
+            number = next(self._calls_made)
             rank.calls[number] = effect.peer, then
             super()._call(rank, effect, partial(self._answered, rank, number))
 
@@ -182,7 +184,8 @@ class FaultyRun(VirtualRun):
         """A successor takes the place of a rank: a program from its begin, which knows nothing of the one before."""
         number = dead.number
         self.renew(number)
-        successor = self._rank(self._form, number, dead)
+        self._predecessors[number] = dead
+        successor = self._rank(self._form, number)
         successor.lost = frozenset(rank.number for rank in self._ranks if rank.dead and rank is not dead)
         self._ranks[number] = successor
         for rank in self.living:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.rank_programs.effects import ANY, Charge, Effect, Lost, Receive, Send
+from scaleproof.rank_programs.effects import ANY, Charge, Effect, Receive, Send
 from scaleproof.spec.faults import Name
 from scaleproof.strategies.replica import Replica, parts_of
+from scaleproof.transports.mailbox import Lost
 
 TO_CENTRE, FROM_CENTRE = 0, 1
 GET, MOVE, EXCHANGE, ENDED = range(4)

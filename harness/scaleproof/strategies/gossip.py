@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Lost, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
 from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.transports.mailbox import Lost
 
 NOTHING = np.empty(0, np.float32)
 BORNE: frozenset[Name] = frozenset({"kill", "replace", "lose"})

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Effect, Gradient, Lost, Send, Sleep
+from scaleproof.rank_programs.effects import Call, Effect, Gradient, Send, Sleep
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
@@ -18,6 +18,7 @@ from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import check_servers, dedicated_servers
 from scaleproof.strategies.server import BORNE, ENDED, PUSH, Server, ServerOptions
+from scaleproof.transports.mailbox import Lost
 
 NOTHING = np.empty(0, np.float32)
 GONE = float(np.finfo(np.float32).max)

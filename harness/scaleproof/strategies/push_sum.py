@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Lost, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.gossip import BORNE, NOTHING
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.transports.mailbox import Lost
 
 
 class PushSumOptions(Options):

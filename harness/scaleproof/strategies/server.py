@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Lost, Receive, Send, Update
+from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Receive, Send, Update
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.faults import Name
@@ -21,6 +21,7 @@ from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
+from scaleproof.transports.mailbox import Lost
 
 PUSH, PULL = 0, 1
 HEAD = 2
