@@ -49,12 +49,13 @@ class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
     ranks have ended. `checks` runs when all have ended, outside of the timed region."""
 
+    first_step = 0
+    """Of this rank: that of a successor is the one that the rank before it did not finish."""
+
     def __init__(self, case: OwnCase | TrainCase, rank: int, clock: Clock) -> None:
         self.case: OwnCase = case  # type: ignore[assignment]  # a strategy's is a TrainCase
         self.rank, self.world_size = rank, case.ranks
         self._clock = clock
-        self.first_step = clock.succeeds or 0
-        """Of this rank: that of a successor is the one that the rank before it did not finish."""
 
     @abstractmethod
     def main(self) -> Generator[Effect, Any, None]:

@@ -68,7 +68,7 @@ class Replica(RankProgram):
         self.learner, self.x, self.g = learner, learner.parameters, learner.gradient
         self.seed, self.servers = seed, case.ranks - case.workers
         self.worker = rank - self.servers
-        self.is_successor = clock.succeeds is not None
+        self.is_successor, self.first_step = clock.succeeds is not None, clock.succeeds or 0
         self.random = np.random.default_rng([seed, 8, rank, 1] if self.is_successor else [seed, 8, rank])
         self.faults = faults_of(case.faults)
         self.snapshots: list[Snapshot] = []
