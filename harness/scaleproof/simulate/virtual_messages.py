@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 
 import numpy as np
 
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.engine import NEW_TASK, Engine
+from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.growing import Growing
+from scaleproof.simulate.engine.tables import RECEIVE, SEND, TASKS
 from scaleproof.simulate.link_network import Network
 
 Next = Callable[[], None]
@@ -28,6 +31,8 @@ class Way:
     box: int
     links: tuple[int, ...]
     queued: int = 0
+    tasks: dict[tuple[int, bool], np.ndarray] = field(default_factory=dict)
+    """By bytes of a message and whether its connection takes it at once."""
 
 
 class Moves:
@@ -84,29 +89,38 @@ class Moves:
             sent()
             return
         way = self._way(source, destination)
-        delay, highest = self._delay(way.links, nbytes)
         self._moving = True
         self.messages += 1
         self.nbytes[source, destination] += nbytes
         way.queued += nbytes
-        fits = way.queued <= self._buffer  # its connection takes it at once
-        send = self._engine.send(
-            way.box,
-            source,
-            way.route,
-            nbytes,
+        fits = way.queued <= self._buffer
+        if (nbytes, fits) not in way.tasks:
+            way.tasks[nbytes, fits] = self._tasks(way, source, nbytes, fits)
+        send = self._engine.add_rows(way.tasks[nbytes, fits])
+        self._following[send + 1] = partial(self._arrived, way, nbytes, arrived)
+        if fits:
+            sent()
+        else:
+            self._following[send] = sent
+
+    def _tasks(self, way: Way, source: int, nbytes: int, fits: bool) -> np.ndarray:
+        """Rows of the engine for a message: that it is sent, and that it is received."""
+        delay, highest = self._delay(way.links, nbytes)
+        both, tasks = {"box": way.box, "source": source, "lane": NONE}, Growing(TASKS, 2, **NEW_TASK)
+        tasks.add(
+            1,
+            kind=SEND,
+            route=way.route,
+            amount=nbytes,
             buffer=self._buffer,
             highest=highest,
             delay=delay,
             stream=way.stream,
             watched=not fits,
+            **both,
         )
-        receive = self._engine.receive(way.box, source, watched=True)
-        self._following[int(receive[0])] = partial(self._arrived, way, nbytes, arrived)
-        if fits:
-            sent()
-        else:
-            self._following[int(send[0])] = sent
+        tasks.add(1, kind=RECEIVE, watched=True, **both)
+        return np.asarray(tasks.rows)
 
     @staticmethod
     def _arrived(way: Way, nbytes: int, arrived: Next) -> None:

@@ -171,6 +171,10 @@ class Engine:
         """Tasks that take the earliest message of a box that is from rank `source`, or from any."""
         return self.add(count, kind=RECEIVE, box=box, source=source, lane=lane, watched=watched)
 
+    def add_rows(self, rows: np.ndarray) -> int:
+        """Adds tasks that are rows of TASKS; the number of the first."""
+        return self._tasks.add_rows(rows).start
+
     def schedule(self, phases: Sequence[Phase]) -> int:
         """The number of a schedule of collective calls."""
         self._schedules.append(tuple(phases))
