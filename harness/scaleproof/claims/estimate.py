@@ -215,9 +215,12 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     assert difference is not None
     same = question.metric.same
     bases = {_training(launch, launch.record.campaign_id, same): launch for launch in base}
+    of_any = {_training(launch, "", same): launch for launch in base}  # repetitions are numbered through all campaigns
     values, used = Values(), list[Launch]()
     for launch in launches:
-        other = bases.get(_training(launch, launch.record.campaign_id, same)) or bases.get(_training(launch, "", same))
+        campaign = launch.record.campaign_id  # a prediction has none
+        other = bases.get(_training(launch, campaign, same))
+        other = other or (bases if campaign else of_any).get(_training(launch, "", same))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))

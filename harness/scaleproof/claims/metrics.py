@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 
 from scaleproof.claims import (
+    metrics_faults,
     metrics_networks,
     metrics_pairs,
     metrics_programs,
@@ -123,6 +124,28 @@ _ALL = (
         range=(-math.inf, math.inf),
     ),
     *OF_LEARNING,
+    Metric(
+        "time_to_recover",
+        "s",
+        "lower",
+        launch=metrics_faults.time_to_recover,
+        made_up=metrics_faults.made_up_recovery,
+    ),
+    Metric(
+        "time_to_replace",
+        "s",
+        "lower",
+        launch=metrics_faults.time_to_replace,
+        made_up=metrics_faults.made_up_replacement,
+    ),
+    Metric(
+        "samples_lost",
+        "samples",
+        "lower",
+        launch=metrics_faults.samples_lost,
+        made_up=metrics_faults.made_up_loss,
+        clocked=True,
+    ),
     Metric(
         "bytes_per_rank_ratio",
         "1",

@@ -27,7 +27,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Snapshots of one evaluation, of all ranks in rank order."""
+    """Snapshots of one evaluation, of all ranks that take part, in rank order."""
 
     snapshots: tuple[Snapshot, ...]
 
@@ -77,11 +77,12 @@ def _of_model(case: TrainCase) -> slice:
 
 
 def together(case: TrainCase, kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
-    """Evaluation k has the k-th snapshot of every rank; a rank that ended before has its last one, and so has each in
-    the last evaluation. `kept`: of each rank, the last at its end."""
-    count = max(map(len, kept[_of_model(case)]))
-    for number in range(count - 1):
-        yield Together(tuple(each[min(number, len(each) - 1)] for each in kept))
+    """Evaluation k has the k-th snapshot of every rank that was there then; a rank that ended before has its last one,
+    and so has each in the last evaluation. `kept`: of each rank that lives, the last at its end."""
+    for number in range(max(each[-1].number for each in kept[_of_model(case)])):
+        there = [each for each in kept if each[0].number <= number]
+        if there:
+            yield Together(tuple(each[min(number - each[0].number, len(each) - 1)] for each in there))
     yield Together(tuple(each[-1] for each in kept))
 
 

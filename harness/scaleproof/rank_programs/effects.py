@@ -1,20 +1,22 @@
-"""What a rank program yields. A driver carries out an effect and sends its result back into the program."""
+"""What a rank program yields. A driver carries out an effect and sends its result back into the program: a `Lost` where
+a fault of the case has killed the rank that it needed or has taken its call, and once for each killed rank where it
+takes from ANY."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
 from scaleproof.transports.mailbox import ANY
 
 ALL = "all"
 """The group of all ranks."""
+DETACHED = 16
+"""Most effects of a rank that are detached and have not ended: each holds its array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The program's own arithmetic on so many bytes, which it does itself. Only a simulated clock advances: by the
-    cost of a reduced byte."""
+    """The program's own arithmetic on so many bytes, which it does itself after the effect before. Where time is
+    simulated or compute replayed it takes the time of so many reduced bytes. In `serve`: RankProgram.charge."""
 
     nbytes: int
 
@@ -179,9 +181,24 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An effect on another lane. `number`: counted by the driver of the rank."""
+    """An effect on another lane, to be awaited once. `number`: counted by the driver of the rank."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Begins an effect on another lane of the rank, which nobody awaits. Its array may not be changed any more, and
+    what it raises ends the rank. While DETACHED of a rank have not ended, it waits for the first of them. A rank ends
+    when all have ended."""
+
+    effect: Effect
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Waits until all that the rank has detached has ended. Drivers do it when a program has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,77 +241,13 @@ class Ended:
 
 
 Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
-Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
-
-_EVENTS: dict[type, str] = {
-    Send: "send",
-    Receive: "wait",
-    Call: "call",
-    Put: "put",
-    Get: "get",
-    CompareAndSwap: "swap",
-    AwaitFlag: "wait",
-    AwaitAll: "wait",
-}
+Waiting = Await | AwaitAll | AwaitAny | Settle
+Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Detach | Waiting | Cancel
 
 
 def _check_tag(tag: int) -> None:
     if tag < 0 and not isinstance(tag, Apart):
         raise ValueError(f"a tag is 0 or more, not {tag}: those below are of barriers and collectives")
-
-
-def event_of(effect: Effect) -> str:
-    """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
-    if isinstance(effect, Send | Receive) and effect.tag < 0:
-        return ""
-    if isinstance(effect, Send | Call) and effect.control:
-        return "control"
-    if isinstance(effect, Collective):
-        return effect.operation
-    return effect.event if isinstance(effect, Compute | Await) else _EVENTS.get(type(effect), "")
-
-
-def moved_nbytes(effect: Effect, result: Any) -> int:
-    """Bytes that an effect moved."""
-    if isinstance(effect, Call):
-        return int(effect.value.nbytes + result.nbytes)
-    if isinstance(effect, Send | Put | Collective):
-        return effect.value.nbytes
-    if isinstance(effect, Await):
-        return effect.nbytes
-    if isinstance(effect, Get):
-        return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
-
-
-def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took, or that a call, a get or a swap asked; NaN: another effect, or control."""
-    if isinstance(effect, Call | Get | CompareAndSwap):
-        return math.nan if isinstance(effect, Call) and effect.control else float(effect.peer)
-    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
-
-
-def described(effect: Effect) -> str:
-    """What a rank does, in a message to the user."""
-    if isinstance(effect, Receive):
-        source = "any rank" if effect.source == ANY else f"rank {effect.source}"
-        return f"is {effect.part_of} with {source}" if effect.part_of else f"receives from {source}, tag {effect.tag}"
-    if isinstance(effect, AwaitFlag):
-        return f"waits for flag {effect.name!r} of {effect.least}"
-    if isinstance(effect, Send):
-        return f"sends {effect.value.nbytes} B to rank {effect.peer}, tag {effect.tag}"
-    if isinstance(effect, Compute):
-        return effect.event
-    if isinstance(effect, Collective):
-        return f"{effect.operation} of {effect.nbytes} B with {effect.group}, tag {effect.tag}"
-    name = type(effect).__name__.lower()
-    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag | CompareAndSwap) else name
-
-
-def check_cancellable(effect: Effect) -> None:
-    """Raises TransportError for an effect that takes more than what it waits for."""
-    if not isinstance(effect, Receive | AwaitFlag):
-        raise TransportError(f"only a Receive or an AwaitFlag can be cancelled, not a {type(effect).__name__}")
 
 
 def weightless(nbytes: float) -> np.ndarray:

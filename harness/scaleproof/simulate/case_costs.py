@@ -92,6 +92,15 @@ def _reducing(case: AnyCase, model: CostModel) -> CostModel:
     return replace(model, gammas=(Gamma(1, slowest),)) if faster else model
 
 
+def arithmetic_byte_s(case: AnyCase, results: Path, machine: str) -> float:
+    """What a byte of a rank's own arithmetic takes, s: the gamma of its prediction; stated where costs have to be
+    fitted first."""
+    try:
+        return cost_model(case, results, machine).central().gamma
+    except MissingInput:
+        return stated_model(case).central().gamma
+
+
 def _simplified(case: AnyCase, model: CostModel) -> list[str]:
     """Aspects of a case that the simulator simplifies."""
     simplifications = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator
+
+from scaleproof.spec.law_text import number, split
 
 
 class Law(NamedTuple):
@@ -104,32 +105,17 @@ def delays_of(text: str | None) -> Delays:
 
 
 def _law(text: str) -> DelayLaw:
-    from scaleproof.spec.registry import nearest
-
     body, _, share = text.partition("@")
-    name, _, rest = body.partition(":")
-    if name not in LAWS:
-        raise ValueError(f"unknown law {name!r}; {nearest(name, list(LAWS))}")
+    name, written = split(body, "law", list(LAWS))
     wanted = LAWS[name].numbers
-    written = rest.split(",") if rest else []
     if len(written) != len(wanted):
         raise ValueError(f"{text!r}: write {name}:{','.join(wanted)}")
-    numbers = tuple(_number(text, label, each) for label, each in zip(wanted, written, strict=True))
+    numbers = tuple(number(text, label, each) for label, each in zip(wanted, written, strict=True))
     _check(text, name, numbers)
-    part = _number(text, "SHARE", share) if share else 1.0
+    part = number(text, "SHARE", share) if share else 1.0
     if part > 1:
         raise ValueError(f"{text!r}: SHARE is at most 1")
     return DelayLaw(name, numbers, part)
-
-
-def _number(text: str, label: str, written: str) -> float:
-    try:
-        value = float(written)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{text!r}: {label} is a number of at least 0")
-    return value
 
 
 def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:

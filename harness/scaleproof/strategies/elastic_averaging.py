@@ -13,7 +13,7 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre
+from scaleproof.strategies.centre import BORNE, EXCHANGE, GET, MOVE, Centre
 from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
 
 BETA = 0.9
@@ -57,6 +57,7 @@ class ElasticAveraging(Centre):
         return self.hold() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
+        yield from self.take_place()
         for step in self.steps():
             due = step % self.options.tau == 0
             difference = (yield from self._exchange()) if due else None
@@ -104,6 +105,8 @@ PLUGIN = StrategyPlugin(
     options=ElasticOptions,
     check=check_servers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=asynchronous_tags("decentralized", "asynchronous"),
 )

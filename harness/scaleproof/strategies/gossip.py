@@ -10,13 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Charge, Effect, Gradient, Start, Update
+from scaleproof.rank_programs.effects import Call, Charge, Detach, Effect, Gradient, Update
+from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.transports.mailbox import Lost
 
 NOTHING = np.empty(0, np.float32)
+BORNE: frozenset[Name] = frozenset({"kill", "replace", "lose"})
+"""Faults: ranks go on with the peers that are left."""
 
 
 class GossipOptions(Options):
@@ -45,6 +49,7 @@ class Gossip(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         options = self.case.options_of(GossipOptions)
+        yield from self.take_place()
         for step in self.steps():
             yield Gradient(step)
             due = (step + 1) % options.tau == 0
@@ -56,10 +61,22 @@ class Gossip(Replica):
             self.publish()
 
     def regions(self) -> dict[str, np.ndarray]:
-        """See RankProgram; also what peers meet before the first step."""
-        self.published, self.arrived, self.count = self.x.copy(), np.zeros_like(self.x), 0
+        """See RankProgram; also what peers meet before the first step: nothing of a successor."""
+        self.published = NOTHING if self.is_successor else self.x.copy()
+        self.arrived, self.count = np.zeros_like(self.x), 0
         self.lock = threading.Lock()
         return {}
+
+    def take_place(self) -> Generator[Effect, Any, None]:
+        """A successor begins with the parameters of a peer."""
+        if not self.is_successor:
+            return
+        while (peer := self.random_peer()) != self.rank:
+            value = yield Call(peer, NOTHING, "pull")
+            if not isinstance(value, Lost) and len(value):
+                self.x[:] = value
+                break
+        self.publish()
 
     def publish(self) -> None:
         """Peers get the parameters as they are now."""
@@ -73,16 +90,23 @@ class Gossip(Replica):
         if peer == self.rank:
             return
         if options.form == "push":
-            yield Start(Call(peer, self.x.copy(), "push"), lane=1)
+            yield Detach(Call(peer, self.x.copy(), "push"))
             return
         name, value = ("exchange", self.x) if options.form == "push_pull" else ("pull", NOTHING)
         other = yield Call(peer, value, name)
+        if isinstance(other, Lost) or not len(other):
+            return
         self.x += other
         self.x *= np.float32(0.5)
         yield Charge(2 * self.x.nbytes)
 
     def take_arrived(self) -> Generator[Effect, Any, None]:
         """The mean of what peers have pushed since the last exchange and the own parameters."""
+        if self._average_in():
+            yield Charge(2 * self.x.nbytes)
+
+    def _average_in(self) -> int:
+        """How many parameters of peers there were."""
         with self.lock:
             count, total = self.count, self.arrived
             if count:
@@ -90,14 +114,20 @@ class Gossip(Replica):
         if count:
             self.x += total
             self.x /= np.float32(count + 1)
-            yield Charge(2 * self.x.nbytes)
         self.note("received", count)
+        return count
+
+    def end(self) -> None:
+        """See Replica."""
+        if self.count:
+            self._average_in()
 
     def peer(self, draws_itself: bool) -> int:
-        """A random rank."""
-        if draws_itself:
-            return int(self.random.integers(self.world_size))
-        return self.random_peer()
+        """A random rank; this one, with which nothing is exchanged, in place of one that is gone."""
+        if not draws_itself:
+            return self.random_peer()
+        drawn = int(self.random.integers(self.world_size))
+        return self.rank if drawn in self._clock.lost else drawn
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
@@ -105,6 +135,7 @@ class Gossip(Replica):
             with self.lock:
                 self.arrived += value
                 self.count += 1
+            self.charge(value.nbytes)
         return self.published if name in ("pull", "exchange") else NOTHING
 
 
@@ -115,6 +146,6 @@ PLUGIN = StrategyPlugin(
     options=GossipOptions,
     check=check_peers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )

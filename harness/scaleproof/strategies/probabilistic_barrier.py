@@ -17,7 +17,8 @@ from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.replica import check_servers, dedicated_servers
-from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions
+from scaleproof.strategies.server import BORNE, ENDED, PUSH, Server, ServerOptions
+from scaleproof.transports.mailbox import Lost
 
 NOTHING = np.empty(0, np.float32)
 GONE = float(np.finfo(np.float32).max)
@@ -42,6 +43,8 @@ class ProbabilisticBarrier(Server):
 
     def _work(self) -> Generator[Effect, Any, None]:
         options = self.case.options_of(BarrierOptions)
+        yield from self.take_place()
+        self.finished = float(self.first_step)
         for step in self.steps():
             yield Gradient(step)
             yield from self.push_and_pull(step)
@@ -59,7 +62,8 @@ class ProbabilisticBarrier(Server):
         while peers:
             least = GONE
             for peer in peers:
-                least = min(least, float((yield Call(peer, NOTHING, "progress", control=True))[0]))
+                progress = yield Call(peer, NOTHING, "progress", control=True)
+                least = min(least, GONE if isinstance(progress, Lost) else float(progress[0]))
             if self.finished - least <= options.staleness:
                 break
             yield Sleep(options.poll_s)
@@ -68,10 +72,12 @@ class ProbabilisticBarrier(Server):
         self.note("barrier_s", self._clock.now() - began)
 
     def _sample(self, options: BarrierOptions) -> list[int]:
-        others = [rank for rank in range(self.servers, self.world_size) if rank != self.rank]
+        gone = {self.rank, *self._clock.lost}
+        others = [rank for rank in range(self.servers, self.world_size) if rank not in gone]
         if options.sample is None:
             return others
-        return sorted(self.random.choice(others, options.sample, replace=False).tolist()) if options.sample else []
+        count = min(options.sample, len(others))
+        return sorted(self.random.choice(others, count, replace=False).tolist()) if count else []
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram."""
@@ -103,6 +109,8 @@ PLUGIN = StrategyPlugin(
     options=BarrierOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=tags,
 )

@@ -16,16 +16,20 @@ from pydantic import Field
 from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Receive, Send, Update
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
+from scaleproof.transports.mailbox import Lost
 
 PUSH, PULL = 0, 1
 HEAD = 2
 """Elements before the gradient in a push: the worker's step, and the number of updates that its parameters had."""
-ENDED = -1.0
-"""The step in the last push of a worker."""
+ENDED, JOINED = -1.0, -2.0
+"""The step in the last push of a worker, and in the first one of a successor, which asks for parameters."""
+BORNE: frozenset[Name] = frozenset({"kill", "replace"})
+"""Faults of workers."""
 
 
 class ServerOptions(Options):
@@ -57,6 +61,13 @@ class Progress:
     waiting: dict[int, int] = field(default_factory=dict)
     """Workers that wait for parameters: the step that each has pushed last."""
     ended: set[int] = field(default_factory=set)
+    away: set[int] = field(default_factory=set)
+    """Workers that were killed and will have a successor."""
+
+    @property
+    def gone(self) -> set[int]:
+        """Workers that push nothing now."""
+        return self.ended | self.away
 
 
 class Server(Replica):
@@ -72,17 +83,31 @@ class Server(Replica):
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
+        yield from self.take_place()
         for step in self.steps():
             yield Gradient(step)
             yield from self.push_and_pull(step)
         for server in range(self.servers):
             yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
 
+    def take_place(self) -> Generator[Effect, Any, None]:
+        """A successor begins with the servers' parameters, in a synchronous step where the servers are."""
+        if not self.is_successor:
+            return
+        for server in range(self.servers):
+            yield Send(server, np.array([JOINED, self.first_step], np.float32), PUSH)
+        yield from self._pull()
+        if self.together:
+            self.first_step = max(self.first_step, int(min(self.versions)))
+
     def push_and_pull(self, step: int) -> Generator[Effect, Any, None]:
         """The gradient goes to all servers, and their parameters come back."""
         for server, part in enumerate(self.parts):
             yield Send(server, np.concatenate([[step, self.versions[server]], self.g[part]], dtype=np.float32), PUSH)
         yield Charge(self.g.nbytes)
+        yield from self._pull()
+
+    def _pull(self) -> Generator[Effect, Any, None]:
         for server, part in enumerate(self.parts):
             pulled = (yield Receive(server, PULL)).value
             self.versions[server] = float(pulled[0])
@@ -98,13 +123,30 @@ class Server(Replica):
         self.g[:] = 0
         while len(self.progress.ended) < self.case.workers:
             message = yield Receive(ANY, PUSH)
-            worker, step = message.source - self.servers, float(message.value[0])
-            if step == ENDED:
+            worker = message.source - self.servers
+            if isinstance(message, Lost):
+                yield from self._lose(worker)
+            elif message.value[0] == ENDED:
                 self.progress.ended.add(worker)
+            elif message.value[0] == JOINED:
+                self._join(worker, int(message.value[1]))
             else:
-                yield from self._take(worker, int(step), message.value)
+                yield from self._take(worker, int(message.value[0]), message.value)
             yield from self._answer_all()
         self.done = self.updates
+
+    def _lose(self, worker: int) -> Generator[Effect, Any, None]:
+        """Nobody waits for a worker that is gone."""
+        gone = self.progress.away if worker + self.servers in self.faults.returning else self.progress.ended
+        gone.add(worker)
+        self.progress.waiting.pop(worker, None)
+        if self.together and self.summed:
+            yield from self._step_if_complete(float(self.updates))
+
+    def _join(self, worker: int, first_step: int) -> None:
+        """The successor of a worker waits for its first parameters."""
+        self.progress.away.discard(worker)
+        self.progress.steps[worker], self.progress.waiting[worker] = first_step, first_step - 1
 
     def _take(self, worker: int, step: int, push: np.ndarray) -> Generator[Effect, Any, None]:
         """A gradient has arrived."""
@@ -120,11 +162,14 @@ class Server(Replica):
         self.g[self.part] += push[HEAD:]
         self.summed += 1
         yield Charge(push.nbytes)
-        needed = max(1, self.case.workers - self.options.backup - len(self.progress.ended))
+        yield from self._step_if_complete(float(push[1]))
+
+    def _step_if_complete(self, version: float) -> Generator[Effect, Any, None]:
+        needed = max(1, self.case.workers - self.options.backup - len(self.progress.gone))
         if self.summed >= needed:
             self.note("used_gradients", self.summed)
             self.g[self.part] /= np.float32(self.summed)
-            yield from self._step(float(push[1]))
+            yield from self._step(version)
             self.g[self.part], self.summed = 0, 0
 
     def _step(self, version: float) -> Generator[Effect, Any, None]:
@@ -149,7 +194,8 @@ class Server(Replica):
             return self.progress.waiting[worker] < self.updates
         if self.options.bound is None:
             return True
-        others = [steps for each, steps in enumerate(self.progress.steps) if each not in self.progress.ended]
+        gone = self.progress.gone
+        others = [steps for each, steps in enumerate(self.progress.steps) if each not in gone]
         return self.progress.steps[worker] - min(others, default=0) <= self.options.bound
 
 
@@ -182,6 +228,8 @@ PLUGIN = StrategyPlugin(
     options=ServerOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=tags,
 )

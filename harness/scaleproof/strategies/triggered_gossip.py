@@ -13,7 +13,7 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.gossip import Gossip, GossipOptions
+from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions
 from scaleproof.strategies.replica import check_peers
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
@@ -43,6 +43,7 @@ class TriggeredGossip(Gossip):
         options = self.case.options_of(TriggeredOptions)
         ends = np.cumsum(sizes_of(network_of(self.case), self.case.shrink)).tolist()
         self.pieces = [slice(low, high) for low, high in zip([0, *ends[:-1]], ends, strict=True)]
+        yield from self.take_place()
         last, last_step, theta = self.x.copy(), -1, options.theta
         for step in self.steps():
             yield Gradient(step)
@@ -76,6 +77,6 @@ PLUGIN = StrategyPlugin(
     options=TriggeredOptions,
     check=check_peers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )

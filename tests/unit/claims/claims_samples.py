@@ -67,6 +67,7 @@ PROGRAM_CASES: tuple[dict[str, Any], ...] = (
         "sizes": [1 << 26],
     },
     {**COLLECTIVE, "sizes": [1 << 26]},
+    {**TRAIN, "transport": "tcp", "strategy": "gossip", "workload": "dnn_digits", "data": "digits", "minibatch": 2},
     {"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "tcp", "entry": "own"},
 )
 """A case of each program of the harness, of which every metric of the harness has a value in one."""

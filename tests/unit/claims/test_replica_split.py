@@ -12,7 +12,8 @@ from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.replica_split import PARTS
 from scaleproof.claims.stragglers import rank_times
-from scaleproof.rank_programs.effects import Call, Receive, Send, source_of
+from scaleproof.rank_programs.effect_events import source_of
+from scaleproof.rank_programs.effects import Call, Receive, Send
 from tests.unit.claims.claims_samples import GOSSIP, MS, OF_SERVERS, record, samples, step_parts
 
 Rows = list[tuple[Any, ...]]

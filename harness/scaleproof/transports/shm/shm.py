@@ -293,6 +293,7 @@ PLUGIN = TransportPlugin(
     one_node=True,
     progress="caller",
     mailbox=ONE_SIDED_MAILBOX,
+    bears=frozenset({"kill"}),
     within_node="memory",
     stated_costs="shm.costs.yaml",
     polls=True,
