@@ -222,6 +222,8 @@ def test_calls_that_are_played_back_give_the_same_bits(
     launch = PlannedLaunch(case, 0, FIRST_SEED + number, 0)
     in_virtual_time = Predictor(tmp_path).predict(launch, served=served).samples.to_pandas()
     assert len(rows) and len(values(in_processes, "loss")) >= 4 * STEPS
+    weights = [value for _, _, value in values(in_processes, "weight")]
+    assert not weights or sum(weights) == 4, "what a rank has pushed is received before the end"
     assert_same_bits(in_processes, in_virtual_time)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from scaleproof.simulate.engine.tables import (
 )
 
 Numbers = np.ndarray | Sequence[float] | float
-NEW_TASK = {
+NEW_TASK: dict[str, Any] = {
     "missing": 1,
     "edge": NONE,
     "last_edge": NONE,
