@@ -1,5 +1,5 @@
-"""Elastic averaging, step by step as computed on paper: the orders of its operations, the centre that moves for one worker or
-for all, and the learning rate that decays."""
+"""Elastic averaging, step by step as computed on paper: the orders of its operations, a centre that moves for one or
+for all workers, and the learning rate that decays."""
 
 from __future__ import annotations
 
