@@ -42,6 +42,8 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "gossip", "form": "push_pull", "averaged": "before_step", "tau": 2},
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
+    {"name": "elastic_averaging", "exchange": "parameters", "moves": "together", "order": "textbook"},
+    {"name": "elastic_averaging", "exchange": "one_sided", "tau": 2},
     {"name": "downpour", "tau": 2},
     {"name": "push_sum"},
     {"name": "triggered_gossip", "theta": 0.05},
@@ -105,7 +107,14 @@ def test_a_strategy_trains_in_virtual_time(tmp_path: Path, strategy: dict[str, A
     pd.testing.assert_frame_equal(samples, again)
 
 
-@pytest.mark.parametrize(("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "server"}, 2)])
+@pytest.mark.parametrize(
+    ("strategy", "ranks"),
+    [
+        ({"name": "local_sgd"}, 4),
+        ({"name": "server"}, 2),
+        ({"name": "elastic_averaging", "exchange": "parameters", "moves": "together"}, 4),
+    ],
+)
 def test_virtual_time_gives_the_bits_of_processes(tmp_path: Path, strategy: dict[str, Any], ranks: int) -> None:
     ((_, in_processes),) = launched(tmp_path, strategy, ranks=ranks)
     _, in_virtual_time = predicted(tmp_path, strategy, ranks=ranks)

@@ -16,7 +16,8 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre
+from scaleproof.strategies.centre import EXCHANGE, GET, MOVE
+from scaleproof.strategies.one_sided_centre import OneSidedCentre
 from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
 
 BETA = 0.9
@@ -37,10 +38,11 @@ class ElasticOptions(Options):
         "subtracted before the local step, whose gradient was taken before (the same but for rounding); moved_first: "
         "it is subtracted first, and the gradient is taken there.",
     )
-    exchange: Literal["difference", "parameters"] = Field(
+    exchange: Literal["difference", "parameters", "one_sided"] = Field(
         "difference",
         description="difference: a worker gets the centre and sends the difference; parameters: it sends its "
-        "parameters, gets the centre, and the centre moves by itself (jin2016).",
+        "parameters, gets the centre, and the centre moves by itself (jin2016); one_sided: as difference, but a worker "
+        "reads the centre from memory, and writes the difference into memory of its own there.",
     )
     moves: Literal["one_by_one", "together"] = Field(
         "one_by_one",
@@ -60,7 +62,7 @@ class ElasticOptions(Options):
     lrp: float = Field(1.0, ge=0, description="The power in the decay of the learning rate by lrd.")
 
 
-class ElasticAveraging(Centre):
+class ElasticAveraging(OneSidedCentre):
     """The centre is evaluated."""
 
     def main(self) -> Generator[Effect, Any, None]:
@@ -70,7 +72,9 @@ class ElasticAveraging(Centre):
         self.share = BETA / self.case.workers if alpha is None else alpha
         self.period, self.together = self.options.tau, self.options.moves == "together"
         self.velocity = np.zeros_like(self.x) if self.options.momentum == "nesterov" else None
-        return self.hold() if self.worker < 0 else self._work()
+        if self.worker >= 0:
+            return self._work()
+        return self.hold_in_memory() if self.one_sided else self.hold()
 
     def _work(self) -> Generator[Effect, Any, None]:
         for step in self.steps():
@@ -80,7 +84,7 @@ class ElasticAveraging(Centre):
                 yield from self._move(difference)
                 difference = None
             yield from self._local_step(step, difference)
-        yield from self.leave()
+        yield from self.end_in_memory() if self.one_sided else self.leave()
 
     def _exchange(self) -> Generator[Effect, Any, np.ndarray]:
         """The difference by which this worker moves; the centre moves as far."""
@@ -88,9 +92,9 @@ class ElasticAveraging(Centre):
             centre = yield from self.ask(EXCHANGE, self.x)
             difference = np.float32(self.share) * (self.x - centre)
         else:
-            centre = yield from self.ask(GET)
+            centre = yield from self.read_centre() if self.one_sided else self.ask(GET)
             difference = np.float32(self.share) * (self.x - centre)
-            yield from self.ask(MOVE, difference)
+            yield from self.write_move(difference) if self.one_sided else self.ask(MOVE, difference)
         yield Charge(2 * self.x.nbytes)
         return difference
 
@@ -127,7 +131,7 @@ def check(case: TrainCase) -> None:
     """Raises FieldError for servers without workers, and options that do not go together."""
     check_servers(case)
     options = case.options_of(ElasticOptions)
-    if options.moves == "together" and options.exchange == "difference":
+    if options.moves == "together" and options.exchange != "parameters":
         message = "a centre that waits for all takes their parameters: set `exchange: parameters`"
         raise FieldError("strategy.moves", message)
     if options.lrd and options.momentum == "plain":

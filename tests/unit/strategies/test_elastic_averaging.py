@@ -68,6 +68,12 @@ def test_a_synchronous_centre_moves_by_the_sum_of_all_differences(
     assert made.x == pytest.approx(centre)
 
 
+def test_synchronous_with_beta_1_the_centre_is_the_average_of_its_workers() -> None:
+    made = program({**ELASTIC, "alpha": 0.5, "exchange": "parameters", "moves": "together"}, [-7.0], ranks=3)
+    driven(made, [to_centre(1, EXCHANGE, 1.0), to_centre(2, EXCHANGE, 3.0)])
+    assert made.x == pytest.approx(2.0)
+
+
 def test_who_has_ended_is_not_waited_for() -> None:
     made = program({**ELASTIC, "exchange": "parameters", "moves": "together"}, [0.0], ranks=3)
     sent = driven(made, [to_centre(2, EXCHANGE, 3.0), to_centre(1, ENDED), to_centre(2, ENDED)])
