@@ -43,7 +43,6 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
     {"name": "elastic_averaging", "exchange": "parameters", "moves": "together", "order": "textbook"},
-    {"name": "elastic_averaging", "exchange": "one_sided", "tau": 2},
     {"name": "downpour", "tau": 2},
     {"name": "push_sum"},
     {"name": "triggered_gossip", "theta": 0.05},

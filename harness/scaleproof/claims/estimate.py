@@ -210,12 +210,11 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     """Every launch against the base launch of the same seed and the same training."""
     difference = question.metric.pair
     assert difference is not None
-    fields = SAME_TRAINING if question.metric.paired_by is None else question.metric.paired_by
-    bases = {_training(launch, launch.record.campaign_id, fields): launch for launch in base}
+    same = question.metric.same
+    bases = {_training(launch, launch.record.campaign_id, same): launch for launch in base}
     values, used = Values(), list[Launch]()
     for launch in launches:
-        of_campaigns = (_training(launch, campaign, fields) for campaign in (launch.record.campaign_id, ""))
-        other = next((bases[key] for key in of_campaigns if key in bases), None)
+        other = bases.get(_training(launch, launch.record.campaign_id, same)) or bases.get(_training(launch, "", same))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))
@@ -231,8 +230,9 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 
-def _training(launch: Launch, campaign_id: str, fields: Sequence[str]) -> tuple[Any, ...]:
-    """What two launches share whose trainings are compared; a prediction as base has no campaign."""
+def _training(launch: Launch, campaign_id: str, same: Sequence[str] | None) -> tuple[Any, ...]:
+    """What two launches share whose trainings are compared; a prediction as base has no campaign. `same`: fields of the
+    case; None: those of one training."""
     case = launch.record.case
-    shared = fields if isinstance(case, TrainCase) else ()
-    return launch.record.seed, launch.record.plan_index, campaign_id, *(case.value(name) for name in shared)
+    fields = (SAME_TRAINING if same is None else same) if isinstance(case, TrainCase) else ()
+    return launch.record.seed, launch.record.plan_index, campaign_id, *(case.value(name) for name in fields)

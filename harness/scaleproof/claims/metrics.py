@@ -61,9 +61,8 @@ class Metric:
     it. `link_directions`: a rate of bytes through one node's link, in so many directions. `flop_per_sample`: a rate of
     samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's docstring.
     `crowded`: what a machine does while its cores are busy, so that launches with more threads than cores count too.
-    `paired_by`: of pairs, the fields in which both launches agree beside seed and repetition (None: all that make two
-    trainings the same step by step). `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0
-    to 1 for shares, else from 0).
+    `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
+    `same`: of a pair, the fields of the case that both launches share (None: those of one training).
     """
 
     name: str
@@ -87,9 +86,9 @@ class Metric:
     link_directions: int = 0
     flop_per_sample: Callable[[AnyCase], float | None] | None = None
     doc: str = ""
-    paired_by: tuple[str, ...] | None = None
     made_up: MakeUp | None = None
     range: tuple[float, float] | None = None
+    same: tuple[str, ...] | None = None
 
     @property
     def possible(self) -> tuple[float, float]:

@@ -29,18 +29,17 @@ class Downpour(Centre):
 
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
-        self.period = self.case.options_of(DownpourOptions).tau
         return self.hold() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
-        pushed = np.zeros_like(self.x)
+        tau, pushed = self.case.options_of(DownpourOptions).tau, np.zeros_like(self.x)
         for step in self.steps():
             yield Gradient(step)
             self.g *= np.float32(-self.case.learning_rate)
             self.x += self.g
             pushed += self.g
             yield Charge(3 * self.x.nbytes)
-            if (step + 1) % self.period == 0:
+            if (step + 1) % tau == 0:
                 yield from self.ask(MOVE, pushed)
                 pushed[:] = 0
                 self.x[:] = yield from self.ask(GET)

@@ -17,8 +17,8 @@ from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import EXCHANGE, GET, MOVE
-from scaleproof.strategies.one_sided_centre import OneSidedCentre
 from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
+from scaleproof.strategies.synchronous_centre import SynchronousCentre
 
 BETA = 0.9
 """alpha is this over the number of workers (easgd2015, the authors' launch values)."""
@@ -38,11 +38,10 @@ class ElasticOptions(Options):
         "subtracted before the local step, whose gradient was taken before (the same but for rounding); moved_first: "
         "it is subtracted first, and the gradient is taken there.",
     )
-    exchange: Literal["difference", "parameters", "one_sided"] = Field(
+    exchange: Literal["difference", "parameters"] = Field(
         "difference",
         description="difference: a worker gets the centre and sends the difference; parameters: it sends its "
-        "parameters, gets the centre, and the centre moves by itself (jin2016); one_sided: as difference, but a worker "
-        "reads the centre from memory, and writes the difference into memory of its own there.",
+        "parameters, gets the centre, and the centre moves by itself (jin2016).",
     )
     moves: Literal["one_by_one", "together"] = Field(
         "one_by_one",
@@ -62,7 +61,7 @@ class ElasticOptions(Options):
     lrp: float = Field(1.0, ge=0, description="The power in the decay of the learning rate by lrd.")
 
 
-class ElasticAveraging(OneSidedCentre):
+class ElasticAveraging(SynchronousCentre):
     """The centre is evaluated."""
 
     def main(self) -> Generator[Effect, Any, None]:
@@ -70,11 +69,10 @@ class ElasticAveraging(OneSidedCentre):
         self.options = self.case.options_of(ElasticOptions)
         alpha = self.options.alpha
         self.share = BETA / self.case.workers if alpha is None else alpha
-        self.period, self.together = self.options.tau, self.options.moves == "together"
         self.velocity = np.zeros_like(self.x) if self.options.momentum == "nesterov" else None
         if self.worker >= 0:
             return self._work()
-        return self.hold_in_memory() if self.one_sided else self.hold()
+        return self.hold_together() if self.options.moves == "together" else self.hold()
 
     def _work(self) -> Generator[Effect, Any, None]:
         for step in self.steps():
@@ -84,7 +82,7 @@ class ElasticAveraging(OneSidedCentre):
                 yield from self._move(difference)
                 difference = None
             yield from self._local_step(step, difference)
-        yield from self.end_in_memory() if self.one_sided else self.leave()
+        yield from self.leave()
 
     def _exchange(self) -> Generator[Effect, Any, np.ndarray]:
         """The difference by which this worker moves; the centre moves as far."""
@@ -92,9 +90,9 @@ class ElasticAveraging(OneSidedCentre):
             centre = yield from self.ask(EXCHANGE, self.x)
             difference = np.float32(self.share) * (self.x - centre)
         else:
-            centre = yield from self.read_centre() if self.one_sided else self.ask(GET)
+            centre = yield from self.ask(GET)
             difference = np.float32(self.share) * (self.x - centre)
-            yield from self.write_move(difference) if self.one_sided else self.ask(MOVE, difference)
+            yield from self.ask(MOVE, difference)
         yield Charge(2 * self.x.nbytes)
         return difference
 

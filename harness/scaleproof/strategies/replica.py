@@ -97,20 +97,18 @@ class Replica(RankProgram):
         self._clock.note(event, value)
 
     def keep_if_due(self) -> None:
-        """Keeps a copy of the parameters for each evaluation that has become due: a rank whose parameters stay the same
-        for long has as many as the others."""
-        case = self.case
+        """Keeps a copy of the parameters where an evaluation is due."""
+        case, kept = self.case, len(self.snapshots)
         if case.evaluate_s is not None:
-            while self._clock.now() >= (len(self.snapshots) + 1) * case.evaluate_s:
-                self.keep()
-        elif case.evaluate_every:
-            while self.done >= (due := (len(self.snapshots) + 1) * case.evaluate_every):
-                self.keep(due)
+            due = self._clock.now() >= (kept + 1) * case.evaluate_s
+        else:
+            due = case.evaluate_every > 0 and self.done >= (kept + 1) * case.evaluate_every
+        if due:
+            self.keep()
 
-    def keep(self, done: int | None = None) -> None:
-        """Keeps a copy of the parameters. `done`: steps that they stand for; None: those that this rank has done."""
-        steps = self.done if done is None else done
-        self.snapshots.append(Snapshot(steps - 1, self._clock.now(), self.x.copy()))
+    def keep(self) -> None:
+        """Keeps a copy of the parameters."""
+        self.snapshots.append(Snapshot(self.done - 1, self._clock.now(), self.x.copy()))
 
 
 def parts_of(count: int, servers: int) -> list[slice]:

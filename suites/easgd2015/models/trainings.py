@@ -77,7 +77,7 @@ METRICS = [
         "points",
         "higher",
         pair=accuracy_points,
-        paired_by=SAME_SAMPLES,
+        same=SAME_SAMPLES,
         made_up=made_up_points,
         range=(-POINTS, POINTS),
     ),

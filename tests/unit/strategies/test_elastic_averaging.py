@@ -88,13 +88,6 @@ def test_the_centre_is_as_far_as_its_workers() -> None:
     assert made.snapshots[0].values == pytest.approx(0.75)
 
 
-def test_a_centre_that_moves_rarely_is_kept_for_every_evaluation() -> None:
-    made = program({**ELASTIC, "tau": 3, "exchange": "parameters"}, [0.0], ranks=3, steps=6, evaluate_every=1)
-    driven(made, [to_centre(worker, EXCHANGE, 1.0) for _ in range(2) for worker in (1, 2)])
-    assert [each.step for each in made.snapshots] == [0, 1, 2, 3, 4, 5]
-    assert [float(each.values[0]) for each in made.snapshots[2:4]] == pytest.approx([0.75, 0.9375])
-
-
 @pytest.mark.parametrize(
     ("strategy", "wrong"),
     [
