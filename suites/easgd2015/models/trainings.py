@@ -10,7 +10,6 @@ import pandas as pd
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.metrics_train import test_accuracy
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.stats.training_equivalence import relative_difference
@@ -27,9 +26,9 @@ def accuracy_points(launch: Launch, base: Launch, _floor: float | None = None) -
 
     At the last evaluation, after the same number of steps on the same samples in the same order. Both have the launch's
     seed, so that they start from the same parameters and are tested on the same rows. A training that has diverged has
-    the accuracy of its last parameters, which is that of chance.
+    an accuracy too, that of its last parameters: it is compared as any other.
     """
-    ours, theirs = (test_accuracy(each.record, each.samples) for each in (launch, base))
+    ours, theirs = (_last_accuracy(each.record, each.samples) for each in (launch, base))
     return None if ours is None or theirs is None else POINTS * (ours - theirs)
 
 
@@ -46,6 +45,13 @@ def curve_difference(launch: Launch, base: Launch, _floor: float | None = None) 
     if not len(ours) or len(ours) != len(theirs):
         return None
     return relative_difference(ours, theirs)
+
+
+def _last_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
+    """Also of a training that has diverged, which test_accuracy leaves out."""
+    rows = columns(record, samples)
+    found = rows.of("test_accuracy")
+    return float(rows.value[found[rows.end[found].argmax()]]) if len(found) else None
 
 
 def mean_losses(record: Record, samples: pd.DataFrame) -> np.ndarray:
