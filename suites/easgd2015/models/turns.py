@@ -72,9 +72,9 @@ def stability_limit(x: Turns, rows: Published) -> float:
     """stability_limit = smallest alpha from the bound on at which a round has a spectral radius above 1 / the bound
 
     The bound is (4 - 2 eta) / (4 - eta), the paper's condition for turns on a quadratic. 1: the bound is where they
-    become unstable; above 1: they are still stable there. A turn has the determinant 1 - eta - (2 - eta) alpha on its
-    worker and the centre, and below -1 no product of turns can be stable: the limit is at most alpha = 1. Arithmetic,
-    no launches. `x` has workers and eta.
+    become unstable; above 1: they are still stable there, as with an even number of workers: at the bound a turn
+    changes the sign of its worker and of the centre, and after a round the centre has its own again. Arithmetic, no
+    launches. `x` has workers and eta.
     """
     bound = bound_of(x.eta)
     low = 1.0 - STEP
