@@ -54,7 +54,8 @@ class Centre(Replica):
         parts = parts_of(len(self.x), self.servers)
         for server, part in enumerate(parts):
             sent = np.empty(0, np.float32) if value is None else value[part]
-            yield Send(server, np.concatenate([[np.float32(kind)], sent]).astype(np.float32, copy=False), TO_CENTRE)
+            message = np.concatenate([[np.float32(kind)], sent]).astype(np.float32, copy=False)
+            yield Send(server, message, TO_CENTRE, control=value is None)
         if kind not in (GET, EXCHANGE):
             return np.empty(0, np.float32)
         answers = []
