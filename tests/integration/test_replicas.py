@@ -43,6 +43,12 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
     {"name": "downpour", "tau": 2},
+    {"name": "averaged_gradients", "momentum": "nesterov"},
+    {"name": "gossip", "averaged": "before_step", "published": "at_exchange", "momentum": "nesterov", "rounds": 2},
+    {"name": "gossip", "form": "push", "draws": "all", "weight": 2.0, "sent": "with_momentum"},
+    {"name": "gossip", "reads": "one_sided"},
+    {"name": "elastic_averaging", "dedicated_servers": 0, "exchange": "parameters", "order": "after_gradient"},
+    {"name": "elastic_averaging", "exchange": "locked", "order": "after_gradient", "momentum": "nesterov"},
     {"name": "push_sum"},
     {"name": "triggered_gossip", "theta": 0.05},
     {"name": "local_sgd", "tau": 2},
@@ -105,7 +111,9 @@ def test_a_strategy_trains_in_virtual_time(tmp_path: Path, strategy: dict[str, A
     pd.testing.assert_frame_equal(samples, again)
 
 
-@pytest.mark.parametrize(("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "server"}, 2)])
+@pytest.mark.parametrize(
+    ("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "averaged_gradients"}, 4), ({"name": "server"}, 2)]
+)
 def test_virtual_time_gives_the_bits_of_processes(tmp_path: Path, strategy: dict[str, Any], ranks: int) -> None:
     ((_, in_processes),) = launched(tmp_path, strategy, ranks=ranks)
     _, in_virtual_time = predicted(tmp_path, strategy, ranks=ranks)

@@ -10,34 +10,46 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.rank_programs.rank_program import Clock
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import EXCHANGE, GET, MOVE, Centre
-from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
+from scaleproof.strategies.centre import EXCHANGE, GET, MOVE
+from scaleproof.strategies.centre_forms import CentreForms
+from scaleproof.strategies.own_momentum import Stepper
+from scaleproof.strategies.replica import SERVERS, check_peers, check_servers, dedicated_servers
+from scaleproof.workloads.learner import Learner
 
 BETA = 0.9
-"""alpha is this over the number of workers (easgd2015, the authors' launch values)."""
+"""easgd2015, the authors' launch values."""
 
 
 class ElasticOptions(Options):
     """Options of elastic averaging."""
 
-    dedicated_servers: int = Field(1, ge=1, description=SERVERS)
+    dedicated_servers: int = Field(
+        1, ge=0, description=f"{SERVERS} 0: rank 0 holds the centre beside its own training (jin2016)."
+    )
     tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     alpha: float | None = Field(
-        None, ge=0, description="Share of the difference by which both move; null: 0.9 over the number of workers."
+        None, ge=0, description="Share of the difference by which both move; null: beta over the number of workers."
     )
-    order: Literal["code", "moved_first"] = Field(
+    beta: float = Field(BETA, gt=0, description="alpha times the number of workers, where alpha is null; jin2016: 0.8.")
+    order: Literal["code", "moved_first", "after_gradient"] = Field(
         "code",
         description="code: the difference is taken before the local step and subtracted after it; moved_first: it is "
-        "subtracted first, and the gradient is taken there.",
+        "subtracted first, and the gradient is taken there; after_gradient: the gradient is taken, then the difference "
+        "is taken and subtracted, then the local step (jin2016).",
     )
-    exchange: Literal["difference", "parameters"] = Field(
+    exchange: Literal["difference", "parameters", "locked"] = Field(
         "difference",
         description="difference: a worker gets the centre and sends the difference; parameters: it sends its "
-        "parameters, gets the centre, and the centre moves by itself (jin2016).",
+        "parameters, gets the centre, and the centre moves by itself (jin2016); locked: the same by puts and gets, "
+        "under a lock word that a worker takes by compare-and-swap.",
     )
+    poll_us: float = Field(50.0, gt=0, description="locked: pause between two tries to take the lock, us.")
     momentum: Literal["plain", "nesterov"] = Field(
         "plain",
         description="plain: the optimiser's; nesterov: the gradient is taken at the parameters plus the case's "
@@ -45,16 +57,32 @@ class ElasticOptions(Options):
     )
 
 
-class ElasticAveraging(Centre):
+class ElasticAveraging(CentreForms):
     """The centre is evaluated."""
+
+    def __init__(self, case: TrainCase, rank: int, clock: Clock, learner: Learner, seed: int) -> None:
+        super().__init__(case, rank, clock, learner, seed)
+        self.options = case.options_of(ElasticOptions)
+        alpha = self.options.alpha
+        self.share = self.options.beta / case.workers if alpha is None else alpha
+        self.locked, self.poll_s = self.options.exchange == "locked", self.options.poll_us / 1e6
+        self.velocity = np.zeros_like(self.x) if self.options.momentum == "nesterov" else None
+        self.stepper = Stepper(self, self.options.momentum)
 
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
-        self.options = self.case.options_of(ElasticOptions)
-        alpha = self.options.alpha
-        self.share = BETA / self.case.workers if alpha is None else alpha
-        self.velocity = np.zeros_like(self.x) if self.options.momentum == "nesterov" else None
-        return self.hold() if self.worker < 0 else self._work()
+        if self.worker < 0:
+            return self.hold_locked() if self.locked else self.hold()
+        return self._work_after_gradients() if self.options.order == "after_gradient" else self._work()
+
+    def _work_after_gradients(self) -> Generator[Effect, Any, None]:
+        for step in self.steps():
+            yield from self.stepper.gradient(step)
+            if (step + 1) % self.options.tau == 0:
+                difference = yield from self._exchange()
+                yield from self._move(difference)
+            yield from self.stepper.update()
+        yield from self._leave()
 
     def _work(self) -> Generator[Effect, Any, None]:
         for step in self.steps():
@@ -65,12 +93,15 @@ class ElasticAveraging(Centre):
             yield from self._local_step(step)
             if difference is not None and self.options.order == "code":
                 yield from self._move(difference)
-        yield from self.leave()
+        yield from self._leave()
+
+    def _leave(self) -> Generator[Effect, Any, None]:
+        yield from self.leave_locked() if self.locked else self.leave()
 
     def _exchange(self) -> Generator[Effect, Any, np.ndarray]:
         """The difference by which this worker moves; the centre moves as far."""
-        if self.options.exchange == "parameters":
-            centre = yield from self.ask(EXCHANGE, self.x)
+        if self.options.exchange != "difference":
+            centre = yield from self._swap()
             difference = np.float32(self.share) * (self.x - centre)
         else:
             centre = yield from self.ask(GET)
@@ -78,6 +109,12 @@ class ElasticAveraging(Centre):
             yield from self.ask(MOVE, difference)
         yield Charge(2 * self.x.nbytes)
         return difference
+
+    def _swap(self) -> Generator[Effect, Any, np.ndarray]:
+        """The parameters go to the centre; the centre as it was."""
+        if self.locked:
+            return (yield from self.move_locked())
+        return (yield from self.move_beside() if self.beside else self.ask(EXCHANGE, self.x))
 
     def _move(self, difference: np.ndarray) -> Generator[Effect, Any, None]:
         self.x -= difference
@@ -97,12 +134,25 @@ class ElasticAveraging(Centre):
         yield Charge(4 * self.x.nbytes)
 
 
+def check(case: TrainCase) -> None:
+    """Raises FieldError for servers without workers, and a centre that its exchange cannot reach."""
+    check_servers(case)
+    options = case.options_of(ElasticOptions)
+    if options.dedicated_servers == 0:
+        check_peers(case)
+        if options.exchange != "parameters":
+            message = f"rank 0 beside its training is sent parameters, not asked by exchange {options.exchange!r}"
+            raise FieldError("strategy.dedicated_servers", f"{message}; set exchange: parameters")
+    if options.exchange == "locked" and options.dedicated_servers != 1:
+        raise FieldError("strategy.dedicated_servers", "a locked centre is that of one server; leave it out")
+
+
 PLUGIN = StrategyPlugin(
     name="elastic_averaging",
     summary="asynchronous: workers and a centre are drawn towards each other",
     implementation=ElasticAveraging,
     options=ElasticOptions,
-    check=check_servers,
+    check=check,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
     tags=asynchronous_tags("decentralized", "asynchronous"),
