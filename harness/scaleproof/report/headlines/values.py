@@ -10,6 +10,7 @@ from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_file import ClaimResult, Reduction
 from scaleproof.claims.compute_limit import limit_of, limit_of_ratio
 from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
@@ -139,6 +140,7 @@ def _mark(
         elif ours:
             theirs = _values(_base_of(same[0], base, figure), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
+            launches += _ratios_of_seeds(figure, series.name, metric, ours, theirs)
     if not points:
         return None
     value, low, high = around(points).minus(1.0 if figure.y.difference else 0.0)
@@ -170,6 +172,24 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
+def _ratios_of_seeds(
+    figure: FigureForm, name: str, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]
+) -> list[Launch]:
+    """Of computed trajectories: each launch against that of the base with the same seed, where both have a number."""
+    if not all(_record(each.run).trajectory for each in (*ours, *base)):
+        return []
+    ratios, value_of = [], metric.ratio_of or metric.name
+    for one, other in in_blocks(ours, base, lambda measured: _record(measured.run).block):
+        above, below = (other.run, one.run) if figure.y.inverse else (one.run, other.run)
+        numerator, denominator = above.metric(value_of), below.metric(value_of)
+        if numerator is None or not denominator:
+            continue
+        value = numerator / denominator - (1.0 if figure.y.difference else 0.0)
+        tooltip = f"{name}, launches {one.run.launch} and {other.run.launch}: {significant(value)}"
+        ratios.append(Launch(value, one.run.hollow or other.run.hollow, tooltip, f"runs/{one.run.launch}.html"))
+    return ratios
+
+
 def _base_of(run: Run, base: Sequence[Run], figure: FigureForm) -> list[Run]:
     """The base's launches at the same level of evidence and, if there are any, at the same point of each range; at the
     figure's level of evidence only those at the same point."""
@@ -194,7 +214,7 @@ def _value(run: Run, metric: Metric, size: int | None) -> float | None:
 
 
 def _absolute(metric: Metric, values: Sequence[Measured]) -> Estimate:
-    if _record(values[0].run).evidence == "simulated":
+    if _is_predicted(values[0].run):
         most = limit_of(metric.name, (_record(measured.run) for measured in values))
         return of_predictions(_by_repetition(values), most)
     return of_launches(_in_campaigns(values))
@@ -205,7 +225,7 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
     if figure.base_evidence is not None:
         of = METRICS[metric.ratio_of] if metric.ratio_of else metric
         return _absolute(of, above).by(_absolute(of, below))
-    if _record(ours[0].run).evidence == "simulated":
+    if _is_predicted(ours[0].run):
         most = limit_of_ratio(metric.ratio_of or metric.name, _of_records(above), _of_records(below))
         ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)), most)
     elif {measured.run.launch for measured in ours} == {measured.run.launch for measured in base}:
@@ -214,6 +234,12 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
         ratio = ratio_of_launches(_in_campaigns(above), _in_campaigns(below))
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
     return ratio.over(times)
+
+
+def _is_predicted(run: Run) -> bool:
+    """Whether its repetitions are draws from the inputs of a prediction, and no launches with seeds of their own."""
+    record = _record(run)
+    return record.evidence == "simulated" and not record.trajectory
 
 
 def _of_records(values: Sequence[Measured]) -> list[tuple[Record, float]]:
