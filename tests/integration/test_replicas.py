@@ -153,3 +153,14 @@ def test_stacked_replicas_learn_as_those_alone(tmp_path: Path, strategy: dict[st
         each, other = values(alone, event), values(together, event)
         assert [row[:2] for row in each] == [row[:2] for row in other]
         np.testing.assert_allclose([row[2] for row in each], [row[2] for row in other], rtol=2e-6)
+
+
+def test_windows_and_the_lock_word_are_one_sided_over_shared_memory(tmp_path: Path) -> None:
+    forms = [
+        {"name": "gossip", "reads": "one_sided", "published": "at_exchange"},
+        {"name": "elastic_averaging", "exchange": "locked", "order": "after_gradient"},
+    ]
+    for record, samples in launched(tmp_path, *forms, ranks=3, transport="shm"):
+        assert record.status == "ok", record.failure
+        assert {"put", "get"} <= set(samples.event)
+        assert values(samples, "test_loss")[-1][2] < 2.2

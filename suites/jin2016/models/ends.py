@@ -19,8 +19,8 @@ def final_loss_ratio(block: Sequence[Launch], _floor: float | None = None) -> fl
 
     final_loss_ratio = test_loss of the arm / test_loss of all-reduce on as many nodes, with the same seed
 
-    Of several arms the smallest. A loss that is no number counts as 10 times as high, and no ratio as more. Suite:
-    jin2016.
+    Of several arms the smallest. A loss of the arm that is no number counts as 10 times as high, and no ratio as
+    more. Suite: jin2016.
     """
     return min(every_value(beside_all_reduce(block, _loss, _times_as_high)), default=None)
 
@@ -30,7 +30,7 @@ def _loss(launch: Launch) -> Value:
 
 
 def _times_as_high(ours: Value, theirs: Value) -> Value:
-    if ours is None or theirs is None:
+    if ours is None or theirs is None or not math.isfinite(theirs):
         return None
     return min(ours / theirs, FAR) if math.isfinite(ours) else FAR
 

@@ -91,10 +91,10 @@ def test_the_time_to_the_loss_lies_between_two_evaluations(metrics: Any, suite: 
     case = suite.experiment("scaling").size("smoke").cases[0]
     falling = [Event("test_loss", at, at, ranks=(0,), value=loss) for at, loss in ((2.0, 2.0), (4.0, 1.5), (6.0, 0.5))]
     made = events(Event("start", 1.0, 1.0), *falling)
-    time_to_loss = next(each for each in metrics.METRICS if each.name == "time_to_loss").launch
-    assert time_to_loss(made.record(case), made.samples(case.ranks)) == pytest.approx(5.0 - 1.0)
+    time_to_one_nat = next(each for each in metrics.METRICS if each.name == "time_to_one_nat").launch
+    assert time_to_one_nat(made.record(case), made.samples(case.ranks)) == pytest.approx(5.0 - 1.0)
     high = events(Event("start"), falling[0])
-    assert time_to_loss(high.record(case), high.samples(case.ranks)) is None
+    assert time_to_one_nat(high.record(case), high.samples(case.ranks)) is None
 
 
 def times(suite: Suite, metric: str, seconds: Mapping[tuple[str, int], float | None], metrics: Any) -> float | None:
