@@ -168,6 +168,11 @@ class Gossip(Replica):
     def take_arrived(self, weight: float) -> Generator[Effect, Any, None]:
         """The mean of what peers have pushed since the last exchange, and the own parameters with a weight; nothing
         changes where nothing has arrived."""
+        if self._average_in(weight):
+            yield Charge(2 * self.arrived.nbytes)
+
+    def _average_in(self, weight: float) -> int:
+        """How many parameters of peers there were."""
         with self.lock:
             count, total = self.count, self.arrived
             if count:
@@ -178,8 +183,8 @@ class Gossip(Replica):
             total += own
             total /= np.float32(count + weight)
             self.take(total)
-            yield Charge(2 * total.nbytes)
         self.note("received", count)
+        return count
 
     def peer(self) -> int:
         """A random rank."""
