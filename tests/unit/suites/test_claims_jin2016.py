@@ -89,12 +89,12 @@ def test_the_strategies_are_the_forms_of_the_code(suite: Suite) -> None:
 
 def test_the_time_to_the_loss_lies_between_two_evaluations(metrics: Any, suite: Suite) -> None:
     case = suite.experiment("scaling").size("smoke").cases[0]
-    falling = [Event("test_loss", at, at, ranks=(0,), value=loss) for at, loss in ((2.0, 2.0), (4.0, 1.5), (6.0, 0.5))]
+    falling = [Event("test_loss", at, at, ranks=(0,), value=loss) for at, loss in ((2.0, 2.0), (4.0, 0.7), (6.0, 0.3))]
     made = events(Event("start", 1.0, 1.0), *falling)
-    time_to_one_nat = next(each for each in metrics.METRICS if each.name == "time_to_one_nat").launch
-    assert time_to_one_nat(made.record(case), made.samples(case.ranks)) == pytest.approx(5.0 - 1.0)
+    time_to_given_loss = next(each for each in metrics.METRICS if each.name == "time_to_given_loss").launch
+    assert time_to_given_loss(made.record(case), made.samples(case.ranks)) == pytest.approx(5.0 - 1.0)
     high = events(Event("start"), falling[0])
-    assert time_to_one_nat(high.record(case), high.samples(case.ranks)) is None
+    assert time_to_given_loss(high.record(case), high.samples(case.ranks)) is None
 
 
 def times(suite: Suite, metric: str, seconds: Mapping[tuple[str, int], float | None], metrics: Any) -> float | None:
@@ -102,7 +102,7 @@ def times(suite: Suite, metric: str, seconds: Mapping[tuple[str, int], float | N
     cases = {(case.arm, case.ranks): case for case in suite.experiment("scaling").size("smoke").cases}
     block = []
     for key, time in seconds.items():
-        reached = [] if time is None else [Event("test_loss", time, time, ranks=(0,), value=0.5)]
+        reached = [] if time is None else [Event("test_loss", time, time, ranks=(0,), value=0.2)]
         made = events(Event("start"), Event("test_loss", ranks=(0,), value=2.0), *reached)
         block.append(Launch(made.record(cases[key]), made.samples(key[1])))
     value: float | None = next(each for each in metrics.METRICS if each.name == metric).block(block)
@@ -144,7 +144,7 @@ def crossing_at(few: float, many: float) -> Any:
         case = launch.case
         nodes = few if case.value("step_delay") is LEAST else many
         ratio = 1.0 if case.arm == "all_reduce" else (case.ranks / nodes) ** 0.5
-        return events(Event("start"), Event("test_loss", ratio, ratio, ranks=(0,), value=1.0))
+        return events(Event("start"), Event("test_loss", ratio, ratio, ranks=(0,), value=0.5))
 
     return made
 
