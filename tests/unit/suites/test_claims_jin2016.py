@@ -175,3 +175,15 @@ def test_every_claim_has_launches_at_size_small(suite: Suite) -> None:
         if form.experiment is not None:
             cases = suite.experiment(form.experiment).size("small").cases
             assert any(chosen(case, form.select) for case in cases), form.id
+
+
+def test_seeds_have_the_interval_of_launches_and_not_that_of_draws() -> None:
+    ratios = (1.01, 1.5, 1.1, 2.5, 1.05, 3.0)
+
+    def made(launch: PlannedLaunch) -> MadeUp:
+        loss = 0.5 if launch.case.arm == "all_reduce" else 0.5 * ratios[launch.plan_index]
+        return events(Event("test_loss", 1.0, 1.0, ranks=(0,), value=loss))
+
+    result = judged("jin2016.own.equal_samples.p16", made)
+    assert result.interval is not None and (result.interval.low, result.interval.high) == pytest.approx((1.01, 3.0))
+    assert result.verdict == "reproduced" and "trajectory computed" in result.evidence_details
