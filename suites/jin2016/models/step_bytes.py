@@ -21,15 +21,14 @@ def bytes_over_formula(record: Record, samples: pd.DataFrame) -> float | None:
 
     bytes_over_formula = bytes asked of the transport by all ranks / (steps of all ranks x bytes by the formula)
 
-    By the formula a rank of p sends n bytes of parameters every tau steps in gossip, and 2n(p-1)/p in every all-reduce.
-    Suite: jin2016.
+    Barriers and what ends a mailbox carry no bytes; warm-up steps count. By the formula a rank of p sends n bytes of
+    parameters every tau steps in gossip, and 2n(p-1)/p in every all-reduce. Suite: jin2016.
     """
-    asked = [rank.facts.get("asked", {}) for rank in record.ranks]
+    traffic = [each for each in record.transport.get("traffic", []) if each]
     steps = len(columns(record, samples).of("step"))
-    if not steps or not asked or not all({"start", "end"} <= each.keys() for each in asked):
+    if not steps or len(traffic) < record.case.ranks:
         return None
-    sent = sum(each["end"] - each["start"] for each in asked)
-    return float(sent / (steps * _formula(record.case)))
+    return float(sum(each["nbytes"] for each in traffic) / (steps * _formula(record.case)))
 
 
 def _formula(case: AnyCase) -> float:
@@ -43,8 +42,8 @@ def _formula(case: AnyCase) -> float:
 
 def made_up_bytes(wanted: Wanted) -> MadeUp:
     """A launch of one step in which every rank sends so many times the formula's bytes."""
-    asked = {"start": 0, "end": possible(wanted.known) * _formula(wanted.case)}
-    return MadeUp((Event("step", 0.0, 1.0),), facts={"asked": asked})
+    sent = {"nbytes": possible(wanted.known) * _formula(wanted.case)}
+    return MadeUp((Event("step", 0.0, 1.0),), transport={"traffic": [sent] * wanted.case.ranks})
 
 
 METRICS = [
