@@ -49,19 +49,25 @@ class Together:
         servers = case.ranks - case.workers
         traits = case.replicas
         evaluates = traits.evaluated if traits else "first"
-        if evaluates == "centre":
+        if evaluates == "centre" and servers:
             parts = parts_of(len(self.snapshots[0].values), servers)
             return np.concatenate([each.values[part] for each, part in zip(self.snapshots, parts, strict=False)])
-        if evaluates == "first":
+        if evaluates != "average":  # the first rank that trains, or that holds the centre beside its training
             return self.snapshots[servers].values
         replicas = np.stack([each.values for each in self.snapshots[servers:]])
         average: np.ndarray = replicas.mean(axis=0, dtype=np.float64)
         return average.astype(np.float32)
 
+    def replicas(self, case: TrainCase) -> tuple[Snapshot, ...]:
+        """Those of the ranks that train. A first one that holds the centre beside its training has kept the centre."""
+        servers, traits = case.ranks - case.workers, case.replicas
+        beside = not servers and traits is not None and traits.evaluated == "centre"
+        return self.snapshots[servers + beside :]
+
     def distance(self, case: TrainCase) -> float:
         """Consensus distance: root of the mean square of the replicas' distances from their average, over that
         average's norm."""
-        replicas = np.stack([each.values for each in self.snapshots[case.ranks - case.workers :]]).astype(np.float64)
+        replicas = np.stack([each.values for each in self.replicas(case)]).astype(np.float64)
         average = replicas.mean(axis=0)
         apart = float(np.sqrt(((replicas - average) ** 2).sum(axis=1).mean()))
         return apart / float(np.linalg.norm(average)) if apart else 0.0
@@ -72,7 +78,7 @@ def _of_model(case: TrainCase) -> slice:
     servers, traits = case.ranks - case.workers, case.replicas
     evaluates = traits.evaluated if traits else "first"
     if evaluates == "centre":
-        return slice(0, servers)
+        return slice(0, max(servers, 1))  # 0 servers: the first rank holds it beside its training
     return slice(servers, servers + 1 if evaluates == "first" else case.ranks)
 
 

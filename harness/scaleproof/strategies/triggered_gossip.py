@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.rank_programs.effects import Charge, Effect
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions
-from scaleproof.strategies.replica import check_peers
+from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions, check
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
 
@@ -46,18 +45,18 @@ class TriggeredGossip(Gossip):
         yield from self.take_place()
         last, last_step, theta = self.x.copy(), -1, options.theta
         for step in self.steps():
-            yield Gradient(step)
-            yield Update()
+            yield from self.stepper.gradient(step)
+            yield from self.stepper.update()
             change = self._change(last, options.measure)
             yield Charge(2 * self.x.nbytes)
             self.note("change", change)
             if change >= theta and step - last_step >= options.tau:
-                yield from self.exchange(options)
+                yield from self.exchange()
                 last, last_step = self.x.copy(), step
             elif options.form != "pull":
-                yield from self.take_arrived()
+                yield from self.take_arrived(options.weight)
             theta *= options.decay
-            self.publish()
+            yield from self.end_step()
 
     def _change(self, last: np.ndarray, measure: str) -> float:
         if measure == "mean_absolute":
@@ -75,7 +74,7 @@ PLUGIN = StrategyPlugin(
     summary="gossip when the local parameters have changed enough since the last exchange",
     implementation=TriggeredGossip,
     options=TriggeredOptions,
-    check=check_peers,
+    check=check,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),

@@ -45,6 +45,9 @@ class Quadratic:
 class NoTime:
     """A clock that stands still."""
 
+    succeeds: int | None = None
+    lost: frozenset[int] = frozenset()
+
     def step_begins(self, step: int, warmup: bool) -> None:
         """See Clock."""
 
@@ -56,6 +59,9 @@ class NoTime:
         return 0.0
 
     def note(self, event: str, value: float) -> None:
+        """See Clock."""
+
+    def charge(self, nbytes: int) -> None:
         """See Clock."""
 
     def memory(self, nbytes: int) -> np.ndarray:

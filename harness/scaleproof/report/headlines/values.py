@@ -10,6 +10,7 @@ from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_file import ClaimResult, Reduction
 from scaleproof.claims.compute_limit import limit_of, limit_of_ratio
 from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
@@ -141,6 +142,7 @@ def _mark(
         elif ours:
             theirs = _values(_base_of(same[0], base, figure), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
+            launches += _ratios_of_seeds(figure, series.name, metric, ours, theirs)
     if not points:
         return None
     value, low, high = around(points).minus(1.0 if figure.y.difference else 0.0)
@@ -174,6 +176,24 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
     tooltip = f"{name}, launch {measured.run.launch}: {significant(measured.value)}"
     tooltip += beside(measured.run.attained(metric.name, measured.value, size))
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
+
+
+def _ratios_of_seeds(
+    figure: FigureForm, name: str, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]
+) -> list[Launch]:
+    """Of computed trajectories: each launch against that of the base with the same seed, where both have a number."""
+    if not all(_record(each.run).trajectory for each in (*ours, *base)):
+        return []
+    ratios, value_of = [], metric.ratio_of or metric.name
+    for one, other in in_blocks(ours, base, lambda measured: _record(measured.run).block):
+        above, below = (other.run, one.run) if figure.y.inverse else (one.run, other.run)
+        numerator, denominator = above.metric(value_of), below.metric(value_of)
+        if numerator is None or not denominator:
+            continue
+        value = numerator / denominator - (1.0 if figure.y.difference else 0.0)
+        tooltip = f"{name}, launches {one.run.launch} and {other.run.launch}: {significant(value)}"
+        ratios.append(Launch(value, one.run.hollow or other.run.hollow, tooltip, f"runs/{one.run.launch}.html"))
+    return ratios
 
 
 def _base_of(run: Run, base: Sequence[Run], figure: FigureForm) -> list[Run]:
