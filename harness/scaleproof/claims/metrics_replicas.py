@@ -61,13 +61,15 @@ def test_loss(record: Record, samples: pd.DataFrame) -> float | None:
 def control_messages(record: Record, samples: pd.DataFrame) -> float | None:
     """Messages and calls that carry no part of a model, per step of a rank that trains.
 
-    control_messages = timed `control` events of all ranks / timed steps of all ranks
+    control_messages = messages of timed `control` events of all ranks / timed steps of all ranks
 
-    An answer to a call belongs to the call.
+    An answer to a call belongs to the call. An event that says no number is one message.
     """
     rows = columns(record, samples)
     steps = rows.timed("step")
-    return len(rows.timed("control")) / len(steps) if len(steps) and _replicas(record) else None
+    counts = rows.value[rows.timed("control")]
+    messages = float(np.where(np.isnan(counts), 1.0, counts).sum())
+    return messages / len(steps) if len(steps) and _replicas(record) else None
 
 
 def model_bytes_per_step(record: Record, samples: pd.DataFrame) -> float | None:
@@ -160,7 +162,7 @@ def made_up_per_step(event: str) -> MakeUp:
         workers = workers_of(wanted.case)
         step = Event("step", 0.0, 1.0, ranks=workers)
         if event == "control":
-            return events(step, *[Event("control", ranks=workers)] * round(possible(wanted.known)))
+            return events(step, Event("control", ranks=workers, value=possible(wanted.known)))
         return events(step, Event("send", nbytes=round(possible(wanted.known)), ranks=workers))
 
     return made

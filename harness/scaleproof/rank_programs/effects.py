@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,17 @@ class Call:
     name: str = ""
     control: bool = False
     """Carries no part of a model: counted apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Asks peers how many steps they have `finished`, and asks again every `seconds` of true time, until each of those
+    asked last has at least `least`. `peers`: whom to ask, each time anew. The result is the number of questions, which
+    carry no part of a model."""
+
+    peers: Callable[[], Sequence[int]]
+    least: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +234,7 @@ class Ended:
     value: Any
 
 
-Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
+Moving = Send | Receive | Call | Poll | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
 Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
 
 _EVENTS: dict[type, str] = {
@@ -247,7 +258,7 @@ def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
     if isinstance(effect, Send | Receive) and effect.tag < 0:
         return ""
-    if isinstance(effect, Send | Call) and effect.control:
+    if isinstance(effect, Poll) or (isinstance(effect, Send | Call) and effect.control):
         return "control"
     if isinstance(effect, Collective):
         return effect.operation
@@ -268,7 +279,9 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
 
 
 def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took; NaN: another effect."""
+    """The rank whose message a receive took, or the number of questions of a poll; NaN: another effect."""
+    if isinstance(effect, Poll):
+        return float(result)
     return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from scaleproof.rank_programs.effects import (
     Compute,
     Effect,
     Ended,
+    Poll,
     Receive,
     Send,
     Sleep,
@@ -29,11 +30,14 @@ from scaleproof.rank_programs.effects import (
     moved_nbytes,
     source_of,
 )
+from scaleproof.rank_programs.polling import polling
 from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.free_moves import FreeMoves, moves_of
+from scaleproof.simulate.free_polls import FreePolls
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.virtual_deadlock import why
-from scaleproof.simulate.virtual_messages import Moves, nothing
+from scaleproof.simulate.virtual_messages import nothing
 from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted
 from scaleproof.simulate.virtual_regions import RegionMoves
 from scaleproof.spec.case import OwnCase, TrainCase
@@ -73,12 +77,8 @@ class VirtualRun:
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs, self._name = (
-            case,
-            costs,
-            _name_of(case),
-        )
-        self._moves = Moves(network, nodes, costs, buffer)
+        self._case, self._costs, self._name = case, costs, _name_of(case)
+        self._moves = moves_of(case, network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
         """Sources of a rank's receives from any, in the order of another run."""
@@ -96,10 +96,13 @@ class VirtualRun:
             AwaitAll: self._await_all,
             AwaitAny: self._await_any,
             Cancel: lambda rank, effect, then: then(rank.cancel(effect.started.number)),
-            Collective: self._collective,
+            Collective: lambda rank, effect, then: self._part(rank, effect, rank.collectives.messages(effect), then),
+            Poll: lambda rank, effect, then: self._part(rank, effect, polling(effect), then),
         }
         self._ranks: list[Rank] = []
         self._perform |= RegionMoves(self._moves, self._ranks).perform
+        if isinstance(self._moves, FreeMoves) and case.value("message_delay") is None:
+            self._perform[Poll] = FreePolls(self._moves, self._ranks, case.dilation, self._failed).carry_out
         self._ranks += [self._rank(form, number) for number in range(case.ranks)]
 
     @property
@@ -250,9 +253,8 @@ class VirtualRun:
 
         self._carry_out(rank, effect).tell(ended)
 
-    def _collective(self, rank: Rank, effect: Collective, then: Then) -> None:
-        """Its messages one after the other, without events of their own."""
-        part = rank.collectives.messages(effect)
+    def _part(self, rank: Rank, effect: Effect, part: Generator[Effect, Any, Any], then: Then) -> None:
+        """The effects that an effect is made of one after the other, without events of their own."""
 
         def go_on(value: Any) -> None:
             while True:

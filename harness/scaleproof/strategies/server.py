@@ -6,6 +6,7 @@ Asynchronous (Dean et al. 2012), stale-synchronous with a bound (Ho et al. 2013)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Receive, Send, Update
+from scaleproof.rank_programs.rank_program import GONE
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
@@ -26,6 +28,8 @@ HEAD = 2
 """Elements before the gradient in a push: the worker's step, and the number of updates that its parameters had."""
 ENDED = -1.0
 """The step in the last push of a worker."""
+EVERY = sys.maxsize
+"""Steps of a worker that takes no more."""
 
 
 class ServerOptions(Options):
@@ -53,10 +57,12 @@ class Progress:
     """What a server knows of its workers."""
 
     steps: list[int]
-    """Steps that each has pushed."""
+    """Steps that each has pushed; EVERY where it has ended."""
     waiting: dict[int, int] = field(default_factory=dict)
     """Workers that wait for parameters: the step that each has pushed last."""
     ended: set[int] = field(default_factory=set)
+    slowest: int = 0
+    """Steps of the slowest, when parameters were last sent."""
 
 
 class Server(Replica):
@@ -75,13 +81,21 @@ class Server(Replica):
         for step in self.steps():
             yield Gradient(step)
             yield from self.push_and_pull(step)
+            yield from self.meet()
+        self.finished = GONE
         for server in range(self.servers):
             yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
+
+    def meet(self) -> Generator[Effect, Any, None]:
+        """What a worker waits for between its steps, beside the servers."""
+        yield from ()
 
     def push_and_pull(self, step: int) -> Generator[Effect, Any, None]:
         """The gradient goes to all servers, and their parameters come back."""
         for server, part in enumerate(self.parts):
             yield Send(server, np.concatenate([[step, self.versions[server]], self.g[part]], dtype=np.float32), PUSH)
+        self.finished = step + 1.0
+        self.note("finished", self.finished)
         yield Charge(self.g.nbytes)
         for server, part in enumerate(self.parts):
             pulled = (yield Receive(server, PULL)).value
@@ -92,18 +106,20 @@ class Server(Replica):
     def _serve(self) -> Generator[Effect, Any, None]:
         self.part = self.parts[self.rank]
         self.learner.own(self.part)
-        self.progress = Progress([0] * self.case.workers)
+        self.workers = self.case.workers
+        self.progress = Progress([0] * self.workers)
         self.updates, self.summed = 0, 0
         self.answer = np.empty(1 + self.part.stop - self.part.start, np.float32)
         self.g[:] = 0
-        while len(self.progress.ended) < self.case.workers:
+        while len(self.progress.ended) < self.workers:
             message = yield Receive(ANY, PUSH)
             worker, step = message.source - self.servers, float(message.value[0])
             if step == ENDED:
                 self.progress.ended.add(worker)
+                self.progress.steps[worker] = EVERY
             else:
                 yield from self._take(worker, int(step), message.value)
-            yield from self._answer_all()
+            yield from self._answer_all(worker)
         self.done = self.updates
 
     def _take(self, worker: int, step: int, push: np.ndarray) -> Generator[Effect, Any, None]:
@@ -120,7 +136,7 @@ class Server(Replica):
         self.g[self.part] += push[HEAD:]
         self.summed += 1
         yield Charge(push.nbytes)
-        needed = max(1, self.case.workers - self.options.backup - len(self.progress.ended))
+        needed = max(1, self.workers - self.options.backup - len(self.progress.ended))
         if self.summed >= needed:
             self.g[self.part] /= np.float32(self.summed)
             yield from self._step(float(push[1]))
@@ -131,25 +147,26 @@ class Server(Replica):
         yield Update()
         self.note("staleness", self.updates - version)
         self.updates += 1
-        self.done = self.updates // self.case.workers if not self.together else self.updates
+        self.done = self.updates // self.workers if not self.together else self.updates
         self.keep_if_due()
 
-    def _answer_all(self) -> Generator[Effect, Any, None]:
-        """Parameters for all workers that need wait no longer."""
-        for worker in sorted(self.progress.waiting):
-            if self._may_go(worker):
-                del self.progress.waiting[worker]
+    def _answer_all(self, latest: int) -> Generator[Effect, Any, None]:
+        """Parameters for all workers that need wait no longer: those that waited before only where the slowest has
+        moved on, and the one whose push came last."""
+        progress, slowest = self.progress, min(self.progress.steps)
+        moved, progress.slowest = self.together or slowest > progress.slowest, slowest
+        for worker in sorted(progress.waiting) if moved else [latest]:
+            if worker in progress.waiting and self._may_go(worker):
+                del progress.waiting[worker]
                 self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
                 yield Charge(self.answer.nbytes)
                 yield Send(worker + self.servers, self.answer, PULL)
 
     def _may_go(self, worker: int) -> bool:
+        progress = self.progress
         if self.together:
-            return self.progress.waiting[worker] < self.updates
-        if self.options.bound is None:
-            return True
-        others = [steps for each, steps in enumerate(self.progress.steps) if each not in self.progress.ended]
-        return self.progress.steps[worker] - min(others, default=0) <= self.options.bound
+            return progress.waiting[worker] < self.updates
+        return self.options.bound is None or progress.steps[worker] - progress.slowest <= self.options.bound
 
 
 def check(case: TrainCase) -> None:
