@@ -21,8 +21,8 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
 
     The target is a test accuracy that belongs to the data set ([workloads](../workloads.md#data)). Synthetic data has
     none. The time includes warm-up steps and earlier
-    evaluations; the clock never pauses. In virtual time, where data take none, it begins with the timed region. A launch
-    that never reaches the target did not converge and has no value.
+    evaluations; the clock never pauses. In virtual time, where data take none, it begins with the timed region. A
+    launch that never reaches the target did not converge and has no value.
     The resolution is `evaluate_every` steps: a difference of fewer steps cannot be seen. The end is the start of the
     evaluation that reaches the target, so this evaluation's duration is not included.
 

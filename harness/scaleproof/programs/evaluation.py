@@ -26,7 +26,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Snapshots of one evaluation, of all ranks in rank order. Its step and moment are the last of them."""
+    """Snapshots of one evaluation in rank order, of all ranks or of some. Its step and moment are the last of them."""
 
     snapshots: tuple[Snapshot, ...]
 
@@ -40,18 +40,23 @@ class Together:
         """When the last rank had its snapshot."""
         return max(each.moment for each in self.snapshots)
 
-    def model(self, case: TrainCase) -> np.ndarray:
-        """The parameters that are evaluated."""
-        servers = case.ranks - case.workers
-        traits = case.replicas
+    def evaluated(self, case: TrainCase) -> Together:
+        """Those whose parameters make the model that is evaluated."""
+        servers, traits = case.ranks - case.workers, case.replicas
         evaluates = traits.evaluated if traits else "first"
         if evaluates == "centre":
-            parts = parts_of(len(self.snapshots[0].values), servers)
-            return np.concatenate([each.values[part] for each, part in zip(self.snapshots, parts, strict=False)])
-        if evaluates == "first":
-            return self.snapshots[servers].values
-        replicas = np.stack([each.values for each in self.snapshots[servers:]])
-        average: np.ndarray = replicas.mean(axis=0, dtype=np.float64)
+            return Together(self.snapshots[:servers])
+        return Together(self.snapshots[servers : servers + 1] if evaluates == "first" else self.snapshots[servers:])
+
+    def model(self, case: TrainCase) -> np.ndarray:
+        """The parameters that are evaluated: parts that servers hold, or the average of replicas."""
+        evaluated = self.evaluated(case).snapshots
+        if case.replicas and case.replicas.evaluated == "centre":
+            parts = parts_of(len(evaluated[0].values), len(evaluated))
+            return np.concatenate([each.values[part] for each, part in zip(evaluated, parts, strict=True)])
+        if len(evaluated) == 1:
+            return evaluated[0].values
+        average: np.ndarray = np.stack([each.values for each in evaluated]).mean(axis=0, dtype=np.float64)
         return average.astype(np.float32)
 
     def distance(self, case: TrainCase) -> float:
@@ -73,12 +78,12 @@ def together(kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
 def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, data: Data) -> Iterator[Value]:
     """Test accuracy and loss, and the consensus distance, at every evaluation. The learner's parameters are lost."""
     for snapshots in together(kept):
-        step, moment = snapshots.step, snapshots.moment
-        yield Value("consensus_distance", step, moment, snapshots.distance(case))
+        model = snapshots.evaluated(case)
+        yield Value("consensus_distance", snapshots.step, snapshots.moment, snapshots.distance(case))
         if len(data.test.labels):
             learner.parameters[:] = snapshots.model(case)
-            yield Value("test_accuracy", step, moment, learner.accuracy(data.test, data.reference))
-            yield Value("test_loss", step, moment, learner.loss(data.test))
+            yield Value("test_accuracy", model.step, model.moment, learner.accuracy(data.test, data.reference))
+            yield Value("test_loss", model.step, model.moment, learner.loss(data.test))
 
 
 def agreement(case: TrainCase, last: Together) -> tuple[bool, str]:

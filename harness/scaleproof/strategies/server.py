@@ -120,7 +120,7 @@ class Server(Replica):
             else:
                 yield from self._take(worker, int(step), message.value)
             yield from self._answer_all(worker)
-        self.done = self.updates
+        self.done = self.updates if self.together else self.updates // self.workers
 
     def _take(self, worker: int, step: int, push: np.ndarray) -> Generator[Effect, Any, None]:
         """A gradient has arrived."""
