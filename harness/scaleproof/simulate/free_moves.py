@@ -47,6 +47,10 @@ class FreeMoves(Moves):
 
     def move(self, source: int, destination: int, nbytes: int, sent: Next, arrived: Next) -> None:
         """See Moves. The receiver goes on after the sender, so that ranks do not call each other ever deeper."""
+        if source == destination:
+            arrived()
+            sent()
+            return
         self._arriving.append(arrived)
         sent()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import (
@@ -45,8 +45,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.transports.mailbox import ANY, Message
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(NamedTuple):
     """An event of one rank, in s of virtual time."""
 
     rank: int

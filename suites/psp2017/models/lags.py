@@ -104,7 +104,7 @@ class Bound:
         sampled = [launch for launch in block if sample_of(launch.record.case)]
         if len(free) != 1 or len(sampled) != 1:
             return None
-        case, before, after = sampled[0].record.case, *(_lags(launch) for launch in (*free, *sampled))
+        case, before, after = sampled[0].record.case, _lags(free[0]), _lags(sampled[0])
         if before is None or after is None:
             return None
         staleness = staleness_of(case)

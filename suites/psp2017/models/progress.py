@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -146,7 +147,7 @@ def spread_of(steps: np.ndarray) -> float:
     return float(high - low)
 
 
-def _of(statistic: Callable[[np.ndarray], float], record: Record, samples: pd.DataFrame) -> float | None:
+def _of(statistic: Callable[[np.ndarray], Any], record: Record, samples: pd.DataFrame) -> float | None:
     steps = progress(record, samples)
     return None if steps is None else float(statistic(steps))
 
