@@ -151,16 +151,22 @@ class Server(Replica):
         self.keep_if_due()
 
     def _answer_all(self, latest: int) -> Generator[Effect, Any, None]:
-        """Parameters for all workers that need wait no longer: those that waited before only where the slowest has
-        moved on, and the one whose push came last."""
-        progress, slowest = self.progress, min(self.progress.steps)
-        moved, progress.slowest = self.together or slowest > progress.slowest, slowest
-        for worker in sorted(progress.waiting) if moved else [latest]:
-            if worker in progress.waiting and self._may_go(worker):
-                del progress.waiting[worker]
+        """Parameters for all workers that need wait no longer: those that waited before only where all have moved on,
+        and the one whose push came last."""
+        waiting = self.progress.waiting
+        for worker in sorted(waiting) if self.together or self._slowest_moved() else [latest]:
+            if worker in waiting and self._may_go(worker):
+                del waiting[worker]
                 self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
                 yield Charge(self.answer.nbytes)
                 yield Send(worker + self.servers, self.answer, PULL)
+
+    def _slowest_moved(self) -> bool:
+        """Whether the slowest worker is further than when parameters were last sent."""
+        if self.options.bound is None:
+            return False
+        before, self.progress.slowest = self.progress.slowest, min(self.progress.steps)
+        return self.progress.slowest > before
 
     def _may_go(self, worker: int) -> bool:
         progress = self.progress
