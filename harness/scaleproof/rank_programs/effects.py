@@ -237,10 +237,12 @@ class Ended:
 Moving = Send | Receive | Call | Poll | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
 Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
 
+_Tagged, _MaybeControl, _Named = Send | Receive, Send | Call, Compute | Await
 _EVENTS: dict[type, str] = {
     Send: "send",
     Receive: "wait",
     Call: "call",
+    Poll: "control",
     Put: "put",
     Get: "get",
     CompareAndSwap: "swap",
@@ -256,13 +258,13 @@ def _check_tag(tag: int) -> None:
 
 def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
-    if isinstance(effect, Send | Receive) and effect.tag < 0:
+    if isinstance(effect, _Tagged) and effect.tag < 0:
         return ""
-    if isinstance(effect, Poll) or (isinstance(effect, Send | Call) and effect.control):
+    if isinstance(effect, _MaybeControl) and effect.control:
         return "control"
     if isinstance(effect, Collective):
         return effect.operation
-    return effect.event if isinstance(effect, Compute | Await) else _EVENTS.get(type(effect), "")
+    return effect.event if isinstance(effect, _Named) else _EVENTS.get(type(effect), "")
 
 
 def moved_nbytes(effect: Effect, result: Any) -> int:

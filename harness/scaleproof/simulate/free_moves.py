@@ -16,16 +16,13 @@ from scaleproof.spec.case import OwnCase, TrainCase
 class FreeMoves(Moves):
     """What ends at one moment ends in the order in which it began."""
 
+    now = 0.0
+    """The time, in s."""
+
     def __init__(self) -> None:
-        self._now = 0.0
         self._later, self._numbers = list[tuple[float, int, Next]](), count()
         self._arriving = deque[Next]()
         """At this moment."""
-
-    @property
-    def now(self) -> float:
-        """See Moves."""
-        return self._now
 
     def run(self) -> None:
         """See Moves."""
@@ -35,15 +32,19 @@ class FreeMoves(Moves):
                 arriving.popleft()()
             if not later:
                 return
-            self._now, _, then = heapq.heappop(later)
+            self.now, _, then = heapq.heappop(later)
             then()
 
     def after(self, seconds: float, then: Next) -> None:
         """See Moves. What takes no time ends at once."""
         if seconds > 0:
-            heapq.heappush(self._later, (self._now + seconds, next(self._numbers), then))
+            heapq.heappush(self._later, (self.now + seconds, next(self._numbers), then))
         else:
             then()
+
+    def at_once(self, then: Next) -> None:
+        """At this moment, after what is under way."""
+        self._arriving.append(then)
 
     def move(self, source: int, destination: int, nbytes: int, sent: Next, arrived: Next) -> None:
         """See Moves. The receiver goes on after the sender, so that ranks do not call each other ever deeper."""
@@ -51,7 +52,7 @@ class FreeMoves(Moves):
             arrived()
             sent()
             return
-        self._arriving.append(arrived)
+        self.at_once(arrived)
         sent()
 
 

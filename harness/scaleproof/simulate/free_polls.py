@@ -1,38 +1,62 @@
-"""Polls where messages take no time: all peers are asked at one moment, without a message for each."""
+"""Polls and meetings of all ranks where messages take no time: without a message for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from scaleproof.rank_programs.effects import Poll
-from scaleproof.simulate.virtual_messages import Moves
-from scaleproof.simulate.virtual_rank import Rank, Then
+from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.simulate.free_moves import FreeMoves
+from scaleproof.simulate.virtual_rank import Meet, Rank, Then
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
 
 
 class FreePolls:
-    """`ranks`: all of them, when the first poll is carried out. `failed`: an error of a program in one line."""
+    """`ranks`: all of them, when the first effect is carried out. `failed`: an error of a program in one line.
+    `perform`: what carries out each effect."""
 
     def __init__(
-        self, moves: Moves, ranks: Sequence[Rank], dilation: float, failed: Callable[[str, Exception], SpecError]
+        self,
+        moves: FreeMoves,
+        ranks: Sequence[Rank],
+        case: OwnCase | TrainCase,
+        failed: Callable[[str, Exception], SpecError],
     ) -> None:
-        self._moves, self._ranks, self._dilation, self._failed = moves, ranks, dilation, failed
+        self._moves, self._ranks, self._dilation, self._failed = moves, ranks, case.dilation, failed
+        self._programs, self._met = list[RankProgram](), list[Then]()
+        self.perform: dict[type, Callable[[Rank, Any, Then], None]] = {Meet: self._meet}
+        if case.value("message_delay") is None:  # else each question is a call, which it delays
+            self.perform[Poll] = self._poll
 
-    def carry_out(self, rank: Rank, effect: Poll, then: Then) -> None:
-        """As rank_programs/polling.py does."""
-        ranks, moves, seconds, asked = self._ranks, self._moves, effect.seconds * self._dilation, 0
+    def _poll(self, rank: Rank, effect: Poll, then: Then) -> None:
+        """As rank_programs/polling.py does, of all peers at one moment."""
+        if not self._programs:
+            self._programs += [each.program for each in self._ranks]
+        programs, after, asked = self._programs, self._moves.after, 0
+        choose, least, seconds = effect.peers, effect.least, effect.seconds * self._dilation
 
         def ask() -> None:
             nonlocal asked
             try:
-                peers = effect.peers()
+                peers = choose()
             except Exception as error:
                 raise self._failed(rank.where, error) from error
             asked += len(peers)
             for peer in peers:
-                if ranks[peer].program.finished < effect.least:
-                    moves.after(seconds, ask)
+                if programs[peer].finished < least:
+                    after(seconds, ask)
                     return
             then(asked)
 
         ask()
+
+    def _meet(self, rank: Rank, effect: Meet, then: Then) -> None:
+        """All ranks go on when the last has come."""
+        self._met.append(then)
+        if len(self._met) == len(self._ranks):
+            met, self._met = self._met, []
+            for each in met:
+                self._moves.at_once(partial(each, None))

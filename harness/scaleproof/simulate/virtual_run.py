@@ -100,8 +100,8 @@ class VirtualRun:
         }
         self._ranks: list[Rank] = []
         self._perform |= RegionMoves(self._moves, self._ranks).perform
-        if isinstance(self._moves, FreeMoves) and case.value("message_delay") is None:
-            self._perform[Poll] = FreePolls(self._moves, self._ranks, case.dilation, self._failed).carry_out
+        if isinstance(self._moves, FreeMoves):
+            self._perform |= FreePolls(self._moves, self._ranks, case, self._failed).perform
         self._ranks += [self._rank(form, number) for number in range(case.ranks)]
 
     @property
@@ -170,12 +170,14 @@ class VirtualRun:
             value = result.value
 
     def _carry_out(self, rank: Rank, effect: Effect) -> Result:
-        result, began = Result(), self.now
-        name = event_of(effect)
+        result, name = Result(), event_of(effect)
+        if not name:
+            self._perform[type(effect)](rank, effect, result.put)
+            return result
+        began = self.now
 
         def then(value: Any) -> None:
-            if name:
-                self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
+            self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)

@@ -196,14 +196,20 @@ def test_each_statement_of_the_order_counts_a_quarter(metrics: dict[str, Metric]
     assert kept is not None
 
     def arms(**steps: list[float]) -> list[Launch]:
-        strategies = {
+        strategies: dict[str, dict[str, Any]] = {
             "bsp": {"name": "server", "bound": 0},
             "ssp": {"name": "server", "bound": 4},
             "asp": {"name": "server"},
             "pbsp": {"name": "probabilistic_barrier", "sample": 2},
             "pssp": {"name": "probabilistic_barrier", "sample": 2, "staleness": 4},
         }
-        usual = {"bsp": [3] * 4, "pbsp": [5, 5, 6, 6], "ssp": [6] * 4, "pssp": [7] * 4, "asp": [4, 8, 10, 14]}
+        usual: dict[str, list[float]] = {
+            "bsp": [3] * 4,
+            "pbsp": [5, 5, 6, 6],
+            "ssp": [6] * 4,
+            "pssp": [7] * 4,
+            "asp": [4, 8, 10, 14],
+        }
         return [
             launch(strategies[name], *finishes(*((rank, 1.0, value) for rank, value in enumerate(each, 1))))
             for name, each in {**usual, **steps}.items()
