@@ -122,12 +122,14 @@ class Bound:
         if not sample_of(case):
             return _behind(case, few, APART)
         staleness = staleness_of(case)
-        largest = self.largest(1 - few / (count - 1), sample_of(case), staleness, staleness + 1)
+        largest = self.largest(1 - few / (count - 1), sample_of(case), staleness, MANY)
         return _behind(case, *self.groups_of(possible(wanted.known) * largest, count, staleness))
 
 
 FEW, APART = 20, 20.0
 """Of made-up launches without a barrier: one of so many workers is behind, by so many steps."""
+MANY = 10_000
+"""Steps of a sequence that is long for every sample."""
 
 
 def _lags(launch: Launch) -> Lags | None:
@@ -145,7 +147,7 @@ def _by_mean_square(value: float, count: int, staleness: int) -> tuple[int, floa
 
 
 def _by_share(value: float, count: int, staleness: int) -> tuple[int, float]:
-    return round(possible(value, 0.0, 1.0) * (count - 1)), staleness + 1.0
+    return round(possible(value, 0.0, 1.0) * (count - 1)), float(MANY)
 
 
 def _behind(case: AnyCase, behind: int, steps: float) -> MadeUp:

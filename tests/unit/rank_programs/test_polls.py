@@ -71,6 +71,7 @@ def test_a_peer_that_has_gone_is_far_enough(messages: str) -> None:
         yield from ()
 
     def polls(program: RankProgram) -> Generator[Effect, Any, None]:
+        yield Sleep(1.0)
         assert (yield Poll(lambda: [1], 1e6, 1.0)) == 1
 
     virtual(messages, polls, gone)
