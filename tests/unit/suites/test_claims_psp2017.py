@@ -114,10 +114,8 @@ def test_a_larger_sample_makes_far_lags_rarer(within: float) -> None:
 
 
 def test_a_scale_that_does_not_normalise_is_seen(metrics: dict[str, Metric], monkeypatch: pytest.MonkeyPatch) -> None:
-    metric, x = (
-        metrics["lag_distribution_off"],
-        {"within": 0.9, "staleness": 4, "steps": 100, "sample": 1, "largest": 9},
-    )
+    metric = metrics["lag_distribution_off"]
+    x: dict[str, Any] = {"within": 0.9, "staleness": 4, "steps": 100, "sample": 1, "largest": 9}
     assert arithmetic(metric, **x) < 1e-9
     assert metric.model is not None
     scale = metric.model.__globals__["scale"]
