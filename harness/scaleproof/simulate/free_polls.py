@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from scaleproof.rank_programs.effects import Poll
 from scaleproof.rank_programs.rank_program import RankProgram
@@ -37,16 +37,21 @@ class FreePolls:
             self._programs += [each.program for each in self._ranks]
         programs, after, asked = self._programs, self._moves.after, 0
         choose, least, seconds = effect.peers, effect.least, effect.seconds * self._dilation
+        late, before = rank.number, cast(Sequence[int], ())  # of the last poll: who was too far behind, who was asked
 
         def ask() -> None:
-            nonlocal asked
+            nonlocal asked, late, before
             try:
                 peers = choose()
             except Exception as error:
                 raise self._failed(rank.where, error) from error
             asked += len(peers)
+            if peers is before and programs[late].finished < least:  # of all peers, the one to wait for is known
+                after(seconds, ask)
+                return
             for peer in peers:
                 if programs[peer].finished < least:
+                    late, before = peer, peers
                     after(seconds, ask)
                     return
             then(asked)
