@@ -126,7 +126,8 @@ def test_gradients_are_written_into_the_callers_memory() -> None:
         assert result.gradients is memory and np.isfinite(memory).all()
 
 
-def test_rows_are_stepped_as_a_model_steps_its_own() -> None:
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+def test_rows_are_stepped_as_a_model_steps_its_own(momentum: float) -> None:
     pytest.importorskip("torch")
     from scaleproof.frameworks.torch.torch_model import TorchModel
 
@@ -136,11 +137,11 @@ def test_rows_are_stepped_as_a_model_steps_its_own() -> None:
     shapes = [shape for _, shape in network.parameter_shapes]
     ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
     values = [piece.reshape(shape) for piece, shape in zip(np.split(rows[2].copy(), ends), shapes, strict=True)]
-    trained = TorchModel(network, values, learning_rate=0.1, momentum=0.9, threads=1)
+    trained = TorchModel(network, values, learning_rate=0.1, momentum=momentum, threads=1)
     trained.bind(np.split(np.zeros(network.parameters, np.float32), ends), 1.0, lambda _: None)
     for _ in range(5):
         gradients = DenseReplicas(network).gradients(rows[[2]], batches[2:]).gradients
-        momentum_step(rows, velocities, gradients, 0.1, 0.9, rows=[2])
+        momentum_step(rows, velocities, gradients, 0.1, momentum, rows=[2])
         trained.forward(batches[2])
         trained.backward()
         trained.update()

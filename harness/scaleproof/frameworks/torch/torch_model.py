@@ -70,7 +70,7 @@ class TorchModel:
         torch._fused_sgd_(
             parameters,
             gradients,
-            velocities,
+            velocities if self._momentum else [],  # the kernel refuses them without momentum
             weight_decay=0.0,
             momentum=self._momentum,
             lr=self._learning_rate,
