@@ -99,13 +99,17 @@ def diverged_step(record: Record, samples: pd.DataFrame) -> float | None:
 def control_messages(record: Record, samples: pd.DataFrame) -> float | None:
     """Messages and calls that carry no part of a model, per step of a rank that trains.
 
-    control_messages = timed `control` events of all ranks / timed steps of the ranks that train
+    control_messages = messages of timed `control` events of all ranks / timed steps of the ranks that train
 
-    An answer to a call belongs to the call.
+    An answer to a call belongs to the call. An event that says no number is one message.
     """
+    if not _replicas(record):
+        return None
     rows = columns(record, samples)
     steps = of_workers(record, samples, rows.timed("step"))
-    return len(rows.timed("control")) / len(steps) if len(steps) and _replicas(record) else None
+    counts = rows.value[rows.timed("control")]
+    messages = float(np.where(np.isnan(counts), 1.0, counts).sum())
+    return messages / len(steps) if len(steps) else None
 
 
 def model_bytes_per_step(record: Record, samples: pd.DataFrame) -> float | None:
@@ -181,7 +185,7 @@ def made_up_per_step(event: str) -> MakeUp:
         workers, count = workers_of(wanted.case), round(STEPS * possible(wanted.known))
         steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
         if event == "control":
-            return events(*steps, *[Event("control", ranks=workers)] * count)
+            return events(*steps, Event("control", ranks=workers, value=STEPS * possible(wanted.known)))
         return events(*steps, Event("send", nbytes=count, ranks=workers))
 
     return made

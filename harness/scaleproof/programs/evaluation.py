@@ -46,8 +46,7 @@ class Together:
 
     def model(self, case: TrainCase) -> np.ndarray:
         """The parameters that are evaluated."""
-        servers = case.ranks - case.workers
-        traits = case.replicas
+        servers, traits = case.ranks - case.workers, case.replicas
         evaluates = traits.evaluated if traits else "first"
         if evaluates == "centre" and servers:
             parts = parts_of(len(self.snapshots[0].values), servers)

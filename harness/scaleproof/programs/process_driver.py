@@ -32,6 +32,7 @@ from scaleproof.rank_programs.effects import (
     Effect,
     Flag,
     Get,
+    Poll,
     Put,
     Receive,
     Send,
@@ -39,6 +40,7 @@ from scaleproof.rank_programs.effects import (
     Sleep,
     Start,
 )
+from scaleproof.rank_programs.polling import polling
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
@@ -92,6 +94,7 @@ class ProcessDriver:
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
             Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
+            Poll: lambda effect: self._carry_out_all(polling(effect)),
             Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),

@@ -18,6 +18,7 @@ from scaleproof.rank_programs.effects import (
     Effect,
     Flag,
     Get,
+    Poll,
     Put,
     Receive,
     Send,
@@ -28,6 +29,7 @@ _EVENTS: dict[type, str] = {
     Send: "send",
     Receive: "wait",
     Call: "call",
+    Poll: "control",
     Put: "put",
     Get: "get",
     CompareAndSwap: "swap",
@@ -66,10 +68,12 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
 
 
 def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took, that a call, a get or a swap asked, or that is lost; NaN: another effect,
-    or control."""
+    """The rank whose message a receive took, that a call, a get or a swap asked, or that is lost; of a poll the number
+    of its questions; NaN: another effect, or control."""
     if isinstance(result, Lost):
         return float(result.source)
+    if isinstance(effect, Poll):
+        return float(result)
     if isinstance(effect, Call | Get | CompareAndSwap):
         return math.nan if isinstance(effect, Call) and effect.control else float(effect.peer)
     return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan

@@ -4,7 +4,7 @@ takes from ANY."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,17 @@ class Call:
     name: str = ""
     control: bool = False
     """Carries no part of a model: counted apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Asks peers how many steps they have `finished`, and asks again every `seconds` of true time, until each of those
+    asked last has at least `least`. `peers`: whom to ask, each time anew. The result is the number of questions, which
+    carry no part of a model."""
+
+    peers: Callable[[], Sequence[int]]
+    least: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +251,7 @@ class Ended:
     value: Any
 
 
-Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
+Moving = Send | Receive | Call | Poll | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
 Waiting = Await | AwaitAll | AwaitAny | Settle
 Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Detach | Waiting | Cancel
 

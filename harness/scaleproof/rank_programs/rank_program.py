@@ -41,6 +41,11 @@ class Clock(Protocol):
         """See RankProgram.charge."""
 
 
+FINISHED = "finished"
+"""The call that asks a rank how many steps it has finished."""
+GONE = float(np.finfo(np.float32).max)
+"""What a rank has finished that takes no more steps."""
+
 Form = Callable[[Any, int, Clock], "RankProgram"]
 """Makes the program of a rank: a case, the rank, and its clock."""
 
@@ -49,6 +54,8 @@ class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
     ranks have ended. `checks` runs when all have ended, outside of the timed region."""
 
+    finished = 0.0
+    """Steps that this rank has finished, for peers that ask; GONE: it takes no more."""
     first_step = 0
     """Of this rank: that of a successor is the one that the rank before it did not finish."""
 
@@ -63,6 +70,8 @@ class RankProgram(ABC):
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """Answers a call of a peer. It must not wait for anything."""
+        if name == FINISHED:
+            return np.array([self.finished], np.float32)
         raise ValueError(f"rank {source} calls {name!r}, which {type(self).__name__} does not serve")
 
     def charge(self, nbytes: int) -> None:

@@ -13,13 +13,20 @@ import numpy as np
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.collectives import Collectives, barrier
 from scaleproof.rank_programs.effect_events import check_cancellable
-from scaleproof.rank_programs.effects import AwaitFlag, Effect, Receive, Settle, Started, Waiting
+from scaleproof.rank_programs.effects import AwaitFlag, Effect, Receive, Settle, Sleep, Started, Waiting
 from scaleproof.rank_programs.rank_program import Form
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.transports.mailbox import Arrivals, Regions
 
 Then = Callable[[Any], None]
 """What goes on with the result of an effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meet(Sleep):
+    """Until all ranks have come, where messages are free."""
+
+    seconds: float = 0.0
 
 
 class Report(Protocol):
@@ -118,6 +125,13 @@ class Rank:
         """Whether its program has ended; whether it has met all others after that; whether it was killed."""
         self.main = self._whole()
 
+    def _meet(self) -> Generator[Effect, Any, None]:
+        case = self.program.case
+        if case.value("fabric.messages") == "free" and case.value("faults") is None:
+            yield Meet()
+        else:
+            yield from barrier(self.number, self.program.world_size)
+
     def _whole(self) -> Generator[Effect, Any, None]:
         yield from self._begin()
         self.counts = True
@@ -131,12 +145,12 @@ class Rank:
 
     def _begin(self) -> Generator[Effect, Any, None]:
         """All ranks begin together."""
-        yield from barrier(self.number, self.program.world_size)
+        yield from self._meet()
         self._zero = self._now()
         self._report(self, "start", self._zero)
 
     def _await_end(self) -> Generator[Effect, Any, None]:
-        yield from barrier(self.number, self.program.world_size)
+        yield from self._meet()
 
     @property
     def where(self) -> str:

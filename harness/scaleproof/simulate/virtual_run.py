@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +17,16 @@ from scaleproof.rank_programs.effects import (
     Collective,
     Compute,
     Effect,
+    Poll,
     Receive,
     Send,
     Sleep,
 )
+from scaleproof.rank_programs.polling import polling
 from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.free_moves import FreeMoves, moves_of
+from scaleproof.simulate.free_polls import FreePolls
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.served_in_order import ServedInOrder
 from scaleproof.simulate.virtual_deadlock import why
@@ -67,7 +71,7 @@ class VirtualRun:
         buffer: float,
     ) -> None:
         self._case, self._costs, self._name = case, costs, _name_of(case)
-        self._moves = Moves(network, nodes, costs, buffer)
+        self._moves = moves_of(case, network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
         """Sources of a rank's receives from any, in the order of another run."""
@@ -80,10 +84,13 @@ class VirtualRun:
             Send: self._send,
             Receive: self._receive,
             Call: self._call,
-            Collective: self._collective,
+            Collective: lambda rank, effect, then: self._part(rank, effect, rank.collectives.messages(effect), then),
+            Poll: lambda rank, effect, then: self._part(rank, effect, polling(effect), then),
         }
         self._ranks: list[Rank] = []
         self._perform |= RegionMoves(self._moves, self._ranks).perform | VirtualLanes(self._carry_out).perform
+        if isinstance(self._moves, FreeMoves):
+            self._perform |= FreePolls(self._moves, self._ranks, case, self._failed).perform
         self._ranks += [self._rank(form, number) for number in range(case.ranks)]
 
     @property
@@ -169,13 +176,15 @@ class VirtualRun:
             value = result.value
 
     def _carry_out(self, rank: Rank, effect: Effect) -> Result:
-        result, began = Result(), self.now
-        name = event_of(effect)
+        result, name = Result(), event_of(effect)
+        if not name:
+            self._perform[type(effect)](rank, effect, result.put)
+            return result
+        began = self.now
 
         def then(value: Any) -> None:
-            if name:
-                event, source = event_of(effect, value), source_of(effect, value)
-                self.happened(rank, event, began, source, moved_nbytes(effect, value))
+            event = event_of(effect, value)
+            self.happened(rank, event, began, source_of(effect, value), moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)
@@ -251,9 +260,8 @@ class VirtualRun:
         """How long a rank's own arithmetic takes, on so many bytes of shrunk arrays, on the dilated clock."""
         return nbytes * self._costs.gamma * self._case.shrink * self._case.dilation
 
-    def _collective(self, rank: Rank, effect: Collective, then: Then) -> None:
-        """Its messages one after the other, without events of their own."""
-        part = rank.collectives.messages(effect)
+    def _part(self, rank: Rank, effect: Effect, part: Generator[Effect, Any, Any], then: Then) -> None:
+        """The effects that an effect is made of one after the other, without events of their own."""
 
         def go_on(value: Any) -> None:
             while True:

@@ -50,6 +50,8 @@ class DelayLaw:
         """The delay of a rank's n-th step or message, in s, determined by the seed."""
         if rank not in _chosen(seed, ranks, round(self.share * ranks)):
             return 0.0
+        if self.name == "fixed":
+            return self.numbers[0]
         if self.name == "two_state":
             seconds, into, out, hosts = self.numbers
             slow = _slow_hosts(seed, into, out, int(hosts), 1 << number.bit_length())
