@@ -32,6 +32,8 @@ def absences(record: Record, samples: pd.DataFrame) -> list[Absence]:
     """Of all ranks that were killed or paused, in the order of time. A rank that was killed is away until its successor
     has finished a step, else until the last rank has ended."""
     rows = columns(record, samples)
+    if not len(rows.of("killed", "pause")):
+        return []
     starts, ends = _times(record, rows)
     last = ends[rows.of("end", "step")]
     found = [Absence(int(rows.rank[row]), int(starts[row]), int(ends[row])) for row in rows.of("pause") if len(last)]

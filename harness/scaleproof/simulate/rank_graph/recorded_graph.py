@@ -23,6 +23,7 @@ from scaleproof.rank_programs.effects import (
     Flag,
     Get,
     Gradient,
+    Poll,
     Put,
     Receive,
     Send,
@@ -32,6 +33,7 @@ from scaleproof.rank_programs.effects import (
     Update,
 )
 from scaleproof.rank_programs.graph.rank_graph import NONE, Builder, RankGraph
+from scaleproof.rank_programs.polling import polling
 from scaleproof.rank_programs.rank_program import Form
 from scaleproof.simulate.predict import Inputs, factor_of
 from scaleproof.simulate.program import algorithm_of
@@ -140,14 +142,17 @@ class _Watched:
             Collective: self._join,
         }
 
-    def main(self, program: Generator[Effect, Any, None]) -> Generator[Effect, Any, None]:
-        """The program, of which each effect is recorded."""
+    def main(self, program: Generator[Effect, Any, Any]) -> Generator[Effect, Any, Any]:
+        """The program, of which each effect is recorded, and each call of a poll."""
         result: Any = None
         while True:
             try:
                 effect = program.send(result)
-            except StopIteration:
-                return
+            except StopIteration as end:
+                return end.value
+            if isinstance(effect, Poll):
+                result = yield from self.main(polling(effect))
+                continue
             early = isinstance(effect, Send | Put | Flag)  # before a peer goes on with it
             if early:
                 self._stream = self._recorded(effect, None, self._stream)
