@@ -126,7 +126,8 @@ def samples_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
         return None
     steps = rows.of("step")
     moment = (rows.end[reached] + offsets_of(record, rows.rank[reached])).min()
-    before = rows.end[steps] + offsets_of(record, rows.rank[steps]) <= moment
+    trains = rows.rank[steps] >= case.ranks - case.workers  # a server's steps train nothing
+    before = trains & (rows.end[steps] + offsets_of(record, rows.rank[steps]) <= moment)
     return float(np.count_nonzero(before) * case.batch)
 
 

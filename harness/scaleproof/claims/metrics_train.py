@@ -47,7 +47,9 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
     wall = _timed_s(record, samples) if case.replicas else wall_s(record, samples)
-    trained = len(columns(record, samples).timed("step")) * case.batch
+    rows = columns(record, samples)
+    trains = rows.rank[rows.timed("step")] >= case.ranks - case.workers  # a server's steps train nothing
+    trained = int(np.count_nonzero(trains)) * case.batch
     return trained / wall if wall and trained else None
 
 

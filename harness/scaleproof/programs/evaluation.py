@@ -26,19 +26,18 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Snapshots of one evaluation, of all ranks in rank order. Its step and moment are the last of them."""
+    """Snapshots of one evaluation, of all ranks in rank order. Its step and moment are the last of those ranks whose
+    parameters are evaluated: nobody waits for the others to evaluate a model."""
 
     snapshots: tuple[Snapshot, ...]
 
-    @property
-    def step(self) -> int:
+    def step(self, case: TrainCase) -> int:
         """The most steps that a rank had done."""
-        return max(each.step for each in self.snapshots)
+        return max(each.step for each in self.snapshots[evaluated_ranks(case)])
 
-    @property
-    def moment(self) -> float:
+    def moment(self, case: TrainCase) -> float:
         """When the last rank had its snapshot."""
-        return max(each.moment for each in self.snapshots)
+        return max(each.moment for each in self.snapshots[evaluated_ranks(case)])
 
     def model(self, case: TrainCase) -> np.ndarray:
         """The parameters that are evaluated."""
@@ -63,6 +62,13 @@ class Together:
         return apart / float(np.linalg.norm(average)) if apart else 0.0
 
 
+def evaluated_ranks(case: TrainCase) -> slice:
+    """Ranks whose parameters make the model that is evaluated: servers, or those that train."""
+    servers, traits = case.ranks - case.workers, case.replicas
+    centre = traits is not None and traits.evaluated == "centre"
+    return slice(0, servers) if centre else slice(servers, case.ranks)
+
+
 def together(kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
     """Evaluation k has the k-th snapshot of every rank; a rank that ended before has its last one. `kept`: of each
     rank, the last at its end."""
@@ -73,7 +79,7 @@ def together(kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
 def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, data: Data) -> Iterator[Value]:
     """Test accuracy and loss, and the consensus distance, at every evaluation. The learner's parameters are lost."""
     for snapshots in together(kept):
-        step, moment = snapshots.step, snapshots.moment
+        step, moment = snapshots.step(case), snapshots.moment(case)
         yield Value("consensus_distance", step, moment, snapshots.distance(case))
         if len(data.test.labels):
             learner.parameters[:] = snapshots.model(case)
