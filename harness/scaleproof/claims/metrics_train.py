@@ -30,9 +30,9 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
     throughput = samples of all ranks / (last `end` - first `start` over all ranks)
 
-    Samples are the timed `step` rows of every rank times its share of the global minibatch. The wall time is common to
-    all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the throughput. It is never
-    one rank's rate times the number of ranks. Ranks that
+    Samples are the timed `step` rows of every rank that trains times its share of the global minibatch. The wall time
+    is common to all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the throughput.
+    It is never one rank's rate times the number of ranks. Ranks that
     go at their own pace begin the timed steps one by one: there it runs from the first one's start to the last one's
     end. Warm-up steps are in the record and not included here. Traced launches
     and arms without compute have no throughput. Evaluations between steps count in the wall time; experiments that
