@@ -46,7 +46,7 @@ from scaleproof.rank_programs.effects import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.transports.mailbox import Mailbox, Posted
+from scaleproof.transports.mailbox import Mailbox, Message, Posted
 
 
 class Driven(Protocol):
@@ -90,7 +90,7 @@ class ProcessDriver:
             Charge: lambda effect: None,
             Sleep: lambda effect: time.sleep(effect.seconds * self._case.dilation),
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
-            Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
+            Receive: self._receive,
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
             Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
@@ -228,6 +228,18 @@ class ProcessDriver:
         if isinstance(effect, AwaitFlag):
             return self._mailbox.await_flag(effect.name, effect.least, posted)
         return self._perform[type(effect)](effect)
+
+    def _receive(self, effect: Receive) -> Message | None:
+        if effect.within is None:
+            return self._mailbox.receive(effect.source, effect.tag)
+        posted = Posted()
+        over = threading.Timer(effect.within * self._case.dilation, self._mailbox.cancel, (posted,))
+        over.daemon = True
+        over.start()
+        try:
+            return self._mailbox.receive(effect.source, effect.tag, posted)
+        finally:
+            over.cancel()
 
     def _cancel(self, effect: Cancel) -> bool:
         waits, posted = self._posted[effect.started.number]

@@ -1,10 +1,10 @@
 """Cut-off (teng2018): a synchronous step takes the gradients that come first, and does not wait for the others. How
-many it takes is predicted from the times of earlier steps. A gradient that comes too late is dropped, as Chen et al.
-2016 drop it, and its worker goes on with the parameters of that moment."""
+many it takes is predicted from the times of earlier steps. A worker whose delay is not over when the next parameters
+come stops and begins the next step with all others; a gradient that was under way then is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +17,9 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
-from scaleproof.strategies.cut_off_predictors import Ahead, Elfving, Oracle, PerWorker, Predictor, Seen, Static
+from scaleproof.strategies.cut_off_predictors import Elfving, Oracle, PerWorker, Predictor, Static
 from scaleproof.strategies.replica import CaseDelays, Replica, check_replicas
+from scaleproof.transports.mailbox import Message
 from scaleproof.workloads.learner import Learner
 
 PUSH, PULL = 0, 1
@@ -42,11 +43,11 @@ class CutOffOptions(Options):
 
 
 class CutOff(Replica):
-    """Rank 0 serves. Messages begin with the number of their step."""
+    """Rank 0 serves. Messages begin with the number of their step, the same on all ranks."""
 
     def __init__(self, case: TrainCase, rank: int, clock: Clock, learner: Learner, seed: int) -> None:
         super().__init__(case, rank, clock, learner, seed)
-        self.ended: frozenset[int] = frozenset()
+        self.delays = CaseDelays(case, seed)
         if self.worker < 0:
             self.predictor = predictor_of(case, seed)
 
@@ -55,105 +56,105 @@ class CutOff(Replica):
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
-        """A worker's steps have the numbers of the server's: one that is late leaves some out."""
         push = np.empty(1 + len(self.x), np.float32)
         self._clock.step_begins(0, self.case.warmup > 0)
-        while (step := int((pulled := (yield Receive(SERVER, PULL)).value)[0])) != ENDED:
+        pulled = (yield Receive(SERVER, PULL)).value
+        while (step := int(pulled[0])) != ENDED:
             if step > 0:
                 self._clock.step_begins(step, step < self.case.warmup)
             self.x[:] = pulled[1:]
-            yield Gradient(step)
-            push[0], push[1:] = step, self.g
-            yield Charge(2 * self.x.nbytes)
-            yield Send(SERVER, push, PUSH)
+            yield Gradient(step, delayed=False)
+            following = yield from self._delay(step)
+            if following is None:
+                push[0], push[1:] = step, self.g
+                yield Charge(2 * self.x.nbytes)
+                yield Send(SERVER, push, PUSH)
+                following = yield Receive(SERVER, PULL)
+            else:
+                self.note("dropped_gradient", self.worker)
+            pulled = following.value
             self.done = step + 1
             self.keep_if_due()
         self._clock.steps_end()
+        yield Send(SERVER, np.array([ENDED], np.float32), PUSH)
+
+    def _delay(self, step: int) -> Generator[Effect, Any, Message | None]:
+        """Waits for the delay of the case's law. The result is the next parameters, if they come before it is over."""
+        seconds = self.delays.of_step(self.rank, step)
+        if not seconds:
+            return None
+        message: Message | None = yield Receive(SERVER, PULL, within=seconds)
+        return message
 
     def _serve(self) -> Generator[Effect, Any, None]:
-        case, workers = self.case, self.case.workers
-        self.began, self.begun = np.zeros(workers), np.zeros(workers, int)
-        """When each worker was given its parameters, in s, and in which step."""
-        self.idle = frozenset(range(workers))
+        case, left = self.case, self.case.workers
         for step in range(case.warmup + case.steps):
             if self.time_is_over():
                 break
             self._clock.step_begins(step, step < case.warmup)
-            self.step = step
-            yield from self._step(workers if step < case.warmup else self._count())
+            yield from self._step(step, case.workers if step < case.warmup else self._count(step))
             self.done = step + 1
             self.keep_if_due()
         self._clock.steps_end()
-        self.step = ENDED
-        yield from self._send_to(self.idle)
-        while len(self.ended) < workers:
-            late = (yield Receive(ANY, PUSH)).source - 1
-            yield from self._send_to([late])
+        yield from self._send_to_all(ENDED)
+        while left:
+            if int((yield Receive(ANY, PUSH)).value[0]) == ENDED:
+                left -= 1
 
-    def _count(self) -> int:
+    def _count(self, step: int) -> int:
         """How many gradients the step waits for."""
-        busy = self._clock.now() - self.began
-        busy[sorted(self.idle)] = 0.0
-        count = self.predictor.choose(Ahead(self.step, busy, self.begun))
-        self.note("cut_off", count)
-        return count
+        chosen = self.predictor.choose(step)
+        self.note("cut_off", chosen)
+        return chosen
 
-    def _step(self, count: int) -> Generator[Effect, Any, None]:
-        """One update of the first `count` gradients."""
-        started = self._clock.now()
-        yield from self._send_to(self.idle)
-        arrived_at = np.full(self.case.workers, np.nan)
+    def _step(self, step: int, wanted: int) -> Generator[Effect, Any, None]:
+        """One update of the first gradients."""
+        began = yield from self._send_to_all(step)
+        times, arrived = np.full(self.case.workers, np.nan), 0
         self.g[:] = 0
-        for _ in range(count):
-            message = yield from self._next()
-            arrived_at[message.source - 1] = self._clock.now()
-            self.g += message.value[1:]
-            yield Charge(self.g.nbytes)
-        ended = np.nanmax(arrived_at)
-        self.g /= np.float32(count)
-        yield Update()
-        self.note("used_gradients", count)
-        seen = Seen(arrived_at - self.began, arrived_at - started, ended - self.began)
-        self.note("imputed", self.predictor.observe(seen))
-
-    def _next(self) -> Generator[Effect, Any, Any]:
-        """The next gradient of this step. Late workers that are heard before it join the step."""
-        while True:
+        while arrived < wanted:
             message = yield Receive(ANY, PUSH)
-            worker = message.source - 1
-            self.idle |= {worker}
-            if int(message.value[0]) == self.step:
-                return message
-            self.note("dropped_gradient", worker)
-            yield from self._send_to([worker])
+            worker, now = message.source - 1, self._clock.now()
+            if int(message.value[0]) != step:
+                self.note("dropped_gradient", worker)
+                continue
+            times[worker] = now - began[worker]
+            self.g += message.value[1:]
+            arrived += 1
+            yield Charge(self.g.nbytes)
+        self.g /= np.float32(arrived)
+        yield Update()
+        self.note("used_gradients", arrived)
+        self.note("imputed", self.predictor.observe(times, now - began))
 
-    def _send_to(self, workers: Iterable[int]) -> Generator[Effect, Any, None]:
-        message, chosen = np.concatenate([[self.step], self.x], dtype=np.float32), sorted(workers)
-        self.idle -= set(chosen)
-        for worker in chosen:
-            self.began[worker], self.begun[worker] = self._clock.now(), self.step
+    def _send_to_all(self, step: int) -> Generator[Effect, Any, np.ndarray]:
+        """Parameters for a step; the result is when each worker was given them, in s."""
+        message, began = np.concatenate([[step], self.x], dtype=np.float32), np.zeros(self.case.workers)
+        for worker in range(self.case.workers):
+            began[worker] = self._clock.now()
             yield Send(worker + 1, message, PULL)
-        if self.step == ENDED:
-            self.ended |= set(chosen)
+        return began
 
 
 def predictor_of(case: TrainCase, seed: int) -> Predictor:
     """The case's predictor."""
-    name, workers, delays = case.options_of(CutOffOptions).predictor, case.workers, CaseDelays(case, seed)
+    name, workers = case.options_of(CutOffOptions).predictor, case.workers
 
-    def delay(worker: int, step: int) -> float:
-        return delays.of_step(worker + 1, step)
+    def delays(step: int, of_seed: int = seed) -> np.ndarray:
+        law = CaseDelays(case, of_seed)
+        return np.array([law.of_step(rank, step) for rank in range(1, case.ranks)])
 
     if name == "elfving":
         return Elfving(workers)
     if name == "per_worker":
         return PerWorker(workers)
     if name == "oracle":
-        return Oracle(delay)
-    if name == "learned":
-        from scaleproof.strategies.cut_off_learned import Learned, recorded_run  # torch is imported where it is needed
+        return Oracle(delays)
+    if name == "learned":  # torch is imported where it is needed
+        from scaleproof.strategies.cut_off_learned import OTHER_SEED, RECORDED, Learned
 
-        return Learned(recorded_run(case, seed), seed, delay)
+        recorded = np.stack([delays(step, seed + OTHER_SEED) for step in range(RECORDED)])
+        return Learned(recorded, seed, delays)
     return Static(workers, case.options_of(CutOffOptions).share if name == "static" else 1.0)
 
 
