@@ -70,6 +70,19 @@ def test_steps_last_as_long_as_the_last_gradient_that_they_wait_for(tmp_path: Pa
     assert lasted == pytest.approx([delays[1] for delays in drawn], rel=0.01)
 
 
+def test_a_delay_lasts_as_long_as_the_law_says_or_until_the_next_parameters_come(
+    real: list[tuple[Record, pd.DataFrame]],
+) -> None:
+    law, ended_early = delays_of(CONTENTION), 0
+    for record, samples in real:
+        for row in samples[samples.event == "delay"].itertuples():
+            drawn = law.drawn(int(row.rank), 5, record.seed, int(row.step))
+            lasted = (row.end_ns - row.start_ns) / 1e9
+            assert lasted >= drawn - 1e-6 or row.nbytes > 0
+            ended_early += lasted < drawn - 1e-6
+    assert ended_early > 0
+
+
 def test_a_servers_steps_are_no_samples(real: list[tuple[Record, pd.DataFrame]]) -> None:
     record, samples = real[0]
     steps = samples[(samples.event == "step") & ~samples.warmup]
