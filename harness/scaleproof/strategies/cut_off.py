@@ -92,7 +92,7 @@ class CutOff(Replica):
             if self.time_is_over():
                 break
             self._clock.step_begins(step, step < case.warmup)
-            yield from self._step(step, case.workers if step < case.warmup else self._count(step))
+            yield from self._step(step)
             self.done = step + 1
             self.keep_if_due()
         self._clock.steps_end()
@@ -103,14 +103,16 @@ class CutOff(Replica):
 
     def _count(self, step: int) -> int:
         """How many gradients the step waits for."""
+        if step < self.case.warmup:
+            return self.case.workers
         chosen = self.predictor.choose(step)
         self.note("cut_off", chosen)
         return chosen
 
-    def _step(self, step: int, wanted: int) -> Generator[Effect, Any, None]:
-        """One update of the first gradients."""
+    def _step(self, step: int) -> Generator[Effect, Any, None]:
+        """One update of the first gradients. The prediction is made while workers compute."""
         began = yield from self._send_to_all(step)
-        times, arrived = np.full(self.case.workers, np.nan), 0
+        times, arrived, wanted = np.full(self.case.workers, np.nan), 0, self._count(step)
         self.g[:] = 0
         while arrived < wanted:
             message = yield Receive(ANY, PUSH)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
 WINDOW = 20
 """Steps that predictors look back (teng2018, set-up)."""
@@ -59,7 +59,8 @@ class Elfving:
         self._workers = workers
         self._times: deque[np.ndarray] = deque(maxlen=WINDOW)
         places = np.arange(1, workers + 1)
-        self._scores = ndtri((places - np.pi / 8) / (workers - np.pi / 4 + 1))
+        shares = (places - np.pi / 8) / (workers - np.pi / 4 + 1)
+        self._scores = np.array([NormalDist().inv_cdf(share) for share in shares])
 
     def observe(self, times: np.ndarray, ran: np.ndarray) -> int:
         """See Predictor."""
