@@ -36,8 +36,8 @@ class CutOffOptions(Options):
         description="How many gradients a step waits for. all: those of all workers; static: a `share` of them; "
         "elfving: by order statistics of the last 20 steps, as if times were independent and normal; per_worker: by a "
         "running mean of each worker's times; learned: by a state-space model of all workers' times, trained before "
-        "the launch on a synchronous run under the same `step_delay` with another seed; oracle: by the true delays of "
-        "the case's laws. The warm-up waits for all.",
+        "the launch on a synchronous run under the same `step_delay` with a seed of its own; oracle: by the true "
+        "delays of the case's laws. The warm-up waits for all.",
     )
     share: float = Field(SHARE, gt=0, le=1, description="Of workers, for predictor static.")
 
@@ -141,9 +141,9 @@ class CutOff(Replica):
 def predictor_of(case: TrainCase, seed: int) -> Predictor:
     """The case's predictor."""
     name, workers = case.options_of(CutOffOptions).predictor, case.workers
+    law = CaseDelays(case, seed)
 
-    def delays(step: int, of_seed: int = seed) -> np.ndarray:
-        law = CaseDelays(case, of_seed)
+    def delays(step: int) -> np.ndarray:
         return np.array([law.of_step(rank, step) for rank in range(1, case.ranks)])
 
     if name == "elfving":
@@ -153,10 +153,9 @@ def predictor_of(case: TrainCase, seed: int) -> Predictor:
     if name == "oracle":
         return Oracle(delays)
     if name == "learned":  # torch is imported where it is needed
-        from scaleproof.strategies.cut_off_learned import OTHER_SEED, RECORDED, Learned
+        from scaleproof.strategies.cut_off_learned import Learned, trained
 
-        recorded = np.stack([delays(step, seed + OTHER_SEED) for step in range(RECORDED)])
-        return Learned(recorded, seed, delays)
+        return Learned(trained(str(case.step_delay), case.ranks), seed, delays)
     return Static(workers, case.options_of(CutOffOptions).share if name == "static" else 1.0)
 
 

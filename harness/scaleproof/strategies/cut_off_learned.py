@@ -5,30 +5,40 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
+from scaleproof.spec.delay_law import delays_of
 from scaleproof.strategies.cut_off_predictors import WINDOW, best
 from scaleproof.strategies.run_time_model import Expected, RunTimeModel
 
-RECORDED = 400
-"""Steps of the recorded run (teng2018.md, own estimate: iterations)."""
-OTHER_SEED = 1 << 20
-"""Added to a launch's seed for the run that the model learns from."""
+RECORDED, RECORDED_SEED = 3000, 180304209
+"""Steps of the recorded run, and its seed, which no launch has."""
 DRAWS = 64
 """Draws of the next step's run-times, whose order statistics are averaged."""
+
+
+@lru_cache(16)
+def trained(law: str, ranks: int) -> RunTimeModel:
+    """The model of a cluster, which is instrumented once: of all ranks but the first, on a synchronous run under the
+    case's law, whose run-times are its delays alone."""
+    delays = delays_of(law)
+    recorded = [
+        [delays.drawn(rank, ranks, RECORDED_SEED, step) for rank in range(1, ranks)] for step in range(RECORDED)
+    ]
+    return RunTimeModel(np.array(recorded), WINDOW, RECORDED_SEED)
 
 
 class Learned:
     """What a step takes beside delays, which a recorded run of this cluster would have too, is taken from the steps
     before the first choice."""
 
-    def __init__(self, recorded: np.ndarray, seed: int, delays: Callable[[int], np.ndarray]) -> None:
-        """`recorded`: run-times of a synchronous run under the same law, (steps, workers), in s: its delays alone;
-        `delays`: of all workers in a step of this launch, in s."""
-        self._model = RunTimeModel(recorded, WINDOW, seed)
-        self._random, self._delays = np.random.default_rng([seed, 27]), delays
+    def __init__(self, model: RunTimeModel, seed: int, delays: Callable[[int], np.ndarray]) -> None:
+        """`delays`: of all workers in a step of this launch, in s."""
+        self._model, self._delays = model, delays
+        self._random = np.random.default_rng([seed, 27])
         self._history: deque[np.ndarray] = deque(maxlen=WINDOW)
         self._others = list[float]()
         """Of each step before the first choice: mean of what a worker took beside its delay, in s."""
@@ -40,7 +50,7 @@ class Learned:
         if self._expected is None:
             self._others.append(float(np.mean(times - self._delays(len(self._others)))))
         else:
-            taken[late] = self._imputed(self._expected, ran, late)
+            taken[late] = self._imputed(self._expected, times, ran, late)
         self._history.append(taken)
         return int(late.sum())
 
@@ -49,20 +59,23 @@ class Learned:
         if not self._history:
             return len(self._delays(step))
         history, beside = np.stack(self._history), float(np.mean(self._others))
-        without = self._model.expected(history - beside, DRAWS)
+        without = self._model.expected(history - beside, self._random, DRAWS)
         self._expected = Expected(beside + without.mean, without.deviation)
         noise = self._random.standard_normal(without.mean.shape)
         drawn = self._expected.mean + self._expected.deviation * noise
         return best(np.sort(drawn, axis=1).mean(axis=0))
 
-    def _imputed(self, expected: Expected, ran: np.ndarray, late: np.ndarray) -> np.ndarray:
-        """For each late worker by itself: a draw of what was expected, of those above what it has taken."""
-        least, mean, deviation = ran[late], expected.mean[:, late], expected.deviation[:, late]
-        above = ndtr((mean - least) / deviation)
-        shares = above.cumsum(axis=0) / np.maximum(above.sum(axis=0), 1e-300)
-        chosen = (shares < self._random.random(len(least))).sum(axis=0).clip(max=len(mean) - 1)
-        places = chosen, np.arange(len(least))
-        tail = above[places] * self._random.random(len(least))  # probabilities of the upper tail are exact far out
-        drawn = mean[places] - deviation[places] * ndtri(np.maximum(tail, 1e-300))
-        imputed: np.ndarray = np.maximum(drawn, least)
+    def _imputed(self, expected: Expected, times: np.ndarray, ran: np.ndarray, late: np.ndarray) -> np.ndarray:
+        """Times of late workers, above what they have taken, under one draw of what was expected: drawn by how well it
+        fits those that came and those that did not, so that workers of a host agree."""
+        least, came = ran[late], ~late
+        apart = (times[came] - expected.mean[:, came]) / expected.deviation[:, came]
+        fits = -(apart**2 / 2 + np.log(expected.deviation[:, came])).sum(axis=1)
+        fits += log_ndtr((expected.mean[:, late] - least) / expected.deviation[:, late]).sum(axis=1)
+        chosen = int((fits + self._random.gumbel(size=len(fits))).argmax())
+        mean, deviation = expected.mean[chosen, late], expected.deviation[chosen, late]
+        tail = ndtr((mean - least) / deviation) * self._random.random(
+            len(least)
+        )  # exact far out, as lower tails are not
+        imputed: np.ndarray = np.maximum(mean - deviation * ndtri(np.maximum(tail, 1e-300)), least)
         return imputed

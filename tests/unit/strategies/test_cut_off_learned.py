@@ -9,8 +9,9 @@ import torch
 from scaleproof.spec.contention_law import Contention
 from scaleproof.strategies import run_time_model
 from scaleproof.strategies.cut_off import predictor_of
-from scaleproof.strategies.cut_off_learned import OTHER_SEED, Learned
-from scaleproof.strategies.cut_off_predictors import Elfving, Predictor, best
+from scaleproof.strategies.cut_off_learned import RECORDED_SEED, Learned, trained
+from scaleproof.strategies.cut_off_predictors import WINDOW, Elfving, Predictor, best
+from scaleproof.strategies.run_time_model import RunTimeModel
 from tests.short_form import train_case
 
 WORKERS, STEPS, SEED, BESIDE, WARMUP = 16, 200, 3, 0.01, 25
@@ -52,14 +53,14 @@ def ideal() -> float:
 
 
 def test_it_learns_that_hosts_stay_slow() -> None:
-    learned = rate(Learned(run_of(SEED + OTHER_SEED, 400), SEED, delays))
+    learned = rate(Learned(RunTimeModel(run_of(RECORDED_SEED, 1000), WINDOW, SEED), SEED, delays))
     all_of_them = WORKERS * STEPS / (BESIDE + run_of(SEED, STEPS)).max(axis=1).sum()
     assert learned > rate(Elfving(WORKERS))
     assert 0.5 < (learned - all_of_them) / (ideal() - all_of_them) <= 1.0
 
 
 def test_equal_times_wait_for_all() -> None:
-    predictor = Learned(np.ones((50, WORKERS)), SEED, lambda step: ONES)
+    predictor = Learned(RunTimeModel(np.ones((50, WORKERS)), WINDOW, SEED), SEED, lambda step: ONES)
     for step in range(3):
         predictor.observe(1.001 * ONES, ONES)
         assert predictor.choose(step) == WORKERS
@@ -67,7 +68,7 @@ def test_equal_times_wait_for_all() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_times_that_were_cut_off_are_imputed_above_what_they_have_taken() -> None:
-    predictor = Learned(run_of(1, 100), SEED, lambda step: ONES)
+    predictor = Learned(RunTimeModel(run_of(1, 100), WINDOW, SEED), SEED, lambda step: ONES)
     predictor.observe(ONES, ONES)
     predictor.choose(1)
     assert predictor.observe(np.where(np.arange(WORKERS) < 10, 1.0, np.nan), 1.5 * ONES) == 6
@@ -79,23 +80,22 @@ def test_the_same_seed_predicts_the_same_and_torch_keeps_its_own_draws() -> None
     torch.manual_seed(5)
     expected, threads = torch.rand(3), torch.get_num_threads()
     torch.manual_seed(5)
-    first, second = (run_time_model.RunTimeModel(run_of(1, 40), 20, SEED) for _ in range(2))
-    for _ in range(2):
-        drawn = [model.expected(np.ones((1, WORKERS)), 4).mean.tolist() for model in (first, second)]
-        assert drawn[0] == drawn[1]
+    models = [RunTimeModel(run_of(1, 40), WINDOW, SEED) for _ in range(2)]
+    drawn = [model.expected(np.ones((1, WORKERS)), np.random.default_rng(2), 4).mean.tolist() for model in models]
+    assert drawn[0] == drawn[1]
     assert torch.equal(torch.rand(3), expected) and torch.get_num_threads() == threads
 
 
 @pytest.mark.usefixtures("quick")
-def test_it_learns_from_the_same_law_with_another_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_learns_once_from_the_same_law_with_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     learned_from = list[np.ndarray]()
-    model = run_time_model.RunTimeModel
 
-    def watched(recorded: np.ndarray, window: int, seed: int) -> run_time_model.RunTimeModel:
+    def watched(recorded: np.ndarray, window: int, seed: int) -> RunTimeModel:
         learned_from.append(recorded)
-        return model(recorded, window, seed)
+        return RunTimeModel(recorded, window, seed)
 
     monkeypatch.setattr("scaleproof.strategies.cut_off_learned.RunTimeModel", watched)
+    trained.cache_clear()
     law = Contention(1, 2, 0.02, 0.1, 2, 1, 0.9, 0.1, 0.08)
     case = train_case(
         transport="tcp",
@@ -106,7 +106,9 @@ def test_it_learns_from_the_same_law_with_another_seed(monkeypatch: pytest.Monke
         strategy={"name": "cut_off", "predictor": "learned"},
         step_delay=f"contention:{','.join(map(str, law))}",
     )
-    predictor_of(case, SEED)
+    for seed in (SEED, SEED + 1):
+        predictor_of(case, seed)
+    trained.cache_clear()
     (recorded,) = learned_from
-    assert recorded.shape == (400, 3)
-    assert recorded[7, 0] == law.delay(1, 4, SEED + OTHER_SEED, 7) != law.delay(1, 4, SEED, 7)
+    assert recorded.shape == (3000, 3)
+    assert recorded[7, 0] == law.delay(1, 4, RECORDED_SEED, 7) != law.delay(1, 4, SEED, 7)
