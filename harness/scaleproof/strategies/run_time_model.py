@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 LATENT, HIDDEN = 32, 64
 """Elements of a state, and of each network's hidden layer."""
-UPDATES, BATCH, STEP_SIZE, DRAWS = 600, 16, 3e-3, 4
+UPDATES, BATCH, STEP_SIZE, DRAWS = 400, 16, 3e-3, 4
 """Of the training: updates by Adam, windows of each, its learning rate, and draws of the step after each step."""
 HELD_BACK, LOOK_EVERY, LOOK_DRAWS = 5, 25, 16
 """One step in so many, the last ones, is not trained on; after so many updates the model predicts these, by so many

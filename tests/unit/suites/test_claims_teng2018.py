@@ -114,7 +114,7 @@ def test_the_lead_over_a_static_cut_off_has_a_slope_over_the_correlation(metrics
 
 
 def test_time_to_loss_ends_at_the_first_evaluation_that_is_low_enough(metrics: dict[str, Metric]) -> None:
-    rows = [(rank, "start", 0, 100, 100) for rank in range(5)]
+    rows: list[tuple[Any, ...]] = [(rank, "start", 0, 100, 100) for rank in range(5)]
     rows += [(0, "test_loss", number, when, when, 0, loss) for number, (when, loss) in enumerate(EVALUATIONS)]
     assert value(metrics["time_to_loss"], launch(rows)) == pytest.approx(2.0)
     assert value(metrics["loss_reached_per_s"], launch(rows)) == pytest.approx(0.5)
