@@ -13,6 +13,7 @@ from scaleproof.claims.arm_values import (
     arm_difference,
     finite_values,
     is_predicted,
+    is_simulated,
     known_value,
     launch_ids,
     medians_alone,
@@ -152,7 +153,7 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
     if not above or not below or median(numbers(below)) == 0:
         return None
-    mixed = is_predicted(above) != is_predicted(below)
+    mixed = is_simulated(above) != is_simulated(below)
     above, below, paired = (above, below, False) if mixed else paired_by_block(above, below)
     if not above:
         return None
