@@ -44,7 +44,7 @@ from scaleproof.rank_programs.polling import polling
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.transports.mailbox import Lost, Mailbox, Posted, Serve
+from scaleproof.transports.mailbox import Lost, Mailbox, Message, Posted, Serve
 from scaleproof.workloads.pace import Pace
 
 
@@ -92,7 +92,7 @@ class ProcessDriver:
             Charge: lambda effect: self._let_pass(self._resumed, effect.nbytes),
             Sleep: lambda effect: time.sleep(effect.seconds * self._case.dilation),
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
-            Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
+            Receive: self._receive,
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
             Poll: lambda effect: self._carry_out_all(polling(effect)),
             Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
@@ -273,6 +273,18 @@ class ProcessDriver:
         if isinstance(effect, AwaitFlag):
             return self._mailbox.await_flag(effect.name, effect.least, posted)
         return self._perform[type(effect)](effect)
+
+    def _receive(self, effect: Receive) -> Message | Lost | None:
+        if effect.within is None:
+            return self._mailbox.receive(effect.source, effect.tag)
+        posted = Posted()
+        over = threading.Timer(effect.within * self._case.dilation, self._mailbox.cancel, (posted,))
+        over.daemon = True
+        over.start()
+        try:
+            return self._mailbox.receive(effect.source, effect.tag, posted)
+        finally:
+            over.cancel()
 
     def _record(self, event: str, began: int, nbytes: int = 0, value: float = math.nan) -> None:
         with self._recording:  # lanes record, too

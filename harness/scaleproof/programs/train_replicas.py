@@ -92,7 +92,8 @@ class ReplicaDriver(FaultyDriver):
         if not math.isnan(loss) or self._train_case.compute == "real":
             moment = now()
             recorder.add("loss", effect.step, moment, moment, value=loss)
-        self._delay(self._delays.of_step(context.rank, effect.step))
+        if effect.delayed:
+            self._delay(self._delays.of_step(context.rank, effect.step))
         return loss
 
     def _delay(self, seconds: float) -> None:

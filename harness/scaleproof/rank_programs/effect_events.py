@@ -45,6 +45,8 @@ def event_of(effect: Effect, result: Any = None) -> str:
         return "lost"
     if isinstance(effect, _TAGGED) and effect.tag < 0:
         return ""
+    if isinstance(effect, Receive) and effect.within is not None:
+        return "delay"
     if isinstance(effect, _CONTROLLED) and effect.control:
         return "control"
     if isinstance(effect, Collective):

@@ -32,9 +32,11 @@ class Compute:
 @dataclass(frozen=True, slots=True)
 class Gradient:
     """The gradient of the batch of a step at the parameters that the replica has when the effect begins, into the
-    learner's `gradient`; the result is the loss, NaN where nothing is computed."""
+    learner's `gradient`; the result is the loss, NaN where nothing is computed. `delayed`: the case's delay of the step
+    follows; else the program waits for it."""
 
     step: int
+    delayed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,14 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class Receive:
     """Receives the earliest `Message` with a tag, from one rank or from ANY. `part_of`: where the rank is, in messages
-    to the user, if a driver receives for it."""
+    to the user, if a driver receives for it. `within`: s of true time after which the result is None where no message
+    has come; it is a delay of the case that a message may end. None: it waits as long as it takes. Not for `Start`,
+    whose waits `Cancel` ends."""
 
     source: int = ANY
     tag: int = 0
     part_of: str = ""
+    within: float | None = None
 
     def __post_init__(self) -> None:
         _check_tag(self.tag)

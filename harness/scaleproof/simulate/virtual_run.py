@@ -212,10 +212,20 @@ class VirtualRun:
         if source == ANY and effect.tag >= 0 and rank.number in self.orders:
             source = next(self.orders[rank.number])
         message = rank.arrivals.take(source, effect.tag)
-        if message is None:
-            rank.wanted.append(Wanted(effect, source, then))
-        else:
+        if message is not None:
             then(message)
+            return
+        wanted = Wanted(effect, source, then)
+        rank.wanted.append(wanted)
+        if effect.within is not None:
+            self._moves.after(effect.within * self._case.dilation, partial(self._over, rank, wanted))
+
+    def _over(self, rank: Rank, wanted: Wanted) -> None:
+        """A receive has waited as long as it may."""
+        waits = [each for each in rank.wanted if each is not wanted]
+        if len(waits) < len(rank.wanted):
+            rank.wanted = waits
+            wanted.then(None)
 
     def _arrive(self, number: int, message: Message) -> None:
         """A message is there: for the receive that has waited longest, or for a later one."""

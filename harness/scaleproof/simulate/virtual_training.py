@@ -89,7 +89,7 @@ class VirtualTraining(FaultyRun):
         number, dilation = rank.number, self._train_case.dilation
         self._lasts[number] = self._passes.factor(number, effect.step)
         factor = self._lasts[number] * dilation
-        delay = self._delays.of_step(number, effect.step) * dilation
+        delay = self._delays.of_step(number, effect.step) * dilation if effect.delayed else 0.0
         passed = self.now + self._passes.forward * factor
         ready, began = passed + self._passes.backward * factor, self.now
         self._learners.begin(number, effect.step)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import AfterValidator
 
+from scaleproof.spec.contention_law import Contention, slow_chains
 from scaleproof.spec.law_text import number, split
 
 
@@ -29,6 +30,12 @@ LAWS = {
         ("S", "IN", "OUT", "HOSTS"),
         "S in all ranks of a host while it is slow: rank r is on host r mod HOSTS, which becomes slow with probability "
         "IN a step and fast again with OUT",
+    ),
+    "contention": Law(
+        ("S", "FACTOR", "IN", "OUT", "HOSTS", "CORRELATION", "RHO", "SCALE", "NOISE"),
+        "median S, FACTOR times as long while slow: a share CORRELATION of the ranks is slow with its host, as in "
+        "two_state, the others by themselves with the same IN and OUT; its logarithm wanders by rank with standard "
+        "deviation SCALE and correlation RHO from step to step, and has noise of standard deviation NOISE",
     ),
 }
 MEANING = (
@@ -54,8 +61,10 @@ class DelayLaw:
             return self.numbers[0]
         if self.name == "two_state":
             seconds, into, out, hosts = self.numbers
-            slow = _slow_hosts(seed, into, out, int(hosts), 1 << number.bit_length())
+            slow = slow_chains((seed, 22), into, out, int(hosts), 1 << number.bit_length())
             return seconds * bool(slow[number, rank % int(hosts)])
+        if self.name == "contention":
+            return Contention(*self.numbers).delay(rank, ranks, seed, number)
         return self._value(np.random.default_rng((seed, 21, rank, number)))
 
     def _value(self, generator: np.random.Generator) -> float:
@@ -75,16 +84,6 @@ class DelayLaw:
 def _chosen(seed: int, ranks: int, count: int) -> frozenset[int]:
     """Ranks that a law delays."""
     return frozenset(np.random.default_rng((seed, 20)).permutation(ranks)[:count].tolist())
-
-
-@lru_cache
-def _slow_hosts(seed: int, into: float, out: float, hosts: int, steps: int) -> np.ndarray:
-    """Whether a host is slow, bool (steps, hosts): a chain of two states from fast."""
-    slow = np.zeros((steps, hosts), bool)
-    for step, row in enumerate(np.random.default_rng((seed, 22)).random((steps, hosts))):
-        before = slow[step - 1] if step else np.zeros(hosts, bool)
-        slow[step] = np.where(before, row >= out, row < into)
-    return slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +124,8 @@ def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:
         raise ValueError(f"{text!r}: LOW is above HIGH")
     if name == "two_state" and (numbers[1] > 1 or numbers[2] > 1 or numbers[3] < 1 or numbers[3] % 1):
         raise ValueError(f"{text!r}: IN and OUT are probabilities, HOSTS is a whole number of at least 1")
+    if name == "contention" and (mistake := Contention(*numbers).mistake()):
+        raise ValueError(f"{text!r}: {mistake}")
     if name in ("gamma", "pareto") and 0 in numbers:
         raise ValueError(f"{text!r}: numbers of {name} are above 0")
 

@@ -35,6 +35,11 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
         ({"name": "gossip"}, {"step_delay": "gama:1,1"}, "did you mean 'gamma'"),
         ({"name": "sync"}, {"collective": "ring", "seconds": 3}, "leave it out"),
         ({"name": "triggered_gossip"}, {}, "missing"),
+        ({"name": "cut_off"}, {"ranks": 1}, "at least 2 ranks"),
+        ({"name": "cut_off", "predictor": "static", "share": 1.2}, {}, "1.2 is not allowed"),
+        ({"name": "cut_off", "share": 0.5}, {}, "is of predictor 'static', not 'elfving'"),
+        ({"name": "cut_off", "predictor": "learned"}, {}, "give one, or take 'elfving'"),
+        ({"name": "cut_off", "predictor": "orakel"}, {}, "oracle"),
     ],
 )
 def test_what_does_not_fit_is_one_line(strategy: dict[str, Any], more: dict[str, Any], wrong: str) -> None:
