@@ -52,7 +52,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "cut_off", "predictor": "oracle"},
     {"name": "job_server", "epoch_steps": 3},
     {"name": "job_server", "gradients": "through_server"},
-    {"name": "job_server", "handshakes": "each_step"},
+    {"name": "job_server", "handshakes": "each_tensor"},
 ]
 
 

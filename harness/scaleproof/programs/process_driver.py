@@ -92,7 +92,7 @@ class ProcessDriver:
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
             Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
-            Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
+            Put: self._put,
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
             CompareAndSwap: lambda effect: self._mailbox.compare_and_swap(
@@ -212,6 +212,11 @@ class ProcessDriver:
         if (left := end - time.monotonic()) > 0:
             sleep_for_compute(self._context, left)
         return result
+
+    def _put(self, effect: Put) -> None:
+        self._mailbox.put(effect.value, effect.peer, effect.region, effect.start)
+        if effect.flag:
+            self._mailbox.flag(effect.peer, effect.flag, 1)
 
     def _start(self, effect: Start) -> Started:
         if effect.lane not in self._lanes:
