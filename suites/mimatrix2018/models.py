@@ -1,5 +1,5 @@
-"""Metrics of this paper only: control messages, and who moves and adds the parameters. Counts of our own code, and bytes
-that the kernel counted on the links of nodes."""
+"""Metrics of this paper only: control messages, and who moves and adds the parameters, as our own programs count them;
+bytes that the kernel counted on the links of nodes."""
 
 from __future__ import annotations
 
@@ -153,24 +153,29 @@ STEP = Event("step")
 
 
 def made_up_control(wanted: Wanted) -> MadeUp:
-    """Workers that all send so many messages an epoch."""
-    count = _whole(possible(wanted.known) * _epochs(wanted.case))
-    return MadeUp((STEP, *[Event("control", ranks=workers_of(wanted.case))] * count))
+    """Workers that send so many messages an epoch."""
+    return _messages(wanted, possible(wanted.known) * _workers(wanted.case) * _epochs(wanted.case))
 
 
 def made_up_growth(wanted: Wanted) -> MadeUp:
-    """A block in which this exponent is met by whole messages, 2 an epoch for the fewest workers."""
-    fewest = min(map(_workers, wanted.block))
-    count = round(2 * _epochs(wanted.case) * (_workers(wanted.case) / fewest) ** wanted.known)
-    return MadeUp((STEP, *[Event("control", ranks=workers_of(wanted.case))] * count))
+    """A block in which this exponent is met by whole messages, 20 an epoch for the fewest workers."""
+    workers, fewest = _workers(wanted.case), min(map(_workers, wanted.block))
+    return _messages(wanted, 20 * _epochs(wanted.case) * workers * (workers / fewest) ** wanted.known)
 
 
 def made_up_handshakes(wanted: Wanted) -> MadeUp:
-    """Workers that all ask so often for each tensor."""
+    """Workers that ask so often for each tensor."""
     case = wanted.case
     assert isinstance(case, TrainCase)
-    asked = _whole(possible(wanted.known) * _steps(case) * len(network_of(case).parameter_shapes))
-    return MadeUp((STEP, *[Event("control", ranks=workers_of(case))] * (asked + _epochs(case))))
+    asked = possible(wanted.known) * _workers(case) * _steps(case) * len(network_of(case).parameter_shapes)
+    return _messages(wanted, asked + _workers(case) * _epochs(case))
+
+
+def _messages(wanted: Wanted, count: float) -> MadeUp:
+    """So many control messages, of workers alike as far as it goes."""
+    workers = workers_of(wanted.case)
+    each, more = divmod(round(count), len(workers))
+    return MadeUp((STEP, *[Event("control", ranks=workers)] * each, Event("control", ranks=workers[:more])))
 
 
 def made_up_served(wanted: Wanted) -> MadeUp:
@@ -202,12 +207,6 @@ def made_up_busiest(wanted: Wanted) -> MadeUp:
     """Nodes that all carry so much."""
     carried = round(possible(wanted.known) * _steps(wanted.case) * _model_nbytes(wanted.case))
     return MadeUp((STEP,), wire_bytes=carried)
-
-
-def _whole(count: float) -> int:
-    if abs(count - round(count)) > 1e-6:
-        raise ImpossibleValue(f"{count:g} messages")
-    return round(count)
 
 
 METRICS = [

@@ -10,6 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
@@ -69,12 +71,23 @@ def _relative(now: np.ndarray, before: np.ndarray) -> float:
     return float(np.linalg.norm(now - before) / max(np.linalg.norm(before), np.finfo(np.float32).tiny))
 
 
+def check(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer, parameters that never change, and a form without a trigger."""
+    check_peers(case)
+    options = case.options_of(TriggeredOptions)
+    if options.averaged != "after_step":
+        raise FieldError("strategy.averaged", "the trigger looks at the parameters after a step; leave it out")
+    if case.compute != "real" and options.theta > 0:
+        message = "where nothing is learned parameters do not change, and nothing triggers; use gossip with a period"
+        raise FieldError("strategy.theta", message)
+
+
 PLUGIN = StrategyPlugin(
     name="triggered_gossip",
     summary="gossip when the local parameters have changed enough since the last exchange",
     implementation=TriggeredGossip,
     options=TriggeredOptions,
-    check=check_peers,
+    check=check,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
