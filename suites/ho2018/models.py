@@ -107,12 +107,12 @@ def exchange_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def loss_over_fixed(block: Sequence[Launch], _floor: float | None = None) -> float | None:
-    """loss_over_fixed = test loss / test loss of a fixed period that sends as many bytes
+    """loss_over_fixed = test loss / lowest test loss of fixed periods that send as many bytes or fewer
 
-    Below 1 the trigger is better than exchanges that are equally many and equally far apart (suite ho2018). In one
-    repetition, so with the same seed and data. The loss of the fixed period is interpolated between the two periods
-    that send a little more and a little less, over the logarithm of bytes. None where no period sends less, or none
-    sends more.
+    Below 1 the trigger is better than exchanges that are equally many and equally far apart, and than fewer of them
+    (suite ho2018). In one repetition, so with the same seed and data. The loss of the period that sends as many bytes is
+    interpolated between the two that send a little more and a little less, over the logarithm of bytes. None where no
+    period sends less, or none sends more.
     """
     fixed, ours = list[tuple[float, float]](), list[tuple[float, float]]()
     for launch in block:
@@ -124,7 +124,8 @@ def loss_over_fixed(block: Sequence[Launch], _floor: float | None = None) -> flo
         return None
     traffic, loss = ours[0]
     places, losses = zip(*fixed, strict=True)
-    return loss / float(np.interp(traffic, places, losses))
+    as_many = float(np.interp(traffic, places, losses))
+    return loss / min([as_many, *(each for place, each in fixed if place < traffic)])
 
 
 def _traffic(record: Record, samples: pd.DataFrame) -> float | None:

@@ -78,10 +78,11 @@ def test_where_nodes_have_links_the_kernels_bytes_count() -> None:
     assert pair("saved_traffic", ours, base) == pytest.approx(70)
 
 
-def block(triggered_bytes: int) -> list[Launch]:
+def block(triggered_bytes: int, seldom: float = 2.0) -> list[Launch]:
+    """`seldom`: test loss of the longer period."""
     return [
         launch(training(1.0, 0.5, 800, loss=1.0), arm="period_2"),
-        launch(training(1.0, 0.5, 200, loss=2.0), arm="period_8"),
+        launch(training(1.0, 0.5, 200, loss=seldom), arm="period_8"),
         launch(training(1.0, 0.5, triggered_bytes, loss=1.2), arm="adaptive", ranks=8),
     ]
 
@@ -91,5 +92,6 @@ def test_the_fixed_period_that_sends_as_much_is_interpolated_over_the_logarithm_
     assert metric is not None
     assert metric(block(400), None) == pytest.approx(1.2 / 1.5)
     assert metric(block(800), None) == pytest.approx(1.2)
+    assert metric(block(400, seldom=0.5), None) == pytest.approx(1.2 / 0.5), "fewer exchanges are better"
     assert metric(block(100), None) is None, "no period sends as little"
     assert metric(block(400)[:2], None) is None, "nothing is triggered"
