@@ -110,9 +110,9 @@ def loss_over_fixed(block: Sequence[Launch], _floor: float | None = None) -> flo
     """loss_over_fixed = test loss / lowest test loss of fixed periods that send as many bytes or fewer
 
     Below 1 the trigger is better than exchanges that are equally many and equally far apart, and than fewer of them
-    (suite ho2018). In one repetition, so with the same seed and data. The loss of the period that sends as many bytes is
-    interpolated between the two that send a little more and a little less, over the logarithm of bytes. None where no
-    period sends less, or none sends more.
+    (suite ho2018). In one repetition, so with the same seed and data. The loss of the period that sends as many bytes
+    is interpolated between the two that send a little more and a little less, over the logarithm of bytes. None where
+    no period sends less, or none sends more.
     """
     fixed, ours = list[tuple[float, float]](), list[tuple[float, float]]()
     for launch in block:
