@@ -30,7 +30,7 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
         ({"name": "sync"}, {"collective": "ring", "seconds": 3}, "leave it out"),
         ({"name": "triggered_gossip"}, {}, "missing"),
         ({"name": "triggered_gossip", "theta": -0.1}, {}, "-0.1 is not allowed; it must be at least 0"),
-        ({"name": "triggered_gossip", "theta": 0.1, "decay": 0}, {}, "0 is not allowed; it must be above 0"),
+        ({"name": "triggered_gossip", "theta": 0.1, "decay": 0}, {}, "0 is not allowed; it must be more than 0"),
         ({"name": "triggered_gossip", "theta": 0.1, "measure": "l1"}, {}, "l1"),
         ({"name": "triggered_gossip", "theta": 0.1, "averaged": "before_step"}, {}, "after a step; leave it out"),
         ({"name": "triggered_gossip", "theta": 0.1}, {"compute": "replay"}, "use gossip with a period"),
