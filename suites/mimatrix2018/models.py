@@ -150,6 +150,8 @@ def _model_nbytes(case: AnyCase) -> int:
 
 
 STEP = Event("step")
+MOST = 1000
+"""Made-up messages of a worker."""
 
 
 def made_up_control(wanted: Wanted) -> MadeUp:
@@ -175,6 +177,8 @@ def _messages(wanted: Wanted, count: float) -> MadeUp:
     """So many control messages, of workers alike as far as it goes."""
     workers = workers_of(wanted.case)
     each, more = divmod(round(count), len(workers))
+    if each > MOST:
+        raise ImpossibleValue(f"{each} messages of each worker")
     return MadeUp((STEP, *[Event("control", ranks=workers)] * each, Event("control", ranks=workers[:more])))
 
 
