@@ -105,7 +105,10 @@ def test_a_strategy_trains_in_virtual_time(tmp_path: Path, strategy: dict[str, A
     pd.testing.assert_frame_equal(samples, again)
 
 
-@pytest.mark.parametrize(("strategy", "ranks"), [({"name": "local_sgd"}, 4), ({"name": "server"}, 2)])
+@pytest.mark.parametrize(
+    ("strategy", "ranks"),
+    [({"name": "local_sgd"}, 4), ({"name": "server"}, 2), ({"name": "job_server", "epoch_steps": 3}, 4)],
+)
 def test_virtual_time_gives_the_bits_of_processes(tmp_path: Path, strategy: dict[str, Any], ranks: int) -> None:
     ((_, in_processes),) = launched(tmp_path, strategy, ranks=ranks)
     _, in_virtual_time = predicted(tmp_path, strategy, ranks=ranks)
