@@ -52,7 +52,8 @@ def control_growth(block: Sequence[Launch], _floor: float | None = None) -> floa
     places = np.array([place for place, _ in found])
     if not len(places) or np.ptp(places) == 0:
         return None
-    return float(np.polyfit(places, [count for _, count in found], 1)[0])
+    slope = float(np.polyfit(places, [count for _, count in found], 1)[0])
+    return round(slope, 9) + 0.0
 
 
 def handshakes_per_tensor(record: Record, samples: pd.DataFrame) -> float | None:
