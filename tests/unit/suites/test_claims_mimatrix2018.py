@@ -19,6 +19,8 @@ SUITE = load_suite("mimatrix2018", Path(__file__).resolve().parents[3] / "suites
 METRICS: dict[str, Metric] = suite_metrics(SUITE.folder)
 PARAMETERS = 42_634
 MODEL = 4 * PARAMETERS
+STEPS = 2
+"""Of experiment counts."""
 
 
 def launch(experiment: str, *events: Event, wire_bytes: int | None = None, **fields: Any) -> Launch:
@@ -55,7 +57,7 @@ def test_a_start_and_an_end_make_two_messages_for_each_worker_and_epoch() -> Non
     assert value("control_per_epoch", control(8, 2, 16, arm="job_server")) == 2
     assert value("handshakes_per_tensor", control(8, 2, 16, arm="job_server")) == 0
     assert value("control_per_epoch", control(8, 1, 8, arm="longer_epochs")) == 2
-    assert value("handshakes_per_tensor", control(8, 2 + 4 * 8 * 7, 16, arm="handshakes")) == 7
+    assert value("handshakes_per_tensor", control(8, 2 + STEPS * 8 * 7, 16, arm="handshakes")) == 7
 
 
 def test_the_exponent_is_that_with_which_messages_grow() -> None:
@@ -69,7 +71,7 @@ def test_the_exponent_is_that_with_which_messages_grow() -> None:
 
 
 def test_what_a_server_moves_counts_both_ways() -> None:
-    moved = (Event("send", ranks=(0,), nbytes=8 * 4 * MODEL), Event("wait", ranks=(0,), nbytes=8 * 4 * MODEL))
+    moved = (Event("send", ranks=(0,), nbytes=8 * STEPS * MODEL), Event("wait", ranks=(0,), nbytes=8 * STEPS * MODEL))
     between = Event("put", ranks=(1, 2), nbytes=MODEL)
     found = launch("counts", *moved, between, ranks=9, arm="through_server", fabric="simulated")
     assert value("models_through_server", found) == pytest.approx(1)
@@ -79,9 +81,9 @@ def test_what_a_server_moves_counts_both_ways() -> None:
 
 def test_the_rank_that_adds_most_counts() -> None:
     part = PARAMETERS * 7 / 8
-    shared = [Event("reduced", ranks=tuple(range(1, 9)), value=part)] * 4
+    shared = [Event("reduced", ranks=tuple(range(1, 9)), value=part)] * STEPS
     assert value("reduction_ratio", launch("counts", *shared, ranks=9, arm="job_server", fabric="simulated")) == 1
-    alone = Event("reduced", ranks=(0,), value=4.0 * 8 * PARAMETERS)
+    alone = Event("reduced", ranks=(0,), value=8.0 * STEPS * PARAMETERS)
     found = launch("counts", alone, ranks=9, arm="through_server", fabric="simulated")
     assert value("reduction_ratio", found) == pytest.approx(64 / 7)
 
