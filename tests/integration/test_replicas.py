@@ -61,7 +61,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "probabilistic_barrier", "sample": 1},
     {"name": "job_server", "epoch_steps": 3},
     {"name": "job_server", "gradients": "through_server"},
-    {"name": "job_server", "handshakes": "each_step"},
+    {"name": "job_server", "handshakes": "each_tensor"},
 ]
 
 
@@ -121,7 +121,7 @@ LOCKSTEP: list[dict[str, Any]] = [
     {"name": "local_sgd", "tau": 2},
     {"name": "job_server", "epoch_steps": 3},
     {"name": "job_server", "gradients": "through_server"},
-    {"name": "job_server", "handshakes": "each_step"},
+    {"name": "job_server", "handshakes": "each_tensor"},
 ]
 SERVED: list[dict[str, Any]] = [
     {"name": "server"},

@@ -95,7 +95,7 @@ class ProcessDriver:
             Receive: self._receive,
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
             Poll: lambda effect: self._carry_out_all(polling(effect)),
-            Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
+            Put: self._put,
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
             CompareAndSwap: lambda effect: self._mailbox.compare_and_swap(
@@ -265,6 +265,11 @@ class ProcessDriver:
         if (left := end - time.monotonic()) > 0:
             sleep_for_compute(self._context, left)
         return result
+
+    def _put(self, effect: Put) -> None:
+        self._mailbox.put(effect.value, effect.peer, effect.region, effect.start)
+        if effect.flag:
+            self._mailbox.flag(effect.peer, effect.flag, 1)
 
     def _wait(self, effect: Effect, posted: Posted) -> Any:
         """Carries out a started effect, which may be cancelled where it only waits."""

@@ -120,12 +120,14 @@ class Poll:
 @dataclass(frozen=True, slots=True)
 class Put:
     """Writes a flat array into a region of a peer, whose program takes no part, from element `start` on. It ends when
-    the array may be changed again. What a rank puts and flags at one peer happens there in its order."""
+    the array may be changed again. What a rank puts and flags at one peer happens there in its order. `flag`: of the
+    peer, one higher when the array is there; empty: none."""
 
     peer: int
     value: np.ndarray
     region: str
     start: int = 0
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions, check
+from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions
+from scaleproof.strategies.gossip import check as check_gossip
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
 
@@ -67,6 +70,17 @@ class TriggeredGossip(Gossip):
 
 def _relative(now: np.ndarray, before: np.ndarray) -> float:
     return float(np.linalg.norm(now - before) / max(np.linalg.norm(before), np.finfo(np.float32).tiny))
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer, parameters that never change, and a form without a trigger."""
+    check_gossip(case)
+    options = case.options_of(TriggeredOptions)
+    if options.averaged != "after_step":
+        raise FieldError("strategy.averaged", "the trigger looks at the parameters after a step; leave it out")
+    if case.compute != "real" and options.theta > 0:
+        message = "where nothing is learned parameters do not change, and nothing triggers; use gossip with a period"
+        raise FieldError("strategy.theta", message)
 
 
 PLUGIN = StrategyPlugin(

@@ -40,6 +40,19 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
         ({"name": "cut_off", "share": 0.5}, {}, "is of predictor 'static', not 'elfving'"),
         ({"name": "cut_off", "predictor": "learned"}, {}, "give one, or take 'elfving'"),
         ({"name": "cut_off", "predictor": "orakel"}, {}, "oracle"),
+        ({"name": "triggered_gossip", "theta": -0.1}, {}, "-0.1 is not allowed; it must be at least 0"),
+        ({"name": "triggered_gossip", "theta": 0.1, "decay": 0}, {}, "0 is not allowed; it must be more than 0"),
+        ({"name": "triggered_gossip", "theta": 0.1, "measure": "l1"}, {}, "l1"),
+        ({"name": "triggered_gossip", "theta": 0.1, "averaged": "before_step"}, {}, "after a step; leave it out"),
+        ({"name": "triggered_gossip", "theta": 0.1}, {"compute": "replay"}, "use gossip with a period"),
+        ({"name": "job_server", "epoch_steps": 0}, {}, "0 is not allowed; it must be at least 1"),
+        ({"name": "job_server"}, {"minibatch": 1, "ranks": 1}, "a job server needs a worker"),
+        ({"name": "job_server"}, {"seconds": 3}, "epochs have a number of steps"),
+        (
+            {"name": "job_server", "gradients": "through_server", "handshakes": "each_tensor"},
+            {},
+            "write into no peer's memory",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line(strategy: dict[str, Any], more: dict[str, Any], wrong: str) -> None:

@@ -100,6 +100,13 @@ class _Recorded(VirtualTraining):
         self.builder.send(peer, rank, answer, there, tag=self._tags)
         return [self.builder.receive(rank, peer, answer, sent, tag=self._tags)]
 
+    def put(self, rank: int, effect: Put, after: list[int]) -> list[int]:
+        """An array into a region of a peer, and its flag."""
+        sent, there = self.moved(rank, effect.peer, effect.value.nbytes, after)
+        if effect.flag:
+            self._flags[effect.peer, effect.flag] += there
+        return sent
+
     def flagged(self, rank: int, effect: Flag, after: list[int]) -> list[int]:
         """A flag of a peer."""
         sent, there = self.moved(rank, effect.peer, 0.0, after)
@@ -136,7 +143,7 @@ class _Watched:
             Call: lambda effect, result, after: self._asked(effect, effect.value.nbytes, _nbytes(result), after),
             Get: lambda effect, result, after: self._asked(effect, 0.0, _nbytes(result), after),
             CompareAndSwap: lambda effect, result, after: self._asked(effect, 0.0, 0.0, after),
-            Put: lambda effect, _, after: run.moved(self._number, effect.peer, effect.value.nbytes, after)[0],
+            Put: lambda effect, _, after: run.put(self._number, effect, after),
             Flag: lambda effect, _, after: run.flagged(self._number, effect, after),
             AwaitFlag: lambda effect, result, after: [*after, *run.flags(self._number, effect.name, result)],
             Collective: self._join,
