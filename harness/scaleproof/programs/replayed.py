@@ -4,6 +4,7 @@ draws them."""
 from __future__ import annotations
 
 from scaleproof.core.context import RankContext
+from scaleproof.programs.replayed_reduction import reduce_as_slowly
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import straggler_law
@@ -12,7 +13,6 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.pace import Burn, Sleep
 from scaleproof.workloads.profile import FILE, read
 from scaleproof.workloads.replay import ReplayModel
-from scaleproof.workloads.replayed_reduction import reduce_as_slowly
 
 
 def replayed_model(context: RankContext, case: TrainCase, network: Network) -> ReplayModel:

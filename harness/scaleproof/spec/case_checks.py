@@ -107,7 +107,7 @@ def check_training(case: Case) -> None:
         raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
-    ours = case.collective != "native" and case.plugin("strategy").collective_calls
+    ours = case.plugin("collective").implementation is not None and case.plugin("strategy").collective_calls
     if case.compute_options.reduces is not None and not ours:
         message = "is of collectives of ours: choose one (collective: ring), and a strategy without servers"
         raise FieldError("compute.reduces", message)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ReduceOperation = Literal["sum", "max"]
 Array = np.ndarray
 Reducing = Callable[..., np.ndarray]
-"""Of two arrays into `out`: a NumPy function, or one that takes longer (workloads/replayed_reduction.py)."""
+"""Of two arrays into `out`: a NumPy function, or one that takes longer (programs/replayed_reduction.py)."""
 UFUNCS: dict[ReduceOperation, Reducing] = {"sum": np.add, "max": np.maximum}
 """The function that reduces one array into another, by operation."""
 REAL_DTYPES = frozenset(

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from scaleproof.programs.replayed_reduction import LEAST_NS, PacedReduction, reduce_as_slowly
 from scaleproof.spec.errors import FieldError
 from scaleproof.transports.contract import UFUNCS
 from scaleproof.workloads.pace import SECOND, Sleep
-from scaleproof.workloads.replayed_reduction import LEAST_NS, PacedReduction, reduce_as_slowly
 from tests.unit.simulate.test_simulator import case_of
 
 
