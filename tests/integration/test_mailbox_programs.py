@@ -75,7 +75,7 @@ class PROGRAM(RankProgram):
             wanted = self.world_size * (self.case.warmup + self.case.iterations)
             yield "counter", self.counter[0] == wanted, f"{self.counter[0]}, wanted {wanted}"
 '''
-FIELDS = {"entry": "shares", "ranks": 3, "options": {}}
+FIELDS = {"entry": "shares", "ranks": 3, "options": {"slept": 1}}
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm", "mpi", "ucx", "grpc", "gloo"])

@@ -251,15 +251,13 @@ l3 requires l2
 """
 
 
-@pytest.mark.parametrize(("how", "evidence"), [("--slept", "emulated"), ("", "measured")])
-def test_a_goal_file_runs_in_processes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, evidence: str
-) -> None:
+@pytest.mark.parametrize("how", ["--slept", ""])
+def test_a_goal_file_runs_in_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str) -> None:
     path = tmp_path / "there_and_back.goal"
     path.write_text(GRAPH)
     assert main(["goal", "run", str(path), "--steps", "2", "--json", *how.split()]) == 0
     values = json.loads(capsys.readouterr().out)
-    assert (values["evidence"], values["steps"], values["nodes"], values["ranks"]) == (evidence, 2, 6, 2)
+    assert (values["evidence"], values["steps"], values["nodes"], values["ranks"]) == ("emulated", 2, 6, 2)
     assert values["fastest_s"] >= 0.05, "20 ms of computing, a message, 30 ms of computing"
 
 
@@ -279,10 +277,11 @@ def test_a_goal_file_is_the_same_program_on_three_clocks(tmp_path: Path) -> None
     path.write_text(GRAPH)
     program = {"entry": "graph", "ranks": 2, "options": {"graph": str(path)}}
     folder = Path(graph_file.__file__).with_name("programs")
-    real, in_processes = launched(tmp_path, program, folder)
+    burnt, in_processes = launched(tmp_path, program, folder, options={"compute": "emulated"})
     slept, replayed = launched(tmp_path, program, folder, options={"slept": 1})
     simulated, predicted = launched(tmp_path, program, folder, fabric=SIMULATED)
-    assert all(check.passed for record in (real, slept, simulated) for check in record.checks)
+    assert all(check.passed for record in (burnt, slept, simulated) for check in record.checks)
+    assert (burnt.evidence, slept.evidence, simulated.evidence) == ("emulated", "emulated", "simulated")
     assert counted(in_processes) == counted(replayed) == counted(predicted)
     steps = predicted[predicted["event"] == "step"]
     assert ((steps["end_ns"] - steps["start_ns"]) / 1e9).between(0.05, 0.052).any()
@@ -308,3 +307,23 @@ def test_a_graph_that_cannot_run_starts_no_process(
     assert main(["goal", "run", str(path)]) == 2
     error = capsys.readouterr().err
     assert "wrong.goal: " in error and message in error and error.count("\n") == 1
+
+
+SLEEPER = """
+from scaleproof.rank_programs.effects import Sleep
+from scaleproof.rank_programs.rank_program import RankProgram
+
+class PROGRAM(RankProgram):
+    def main(self):
+        for step in self.steps():
+            yield Sleep(0.05)
+"""
+
+
+def test_a_rank_program_that_sleeps_for_longer_than_a_poll_says_so(tmp_path: Path) -> None:
+    programs = written(tmp_path / "programs", "sleeper", SLEEPER)
+    program = {"entry": "sleeper", "ranks": 2, "options": {}}
+    outcome, store = planned(tmp_path, program, programs)
+    failure = store.load(outcome.launches[0])[0].failure
+    assert failure is not None and "needs the option `slept: 1`" in failure.message
+    assert launched(tmp_path, program, programs, options={"slept": 1})[0].evidence == "emulated"

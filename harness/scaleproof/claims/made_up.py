@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaleproof.core.record_schema import Code, Evidence, InputCheck, RankNetwork, RankStatus, Record
+from scaleproof.core.record_schema import Code, InputCheck, RankNetwork, RankStatus, Record
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.launch_kind import replays
+from scaleproof.spec.evidence import planned_evidence
 
 SECOND = 1_000_000_000
 """Nanoseconds."""
@@ -195,9 +195,3 @@ def trained(case: AnyCase, samples_per_s: float, further: Iterable[Event] = ()) 
     wall = share * workers / samples_per_s
     step = Event("step", 0.0, wall, ranks=tuple(range(case.ranks - workers, case.ranks)))
     return events(Event("start"), step, Event("end", wall, wall), *further)
-
-
-def planned_evidence(case: AnyCase) -> Evidence:
-    """The level of evidence that a launch of the case will have."""
-    fabric = case.plugin("fabric")
-    return "emulated" if not fabric.predicted and replays(case) else fabric.evidence

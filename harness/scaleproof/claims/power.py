@@ -15,7 +15,7 @@ from scaleproof.claims.claim_result import NO_VERDICTS
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.judge import judge_claim
 from scaleproof.claims.launch_pool import chosen
-from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted, planned_evidence
+from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted
 from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, base_metric
@@ -24,6 +24,7 @@ from scaleproof.claims.wanted_values import Side, aim, clear_factor, ordered_sid
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import floor_of_launches, floor_of_one_launch
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.evidence import planned_evidence
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import median, smallest_count

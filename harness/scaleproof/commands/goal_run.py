@@ -88,11 +88,13 @@ def _line(values: dict[str, Any]) -> str:
 
 
 def _case(options: argparse.Namespace, ranks: int) -> OwnCase:
+    from scaleproof.rank_programs.graph.graph_program import COMPUTE
     from scaleproof.spec import registry
-    from scaleproof.spec.case import OwnCase, parse_case
+    from scaleproof.spec.case import EMULATED, OwnCase, parse_case
 
     named = dict.fromkeys(("suite", "experiment", "arm"), "goal")
-    own = {"graph": str(options.file.absolute()), "slept": int(options.slept)}
+    computing = {"slept": 1} if options.slept else {COMPUTE: EMULATED}
+    own = {"graph": str(options.file.absolute()), **computing}
     fields = {"program": "own", "entry": "graph", "ranks": ranks, "iterations": options.steps, "warmup": 1}
     transport = registry.get("transport", options.transport)
     case = parse_case({**named, **fields, "transport": transport.name, "launcher": transport.launcher, "options": own})

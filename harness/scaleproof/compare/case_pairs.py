@@ -13,6 +13,7 @@ from scaleproof.compare.side_selection import Side, fields, spelled
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.evidence import STATED_WAITS
 from scaleproof.spec.launch_kind import LaunchKind
 
 ARM = (
@@ -29,7 +30,11 @@ ARM = (
 )
 """Fields in which arms differ. Fields that change what is measured (data, network, ranks, minibatch, dtype, handicap,
 ...) may differ only when both sides name them."""
-_FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "arm")}
+_FOLLOWS = {
+    "arm": ARM,
+    "transport": ("transport", "collective", "launcher", "arm"),
+    **dict.fromkeys(STATED_WAITS, ("arm", "evidence")),
+}
 """Fields that may differ together with a field that both sides name; with any other field only the arm may differ."""
 _NAMES = ("suite", "experiment")
 _ALWAYS = ("source",)

@@ -16,6 +16,8 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import emulated, true_times
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.evidence import Evidence as Evidence
+from scaleproof.spec.evidence import software_device
 from scaleproof.spec.launch_kind import LaunchKind, kind_of
 from scaleproof.spec.recorded_case import Case
 
@@ -56,8 +58,6 @@ FailureCode = Literal[
     "message_too_large",
     "queue_overflow",
 ]
-Evidence = Literal["measured", "emulated", "simulated"]
-
 SAMPLES = pa.schema(
     [
         ("rank", pa.int16()),
@@ -283,7 +283,8 @@ class Record(InCampaign):
     def evidence_details(self) -> tuple[str, ...]:
         """What a reader must know of the evidence: soft-RoCE, a trajectory, what was dilated and shrunk, whether its
         links gave what was set, why its times do not count."""
-        details = [SOFT_ROCE] if _soft_roce(self.case.fabric, self.case.transport) else []
+        soft = any(software_device(rank.facts) for rank in self.ranks)
+        details = [SOFT_ROCE] if soft or _soft_roce(self.case.fabric, self.case.transport) else []
         details += [TRAJECTORY] if self.trajectory else []
         if emulated(self.case):
             factors = {"dilation": self.case.dilation, "shrink": self.case.shrink}

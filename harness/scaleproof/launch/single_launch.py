@@ -47,6 +47,7 @@ from scaleproof.record.store import Store
 from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
+from scaleproof.spec.evidence import evidence_on
 from scaleproof.spec.launch_kind import replays
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class SingleLaunch:
             checks,
             replayed,
             placement,
-            evidence="emulated" if replays(planned.case) else (placement or fabric).evidence,
+            evidence=evidence_on(planned.case, (placement or fabric).evidence),
         )
         folder = self.store.staging / prepared.launch_spec.launch
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -16,6 +16,7 @@ from scaleproof.core.recorder import now
 from scaleproof.rank.process_facts import bound_sockets
 from scaleproof.record.machine_load import read_core_load
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
+from scaleproof.spec.stand_ins import check_stand_in
 from scaleproof.transports.contract import Collectives, Transport
 from scaleproof.transports.mailbox import Mailbox
 
@@ -67,11 +68,25 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
 
 def sleep_for_compute(context: RankContext, seconds: float) -> None:
     """Sleeps in place of computing. Only a case that says so in its option `slept` may, since the harness records its
-    launches as `emulated` then."""
+    launches as `emulated` then (spec/evidence.py)."""
     case = context.case
     if not isinstance(case, OwnCase) or not case.slept:
         raise ValueError("a program that sleeps in place of computing needs the option `slept: 1`")
     time.sleep(seconds)
+
+
+def stated_cost(case: OwnCase, option: str, seconds: float) -> Callable[[], None]:
+    """A function that keeps its core busy for a stated time, in place of what this option names. Only a case with the
+    value `emulated` there may (spec/stand_ins.py)."""
+    check_stand_in(case, option)
+    nanoseconds = round(seconds * 1e9)
+
+    def spend() -> None:
+        end = time.perf_counter_ns() + nanoseconds
+        while time.perf_counter_ns() < end:
+            pass
+
+    return spend
 
 
 def repetitions(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> int:

@@ -47,6 +47,9 @@ from scaleproof.spec.plugins import loaded
 from scaleproof.transports.mailbox import Lost, Mailbox, Message, Posted, Serve
 from scaleproof.workloads.pace import Pace
 
+POLL_S = 0.01
+"""Longest sleep of a poll: too short to stand for computing."""
+
 
 class Driven(Protocol):
     """A rank program (rank_program.py)."""
@@ -90,7 +93,7 @@ class ProcessDriver:
         self._perform: dict[type, Callable[[Any], Any]] = {
             Compute: self._computes,
             Charge: lambda effect: self._let_pass(self._resumed, effect.nbytes),
-            Sleep: lambda effect: time.sleep(effect.seconds * self._case.dilation),
+            Sleep: self._sleep,
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
             Receive: self._receive,
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
@@ -270,6 +273,14 @@ class ProcessDriver:
         self._mailbox.put(effect.value, effect.peer, effect.region, effect.start)
         if effect.flag:
             self._mailbox.flag(effect.peer, effect.flag, 1)
+
+    def _sleep(self, effect: Sleep) -> None:
+        """A sleep longer than a poll stands for work, which a suite's own program may only do where its case says so;
+        what a strategy waits for is its own."""
+        if isinstance(self._case, OwnCase) and effect.seconds > POLL_S:
+            sleep_for_compute(self._context, effect.seconds * self._case.dilation)
+        else:
+            time.sleep(effect.seconds * self._case.dilation)
 
     def _wait(self, effect: Effect, posted: Posted) -> Any:
         """Carries out a started effect, which may be cancelled where it only waits."""

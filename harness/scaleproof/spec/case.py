@@ -29,6 +29,8 @@ from scaleproof.spec.program_options import ProgramOptions
 from scaleproof.spec.replica_traits import ReplicaTraits
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
+EMULATED = "emulated"
+"""The value of an option of a suite's own program for which something stands in."""
 
 
 class _SweepCase(CommonCase):
@@ -190,7 +192,11 @@ class OwnCase(_SweepCase):
         "",
         description="Digest of the suite's folder `programs`, filled in by the harness: another program, another case.",
     )
-    options: dict[str, str | int | float] = Field({}, description="Options of that program.")
+    options: dict[str, str | int | float] = Field(
+        {},
+        description="Options of that program. With `slept: 1`, or any option at `emulated` (`device: emulated`), "
+        "launches are `emulated`.",
+    )
     sizes: tuple[NonNegativeInt, ...] = Field(
         (), description="Sizes of a message, of an array or of a program's own data, in bytes."
     )
@@ -205,6 +211,11 @@ class OwnCase(_SweepCase):
         """Whether its ranks sleep in place of computing, or mostly wait: option `slept`. Without it a program cannot
         sleep (programs/common.py)."""
         return bool(self.options.get("slept"))
+
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """Its options with the value `emulated`: something stands in for what they name (spec/stand_ins.py)."""
+        return tuple(name for name, value in self.options.items() if value == EMULATED)
 
 
 AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase

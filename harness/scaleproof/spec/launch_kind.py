@@ -98,8 +98,8 @@ def computes(case: AnyCase) -> bool:
 
 
 def replays(case: AnyCase) -> bool:
-    """Whether the time of compute is made up, so that a launch is emulated: compute is replayed, or the option `slept`
-    of a suite's own program says so."""
+    """Whether the time of compute is made up: compute is replayed, or the option `slept` of a suite's own program says
+    so. What else makes a launch emulated: spec/evidence.py."""
     return case.value("compute") == "replay" or bool(case.value("slept", False))
 
 

@@ -18,6 +18,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.stand_ins import stands_in
 from scaleproof.transports.contract import PointToPoint
 
 
@@ -45,25 +46,28 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase) and case.transport is not None
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     group = Group(transport, case.collective, context.post)
-    context.facts["device_reduce"] = {"emulated": case.options["device"] != "cuda"}
+    emulated = stands_in(case, "device", "cuda")
+    context.facts["device_reduce"] = {"emulated": emulated}
     with timed_region(context, group):
         for nbytes in case.sizes:
-            _size(context, case, group, transport, nbytes)
+            _size(context, group, transport, nbytes, emulated)
 
 
-def memory_of(device: str, array: np.ndarray) -> Memory:
-    """The array, on the device."""
-    if device != "cuda":
+def memory_of(emulated: bool, array: np.ndarray) -> Memory:
+    """The array, on the device, or in the host memory that stands in for one."""
+    if emulated:
         return HostMemory(array)
     import torch
 
     return CudaMemory(torch.from_numpy(array).cuda(), torch.from_numpy)
 
 
-def _size(context: RankContext, case: OwnCase, group: Group, transport: PointToPoint, nbytes: int) -> None:
+def _size(context: RankContext, group: Group, transport: PointToPoint, nbytes: int, emulated: bool) -> None:
+    case = context.case
+    assert isinstance(case, OwnCase)
     array = group.allocate(nbytes).view(np.float32)
     array.fill(context.rank + 1)
-    memory = memory_of(str(case.options["device"]), array)
+    memory = memory_of(emulated, array)
     spare = group.allocate(nbytes).view(np.float32)
     reduce: Callable[[], None] = lambda: reduce_where_it_lies(transport, memory, spare)  # noqa: E731
     if case.options["staged"]:

@@ -1,8 +1,8 @@
 """All-reduce by a ring over a transport's messages, with a query of every buffer's kind before it is sent, cached or
 not.
 
-Options: `cached` (0, 1); `fresh` (1: every message is in newly allocated memory); `query_us` (an emulated driver whose
-queries take this long) or `driver: cuda` (the real driver, which needs a GPU).
+Options: `cached` (0, 1); `fresh` (1: every message is in newly allocated memory); `driver`: `emulated` (queries take
+`query_us`) or `cuda` (the real driver, which needs a GPU).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from suite_programs.kinds import CudaDriver, Driver, EmulatedDriver, Kinds
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.programs.common import stated_cost, timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.stand_ins import stands_in
 from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 
@@ -51,16 +52,16 @@ def run(context: RankContext) -> None:
     group = Group(asking, case.collective, context.post)
     with timed_region(context, group):
         counts = {str(nbytes): _size(context, case, group, asking, nbytes) for nbytes in case.sizes}
-        context.facts["pointer_cache"] = {"emulated": case.options.get("driver") != "cuda", "sizes": counts}
+        context.facts["pointer_cache"] = {"emulated": stands_in(case, "driver", "cuda"), "sizes": counts}
 
 
 def driver_of(case: OwnCase) -> Driver:
     """The driver that the options select."""
-    if case.options.get("driver") == "cuda":
-        library = ctypes.CDLL("libcuda.so.1")
-        library.cuInit(0)
-        return CudaDriver(library)
-    return EmulatedDriver(float(case.options["query_us"]))
+    if stands_in(case, "driver", "cuda"):
+        return EmulatedDriver(stated_cost(case, "driver", 1e-6 * float(case.options["query_us"])))
+    library = ctypes.CDLL("libcuda.so.1")
+    library.cuInit(0)
+    return CudaDriver(library)
 
 
 class Asking:

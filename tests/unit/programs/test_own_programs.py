@@ -1,9 +1,11 @@
-"""A suite's own programs, loaded in the process that also looks at the code that they use; sleeping in place of
-computing."""
+"""A suite's own programs, loaded in the process that also looks at the code that they use; sleeping and spinning in
+place of computing."""
 
 from __future__ import annotations
 
 import ast
+import re
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from scaleproof.programs import common
 from scaleproof.programs.own import load_entry
 from scaleproof.record import used_code
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.errors import SpecError
 from scaleproof.spec.launch_kind import sleeps
 from scaleproof.spec.suite import load_suite
 from tests.short_form import case_from, train_case
@@ -30,7 +33,7 @@ def test_the_code_of_a_program_is_known_after_its_module_was_loaded() -> None:
     assert "scaleproof.rank.process_lifetime" in used_code.used_files(case, str(folder / "programs"))
 
 
-def own_case(**options: int) -> OwnCase:
+def own_case(**options: int | str) -> OwnCase:
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": "t", "ranks": 2}
     case = case_from({**fields, "options": options})
     assert isinstance(case, OwnCase)
@@ -88,6 +91,54 @@ def test_a_sleep_is_found_however_it_is_written(code: str) -> None:
 
 def test_a_poll_may_sleep_for_a_short_constant_time() -> None:
     assert not hidden_sleeps(ast.parse("import time\nWAIT_S = 1e-4\ntime.sleep(WAIT_S)\ntime.sleep(0)"))
+
+
+def test_a_stated_cost_is_spent_only_where_the_case_says_that_it_is_emulated() -> None:
+    for case in (own_case(), own_case(driver="cuda"), own_case(device="emulated")):
+        with pytest.raises(SpecError, match="it needs the option `driver: emulated`"):
+            common.stated_cost(case, "driver", 1e-3)
+    spend, began = common.stated_cost(own_case(driver="emulated"), "driver", 1e-3), time.perf_counter()
+    spend()
+    assert time.perf_counter() - began >= 1e-3
+
+
+def test_no_program_spins_for_a_time_by_itself() -> None:
+    """A stated time passes by `stated_cost` or `sleep_for_compute` alone."""
+    programs = sorted(SUITES.glob("*/programs/*.py"))
+    hidden = [
+        f"{path.relative_to(PROJECT)}:{line}" for path in programs for line in hidden_spins(ast.parse(path.read_text()))
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize(
+    ("code", "spins"),
+    [
+        ("while time.perf_counter_ns() < end:\n    pass", True),
+        ("while now() < end:\n    x += 1", True),
+        ("while (left := end - clock.thread_time()) > 0:\n    np.sqrt(values, out=values)", True),
+        ("while pending() and time.monotonic() < end:\n    time.sleep(0.005)", False),
+        ("while (left := end - now()) > 0:\n    sleep_for_compute(context, left)", False),
+        ("while waiting:\n    waiting.pop()", False),
+    ],
+)
+def test_a_spin_is_a_loop_that_only_a_clock_ends(code: str, spins: bool) -> None:
+    assert bool(hidden_spins(ast.parse(code))) is spins
+
+
+CLOCKS = re.compile(r"\b(now|(perf_counter|monotonic|thread_time|process_time|time)(_ns)?)\(\)")
+
+
+def hidden_spins(tree: ast.Module) -> list[int]:
+    """Lines of loops that end when a clock has come so far and for no other reason."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.While)
+        and isinstance(node.test, ast.Compare)
+        and CLOCKS.search(ast.unparse(node.test))
+        and "sleep_for_compute(" not in ast.unparse(node)
+    ]
 
 
 def hidden_sleeps(tree: ast.Module) -> list[int]:

@@ -13,9 +13,9 @@ import pytest
 from scaleproof.claims.claim_form import ClaimForm
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.launch_pool import chosen
-from scaleproof.claims.made_up import planned_evidence
 from scaleproof.claims.metrics import Metric
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.evidence import planned_evidence
 from scaleproof.spec.suite import Suite, list_suites, load_suite
 
 ROOT = Path(__file__).parents[3]

@@ -29,6 +29,7 @@ from scaleproof.record.host import usable_cores
 from scaleproof.record.machine_load import mean_power_w
 from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.evidence import software_device
 from scaleproof.spec.launch_kind import communication_threads, computes, shares_cores, sleeps
 
 SHARED_FACTS = ("libraries", "host")
@@ -59,7 +60,7 @@ def compose(
     return Record(
         **launch_fields(case, launch_spec, surroundings),
         **_fields_of_ranks(watch, shared),
-        evidence=evidence,
+        evidence=_evidence(facts, evidence),
         oversubscribed=_oversubscribed(case, surroundings),
         shared_cores=_shared_cores(case, surroundings),
         status=status_of(failure),
@@ -83,6 +84,11 @@ def compose(
         placement=surroundings.placement.as_record() if surroundings.placement else None,
         sniff=surroundings.sniff,
     )
+
+
+def _evidence(facts: Mapping[int, Mapping[str, Any]], planned: Evidence) -> Evidence:
+    """`emulated` where a rank's verbs device is made of software."""
+    return "emulated" if any(software_device(of_rank) for of_rank in facts.values()) else planned
 
 
 def _fields_of_ranks(watch: Watch, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

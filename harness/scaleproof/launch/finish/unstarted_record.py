@@ -11,6 +11,7 @@ from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
 from scaleproof.record.used_code import code_of
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.evidence import planned_evidence
 
 # disk_full ends the run: without room for the records of all launches there is no use in trying them one by one.
 REFUSAL_CODES: Mapping[str, FailureCode] = {"disk": "disk_full", "node_lost": "node_lost"}
@@ -30,7 +31,7 @@ def not_started(case: AnyCase, launch_spec: LaunchSpec, hindrance: Obstacle, sur
     )
     return Record(
         **launch_fields(case, launch_spec, surroundings),
-        evidence="simulated" if case.plugin("fabric").predicted else "measured",
+        evidence=planned_evidence(case),
         oversubscribed=False,
         status="not_runnable",
         failure=failure,

@@ -32,16 +32,19 @@ from scaleproof.rank_programs.graph.rank_part import RankPart
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.stand_ins import check_stand_in
 
 REGION = "memory"
+COMPUTE = "compute"
+"""The option of a case in which a burning core stands in for what the graph computes."""
 BURNED = 1 << 13
 """Elements of the array that a burning core works on: it stays in the first-level cache."""
 
 
 class GraphProgram(RankProgram):
     """Runs the graph once per step, with a barrier between steps. Messages hold zeros. Computing sleeps with option
-    `slept`, else it burns its core. A node of a lane starts when the one before it has ended; messages of a connection
-    go one after the other."""
+    `slept: 1`, or burns its core with `compute: emulated`. A node of a lane starts when the one before it has ended;
+    messages of a connection go one after the other."""
 
     @classmethod
     @abstractmethod
@@ -56,6 +59,8 @@ class GraphProgram(RankProgram):
         check(graph, name)
         self._graph, self._part = graph, RankPart(graph, rank, name)
         self._burns = not case.slept and not case.plugin("fabric").predicted
+        if self._burns and (graph.kind == Kind.COMPUTE).any():
+            check_stand_in(case, COMPUTE)
         own, moved = graph.rank == rank, graph.kind != Kind.COMPUTE
         self._zeros = np.zeros(round(graph.amount[own & moved].max(initial=0)), np.uint8)
         to_here = graph.peer == rank
