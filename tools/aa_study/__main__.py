@@ -15,6 +15,7 @@ from scaleproof.record.store import Store
 from tools.aa_study import DOCS, ROOT, STUDY, VALUES, kept, launches
 from tools.aa_study.analysis import SEED, Pairs, outcome
 from tools.aa_study.kinds import ARMS, Kind
+from tools.reference import own_runs
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,9 +29,10 @@ def run(options: argparse.Namespace) -> int:
 def resolutions(pool: launches.Pool) -> dict[Kind, float]:
     """Of every kind that has one."""
     store, found = Store(pool.results), dict[Kind, float]()
+    calls = pool.calls(store)
     for kind in pool.kinds:
-        values = pool.values(kind, store)
-        resolution = outcome(Pairs.of(values[ARMS[0]], values[ARMS[1]], kind.higher_is_better)).resolution
+        first, second = (pool.values(kind, store)[arm] for arm in ARMS)
+        resolution = outcome(Pairs.of(first, second, kind.higher_is_better, calls)).resolution
         if resolution is not None:
             found[kind] = resolution
     return found
@@ -52,11 +54,17 @@ def pack(options: argparse.Namespace) -> int:
         "machine": first.machine,
         "cpu": first.environment.get("cpu"),
         "seed": SEED,
+        "calls": {
+            "/".join(ARMS): pool.calls(store),
+            "/".join(launches.CONFIRMING): launches.confirmed_calls(handicaps, store),
+        },
         "kinds": {kind.name: _facts(kind, handicaps.get(kind)) for kind in pool.kinds},
         "cases": {case.case_id: case.model_dump(mode="json") for case in cases},
     }
     VALUES.parent.mkdir(parents=True, exist_ok=True)
     kept.write(kept.Study(values, facts), VALUES, STUDY)
+    own_runs.note(VALUES)
+    own_runs.note(STUDY)
     print(f"{VALUES}\n{STUDY}")
     return 0
 
@@ -74,6 +82,7 @@ def _facts(kind: Kind, handicap: float | None) -> dict[str, Any]:
 
 def table(options: argparse.Namespace) -> int:
     """Print the outcome and write it to docs/calibration.md."""
+    own_runs.check(names=own_runs.STUDY)
     text = kept.table(kept.read(VALUES, STUDY))
     print(text)
     DOCS.write_text(kept.replaced(DOCS.read_text(), text))

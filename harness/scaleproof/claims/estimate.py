@@ -40,7 +40,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio, ratio_interval
-from scaleproof.stats.campaigns import around_campaigns
+from scaleproof.stats.campaigns import Alone, around_campaigns
 from scaleproof.stats.intervals import Interval, median, median_interval
 from scaleproof.stats.never import is_never
 
@@ -191,7 +191,9 @@ def _quotient(
     numerator, denominator = numbers(above), numbers(below)
     interval = ratio_interval(numerator, denominator, paired)
     if interval is not None:
-        interval = around_campaigns(interval, [ratio(one, other) for one, other in of_campaigns(above, below)])
+        sides = of_campaigns(above, below, paired)
+        alone = [Alone(ratio(one, other), min(len(one), len(other))) for one, other in sides]
+        interval = around_campaigns(interval, alone)
     return ratio(numerator, denominator), interval
 
 
@@ -214,11 +216,11 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     difference = question.metric.pair
     assert difference is not None
     same = question.metric.same
-    bases = {_training(launch, launch.record.campaign_id, same): launch for launch in base}
+    bases = {_training(launch, launch.record.campaign_ids.block, same): launch for launch in base}
     of_any = {_training(launch, "", same): launch for launch in base}  # repetitions are numbered through all campaigns
     values, used = Values(), list[Launch]()
     for launch in launches:
-        campaign = launch.record.campaign_id  # a prediction has none
+        campaign = launch.record.campaign_ids.block  # a prediction has none
         other = bases.get(_training(launch, campaign, same))
         other = other or (bases if campaign else of_any).get(_training(launch, "", same))
         value = difference(launch, other, question.floor.share) if other is not None else None
@@ -236,9 +238,9 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 
-def _training(launch: Launch, campaign_id: str, same: Sequence[str] | None) -> tuple[Any, ...]:
+def _training(launch: Launch, campaign: str, same: Sequence[str] | None) -> tuple[Any, ...]:
     """What two launches share whose trainings are compared; a prediction as base has no campaign. `same`: fields of the
     case; None: those of one training."""
     case = launch.record.case
     fields = (SAME_TRAINING if same is None else same) if isinstance(case, TrainCase) else ()
-    return launch.record.seed, launch.record.plan_index, campaign_id, *(case.value(name) for name in fields)
+    return launch.record.seed, launch.record.plan_index, campaign, *(case.value(name) for name in fields)

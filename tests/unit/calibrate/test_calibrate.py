@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -16,9 +17,11 @@ import pytest
 from scaleproof.calibrate import calibration_run, memory_bandwidth
 from scaleproof.calibrate import measured_noise_floors as floors
 from scaleproof.calibrate.calibration_run import _interleaved, comparisons_within, plans, suite
+from scaleproof.calibrate.loopback_bandwidth import as_our_transport
 from scaleproof.calibrate.machine_bounds import Bounds
 from scaleproof.calibrate.measured_noise_floors import LAUNCHES, floor_share, spread
 from scaleproof.cli import main
+from scaleproof.core.handshake import LOOPBACK_CONGESTION
 from scaleproof.launch.progress import progress_on_terminal
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, read_profile, write_profile
@@ -69,6 +72,13 @@ def test_a_floor_says_from_how_many_blocks_it_is() -> None:
     assert made.taken.startswith("6 blocks of two identical launches, over tcp; bootstrap over blocks")
 
 
+def test_a_floor_says_how_many_calls_made_its_blocks() -> None:
+    values = {arm: {block: 1.0 + (arm == "a") * block / 100 for block in range(6)} for arm in ("a", "b")}
+    calls = dict.fromkeys(range(4), "before the pause") | dict.fromkeys((4, 5), "after it")
+    made = floors._floor(floors.Key(COLLECTIVE, "algbw", None), "over tcp", values, calls)
+    assert made is not None and made.taken.startswith("6 blocks of two identical launches made in 2 calls, over tcp;")
+
+
 def test_the_floor_grows_with_the_noise_and_shrinks_with_the_launches() -> None:
     quiet, loud = (floor_share(*noise(np.random.default_rng(1), 60, each)) for each in (0.005, 0.05))
     assert loud == pytest.approx(10 * quiet, rel=0.5)
@@ -114,6 +124,13 @@ def test_blocks_of_a_calibration_hold_every_case_once_in_an_order_of_their_own()
 def test_minutes_become_whole_comparisons() -> None:
     assert comparisons_within(0.1) == 1
     assert comparisons_within(3) in (5, 6, 7) and comparisons_within(30) > 9 * comparisons_within(3)
+
+
+def test_the_bound_of_a_socket_has_the_congestion_control_of_the_transport_that_it_bounds() -> None:
+    with socket.socket() as bound:
+        as_our_transport(bound)
+        used = bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    assert used.rstrip(bytes(1)).decode() == LOOPBACK_CONGESTION
 
 
 @pytest.mark.parametrize(
