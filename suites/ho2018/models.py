@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from scaleproof.claims.arithmetic import Arguments, Published, RowId
 from scaleproof.claims.finished_launch import Launch, times_count
@@ -29,8 +30,8 @@ KEPT_POINTS = 0.5
 class OfRows(Arguments):
     """Rows with a reduction of time, and of the traffic that caused it, in %."""
 
-    time: RowId
-    traffic: RowId
+    time: RowId = Field(description="The reduction of time.")
+    traffic: RowId = Field(description="The reduction of traffic.")
 
 
 def implied_share(x: OfRows, rows: Published) -> float:
