@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 from scaleproof.spec.experiment import Experiment, Size
 from scaleproof.spec.suite import Suite, list_suites, load_suite
 from scaleproof.spec.units import format_bytes
+from tools.reference import REFERENCE
+from tools.reference.stored import StoredSuite, stored_suite
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE = "smoke"
-RUN = ROOT / "results" / "reference" / "run.json"
 BEGIN = "<!-- smoke: written by `python -m tools.smoke_tables` -->"
 END = "<!-- end of smoke -->"
 
 
-def section(suite: Suite) -> str:
-    """The section of a suite's README: a row for each experiment with this size, then those without it."""
+def section(suite: Suite, reference: Path = REFERENCE) -> str:
+    """The section of a suite's README: a row for each experiment with this size, then those without it.
+    `reference`: the folder of the stored reference run, which is of this size."""
     at_smoke = {name: each for name, each in suite.experiments.items() if SMOKE in each.sizes}
     rows = [_row(experiment, experiment.size(SMOKE)) for experiment in at_smoke.values()]
-    launches = sum(_launches(experiment.size(SMOKE)) for experiment in at_smoke.values())
+    planned = {name: _launches(experiment.size(SMOKE)) for name, experiment in at_smoke.items()}
+    stored = stored_suite(suite.name, reference)
+    beside = f"; {_beside(planned, stored)}" if stored else ""
     others = [name for name in suite.experiments if name not in at_smoke]
     larger = f" Not at this size: {', '.join(others)}." if others else ""
     return "\n".join(
         [
             "## Size smoke",
             "",
-            f"{launches} launches{_duration(suite.name)}.{larger}",
+            f"{sum(planned.values())} launches{beside}.{larger}",
             "",
             "| experiment | arms | networks, message sizes | ranks | cases | launches | what for |",
             "|---|---|---|---|---|---|---|",
@@ -37,12 +40,18 @@ def section(suite: Suite) -> str:
     )
 
 
-def _duration(suite: str) -> str:
-    """How long the suite took in the stored reference run, which is of this size."""
-    minutes = json.loads(RUN.read_text())["minutes"].get(suite) if RUN.is_file() else None
-    if minutes is None:
-        return ""
-    return f"; {minutes:.1f} minutes in the stored reference run, with noise floors and verdicts"
+def _beside(planned: dict[str, int], stored: StoredSuite) -> str:
+    """The launches that the stored run had of a suite, with its minutes, beside today's plan by experiment."""
+    total = stored.launches.total()
+    other = [name for name in {**planned, **stored.launches} if planned.get(name, 0) != stored.launches[name]]
+    number = "the same number" if total == sum(planned.values()) else str(total)
+    absent = f", {stored.not_runnable} of them not runnable there," if stored.not_runnable else ","
+    parts = ", ".join(f"{stored.launches[name] or 'none'} of {name}" for name in other)
+    where = f" ({parts})" if other else ""
+    return (
+        f"the stored reference run had {number}{where}{absent} in {stored.minutes:.1f} minutes with noise floors and "
+        "verdicts"
+    )
 
 
 def _row(experiment: Experiment, size: Size) -> str:

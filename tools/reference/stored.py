@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaleproof.claims.claims_file import read_claims
 from scaleproof.record.table import MISSING
@@ -133,6 +133,24 @@ def minutes_table(reference: Path = REFERENCE) -> str:
         rows.append(f"| {name} | {taken} | {_share(name)} |")
     total = f"{manifest.total_minutes:.1f}" if manifest else RECORDED_LATER
     return "\n".join([*rows, f"| all | {total} | {BUDGET_MIN:g} and those of later suites |"]) + "\n"
+
+
+class StoredSuite(NamedTuple):
+    """What the stored run had of a suite."""
+
+    minutes: float
+    launches: Counter[str]  # by experiment
+    not_runnable: int
+
+
+def stored_suite(suite: str, reference: Path = REFERENCE) -> StoredSuite | None:
+    """What the stored run had of a suite; None where it is not known. SystemExit where its launches are missing."""
+    manifest = read_manifest(reference)
+    if manifest is None or suite not in manifest.minutes:
+        return None
+    rows = _rows(reference / f"{suite}.runs.csv")
+    absent = sum(row["status"] == "not_runnable" for row in rows)
+    return StoredSuite(manifest.minutes[suite], Counter(row["experiment"] for row in rows), absent)
 
 
 def _share(name: str) -> str:
