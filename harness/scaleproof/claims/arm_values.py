@@ -13,7 +13,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.arm_difference import Difference
-from scaleproof.stats.campaigns import around_campaigns, shift_alone, with_campaigns
+from scaleproof.stats.campaigns import Alone, around_campaigns, shift_alone, with_campaigns
 from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import median, median_interval
 
@@ -69,7 +69,8 @@ def arm_difference(first: Values, second: Values, floor: float | None) -> Differ
     difference = compare(numbers(first), numbers(second), paired=paired, floor=floor)
     if difference.shift is None:
         return difference
-    return with_campaigns(difference, [shift_alone(one, other, paired) for one, other in of_campaigns(first, second)])
+    sides = of_campaigns(first, second, paired)
+    return with_campaigns(difference, [shift_alone(one, other, paired) for one, other in sides])
 
 
 def by_campaign(values: Values) -> dict[Campaign, list[float]]:
@@ -80,13 +81,21 @@ def by_campaign(values: Values) -> dict[Campaign, list[float]]:
     return campaigns
 
 
-def medians_alone(values: Values) -> list[float]:
+def medians_alone(values: Values) -> list[Alone]:
     """The median of each campaign alone."""
-    return [median(of_one) for of_one in by_campaign(values).values()]
+    return [Alone(median(of_one), len(of_one)) for of_one in by_campaign(values).values()]
 
 
-def of_campaigns(first: Values, second: Values) -> list[tuple[list[float], list[float]]]:
-    """Both sides in each campaign that both have."""
+def of_campaigns(first: Values, second: Values, paired: bool) -> list[tuple[list[float], list[float]]]:
+    """Both sides in each campaign that both have. Pairs of which one launch was made again by a later call of `run`
+    stand alone."""
+    if paired:
+        campaigns: dict[tuple[Campaign, Campaign], tuple[list[float], list[float]]] = {}
+        for (launch, value), (partner, partners_value) in zip(first, second, strict=True):
+            sides = campaigns.setdefault((launch.record.of_campaign, partner.record.of_campaign), ([], []))
+            sides[0].append(value)
+            sides[1].append(partners_value)
+        return list(campaigns.values())
     one, other = by_campaign(first), by_campaign(second)
     return [(one[campaign], other[campaign]) for campaign in sorted(one.keys() & other.keys())]
 

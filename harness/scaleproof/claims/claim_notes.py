@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.interleaving import one_after_the_other
 from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, of_other_code, outside_fences
@@ -166,6 +167,8 @@ def warnings(served: ServedClaim, measurement: Measurement, floors: Sequence[Kno
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:
         notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
+    if served.metric.timing:
+        notes += one_after_the_other([values for _, values in measurement.sides])
     stale = of_other_code(served.metric, served.pool, floors)
     return [*notes, *_unused(served, measurement), *_placement(served, used), *stale]
 

@@ -38,7 +38,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio, ratio_interval
-from scaleproof.stats.campaigns import around_campaigns
+from scaleproof.stats.campaigns import Alone, around_campaigns
 from scaleproof.stats.intervals import Interval, median, median_interval
 
 SAME_TRAINING = (
@@ -188,7 +188,9 @@ def _quotient(
     numerator, denominator = numbers(above), numbers(below)
     interval = ratio_interval(numerator, denominator, paired)
     if interval is not None:
-        interval = around_campaigns(interval, [ratio(one, other) for one, other in of_campaigns(above, below)])
+        sides = of_campaigns(above, below, paired)
+        alone = [Alone(ratio(one, other), min(len(one), len(other))) for one, other in sides]
+        interval = around_campaigns(interval, alone)
     return ratio(numerator, denominator), interval
 
 
@@ -210,10 +212,10 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     """Every launch against the base launch of the same seed and the same training."""
     difference = question.metric.pair
     assert difference is not None
-    bases = {_training(launch, launch.record.campaign_id): launch for launch in base}
+    bases = {_training(launch, launch.record.campaign_ids.block): launch for launch in base}
     values, used = Values(), list[Launch]()
     for launch in launches:
-        other = bases.get(_training(launch, launch.record.campaign_id)) or bases.get(_training(launch, ""))
+        other = bases.get(_training(launch, launch.record.campaign_ids.block)) or bases.get(_training(launch, ""))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))
@@ -229,8 +231,8 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 
-def _training(launch: Launch, campaign_id: str) -> tuple[Any, ...]:
+def _training(launch: Launch, campaign: str) -> tuple[Any, ...]:
     """What two launches share whose trainings are compared; a prediction as base has no campaign."""
     case = launch.record.case
     fields = SAME_TRAINING if isinstance(case, TrainCase) else ()
-    return launch.record.seed, launch.record.plan_index, campaign_id, *(case.value(name) for name in fields)
+    return launch.record.seed, launch.record.plan_index, campaign, *(case.value(name) for name in fields)

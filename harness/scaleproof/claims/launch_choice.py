@@ -27,13 +27,14 @@ def latest(records: Iterable[Record], repetition: Callable[[Record], Any]) -> li
 
 def of_different_seeds(launches: Sequence[Launch]) -> list[Launch]:
     """Merged folders may have the same campaign of a plan, whose launches have equal seeds: of such campaigns the one
-    that began last."""
+    that began last. It is chosen for each repetition, since a campaign that was interrupted has several ids."""
     began: dict[Campaign, str] = {}
     for launch in launches:
         campaign, moment = launch.record.of_campaign, launch.record.started_at
         began[campaign] = min(moment, began.get(campaign, moment))
-    last = {campaign.number: campaign for campaign in sorted(began, key=lambda campaign: began[campaign])}
-    return [launch for launch in launches if launch.record.of_campaign in last.values()]
+    ordered = sorted(launches, key=lambda launch: began[launch.record.of_campaign])
+    last = {launch.record.plan_index: launch.record.block for launch in ordered}
+    return [launch for launch in launches if launch.record.block == last[launch.record.plan_index]]
 
 
 def in_blocks(first: Iterable[Item], second: Iterable[Item], block: Callable[[Item], Any]) -> list[tuple[Item, Item]]:

@@ -29,6 +29,10 @@ TEMPLATES: dict[NoteCode, str] = {
     NoteCode.WITHOUT_VALUE: (
         "{without} of {launches} launches are not in the number: no {metric}, or no counterpart in their block"
     ),
+    NoteCode.ONE_AFTER_THE_OTHER: (
+        "in {apart} of {campaigns} campaigns all launches of one side began before those of the other, so they may "
+        "differ by the time alone: repeat the experiment with --again"
+    ),
     NoteCode.PLACEMENT: "{placement}: {message}; {advice}",
     NoteCode.NEVER_VALIDATED: "suite validation was not judged on this machine: type `snakemake validation`",
     NoteCode.NOTHING_VALIDATES: "no claim of suite validation is about {evidence} launches like this one",

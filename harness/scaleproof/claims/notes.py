@@ -42,6 +42,7 @@ class NoteCode(StrEnum):
     OVERSUBSCRIBED_LEFT_OUT = "oversubscribed left out"
     WITHOUT_VALUE = "without value"
     PLACEMENT = "placement"
+    ONE_AFTER_THE_OTHER = "one after the other"
     # Of suite validation, about the evidence of a claim:
     NEVER_VALIDATED = "never validated"
     NOTHING_VALIDATES = "nothing validates"

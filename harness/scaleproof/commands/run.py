@@ -216,7 +216,6 @@ def _run(
 ) -> PlanOutcome:
     """Run the launches of one experiment and print a summary."""
     from scaleproof.core.launch_spec import STALL_S
-    from scaleproof.launch.next_campaign import campaign_id
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.launch.sequential_stopping import fixed_number
     from scaleproof.launch.supervisor import run_plan
@@ -243,7 +242,6 @@ def _run(
         refuse=_refusal(options.results),
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
-        campaign_id=campaign_id(launches, open_store(options.results), allocated),
         near_cores_s=options.near_cores,
     )
     if rule is None and not _is_part(options):

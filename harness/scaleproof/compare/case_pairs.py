@@ -169,15 +169,15 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
     if spans[0][1] < spans[1][0]:
         return [], NotPaired.ONE_AFTER_THE_OTHER
     blocks = in_blocks(a, b, _repetition)
-    if not blocks and _campaigns_apart(a) and _campaigns_apart(b):  # two results folders, filled in turns
+    if not blocks and _made_once(a) and _made_once(b):  # two results folders, filled in turns
         blocks = in_blocks(a, b, lambda record: (record.plan_index, record.seed))
     return blocks, None if blocks else NotPaired.OTHER_SEEDS
 
 
-def _campaigns_apart(records: Sequence[Record]) -> bool:
-    """Whether no two campaigns have the same number, as those of merged folders may."""
-    campaigns = {record.of_campaign for record in records}
-    return len({campaign.number for campaign in campaigns}) == len(campaigns)
+def _made_once(records: Sequence[Record]) -> bool:
+    """Whether no two campaigns have the same repetition, as those of merged folders may."""
+    blocks = {record.block for record in records}
+    return len({repetition for repetition, _ in blocks}) == len(blocks)
 
 
 def title(case: AnyCase, other: AnyCase | None = None) -> str:

@@ -129,11 +129,11 @@ def _measure(
     blocks, _ = pair_launches(pair.a.launches, pair.b.launches)
     measured = []
     for key in ordered({key for values in (*first.values(), *second.values()) for key in values}, metrics):
-        campaigns: dict[Campaign, list[tuple[float, float]]] = {}
+        campaigns: dict[tuple[Campaign, Campaign], list[tuple[float, float]]] = {}
         for one, other in blocks:
             if key in first[one.launch] and key in second[other.launch]:
                 both = first[one.launch][key], second[other.launch][key]
-                campaigns.setdefault(one.of_campaign, []).append(both)
+                campaigns.setdefault((one.of_campaign, other.of_campaign), []).append(both)
         if blocks:
             paired = [both for of_one in campaigns.values() for both in of_one]
             a, b = [value for value, _ in paired], [value for _, value in paired]

@@ -45,6 +45,8 @@ class LaunchSpec:
     """The interface of those nodes that is used for the case's interface."""
     campaign: int = 0
     campaign_id: str = ""
+    replaces: str = ""
+    """See Record."""
     jitter: str = ""
     """The law, with its numbers, of `compute.jitter`."""
 

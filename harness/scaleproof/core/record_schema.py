@@ -23,7 +23,8 @@ from scaleproof.spec.recorded_case import Case
 SCHEMA_VERSION = 3
 """Rises when a record of the version before can no longer be read. Version 3: options nested in the case, new case ids.
 Fields that came later have a default, so that records without them stay readable: Failure.node and .peer,
-Failure.requirement, PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack, InCampaign.campaign."""
+Failure.requirement, PreflightCheck.node, Stall.reason and .path, RankDoing.no_stack, InCampaign.campaign,
+.campaign_id and .replaces."""
 EARLIER_SCHEMA_VERSION = 2
 """Of Scaleproof 0.1; `scaleproof results migrate` converts such records."""
 Status = Literal["ok", "failed", "not_runnable"]

@@ -15,6 +15,7 @@ from scaleproof.core.counters import read_counters
 from scaleproof.core.launch_spec import STALL_S, LaunchSpec
 from scaleproof.core.record_schema import Evidence, Failure, PreflightCheck, Record
 from scaleproof.core.recorder import read_events
+from scaleproof.launch.campaign_ids import CallIds
 from scaleproof.launch.finish.compose_record import compose
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.finish.unstarted_record import not_started, refused
@@ -71,7 +72,6 @@ class LaunchRules:
     verify: Verification | None = None
     simulator: Simulator | None = None
     refuse: Refusal = lambda case: None
-    campaign_id: str = ""
     near_cores_s: float | None = None
 
 
@@ -90,8 +90,8 @@ class PreparedLaunch:
 class SingleLaunch:
     """Runs launches of one plan, one at a time. `allocated` changes when a node is lost."""
 
-    def __init__(self, store: Store, rules: LaunchRules, preflight: Preflight) -> None:
-        self.store, self.rules, self.preflight = store, rules, preflight
+    def __init__(self, store: Store, rules: LaunchRules, preflight: Preflight, ids: CallIds) -> None:
+        self.store, self.rules, self.preflight, self.ids = store, rules, preflight, ids
 
     @property
     def allocated(self) -> AllocatedNodes | None:
@@ -263,7 +263,7 @@ class SingleLaunch:
             programs=planned.programs,
             campaign=planned.campaign,
             jitter=replayed.law if replayed else "",
-            campaign_id="" if case.plugin("fabric").predicted else self.rules.campaign_id,
+            **self.ids.of(planned)._asdict(),
             **node_fields(placement),
         )
 

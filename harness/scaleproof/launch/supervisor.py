@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scaleproof.core.launch_spec import STALL_S
 from scaleproof.core.record_schema import Record
+from scaleproof.launch.campaign_ids import CallIds
 from scaleproof.launch.finish.compose_record import disk_full
 from scaleproof.launch.interrupts import interruptible
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, lost_node, taken_away
@@ -44,14 +45,13 @@ def run_plan(
     refuse: Refusal = lambda case: None,
     allocated: AllocatedNodes | None = None,
     on_node_loss: str = "continue",
-    campaign_id: str = "",
     near_cores_s: float | None = None,
 ) -> PlanOutcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. When all have ended, `more` is
     called for further launches until it returns none. `verify` returns a failure where the values of an ok record
     cannot be true. `simulator` predicts the launches of fabric `simulated`. `refuse` returns an obstacle where a case
     needs more than this machine can carry. `allocated`: nodes on which cases of fabric `host` run. `on_node_loss`:
-    `continue` with the cases that fit the remaining nodes, or `stop`. `campaign_id`: of the campaign of these launches.
+    `continue` with the cases that fit the remaining nodes, or `stop`.
     `near_cores_s`: how long each launch of several ranks on this machine waits for cores that are near each other.
 
     SpecError when another supervisor uses the results folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the
@@ -62,9 +62,10 @@ def run_plan(
         store = Store(results, progress.note)
         for leftover in clean_leftovers(store.staging):
             progress.note(f"removed what a dead supervisor left: {leftover}")
-        rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse, campaign_id, near_cores_s)
+        rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse, near_cores_s)
+        ids = CallIds(plan, store, allocated, again)
         preflight = Preflight(store.results, store.staging, allocated, progress.note)
-        return _PlanRun(SingleLaunch(store, rules, preflight), progress, on_node_loss).run(plan, again, more)
+        return _PlanRun(SingleLaunch(store, rules, preflight, ids), progress, on_node_loss).run(plan, again, more)
 
 
 class _PlanRun:

@@ -118,16 +118,24 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def _chosen(launches: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], list[Row]]:
-    """The record of each launch; one of each campaign where merged folders have the same campaign of the plan."""
+    """The record of each launch; one of each block where merged folders have the same campaign of the plan."""
     rows = [row for case_id in sorted({case_id for case_id, _ in launches}) for row in store.rows(case_id)]
     planned = [row for row in rows if (row["case"], row["plan_index"]) in launches]
     chosen: dict[tuple[str, int], dict[str, Row]] = {}
     ordered = sorted(planned, key=lambda row: str(row["started_at"]))
     for row in last_version(ordered, _ran, lambda row: store.load(row["launch"])[0].code.files):
-        campaigns, name = chosen.setdefault((row["case"], row["plan_index"]), {}), row["campaign_id"]
-        if row["status"] == "ok" or name not in campaigns or campaigns[name]["status"] != "ok":
-            campaigns[name] = row
-    return {launch: list(campaigns.values()) for launch, campaigns in chosen.items()}
+        blocks, name = chosen.setdefault((row["case"], row["plan_index"]), {}), row["replaces"] or row["campaign_id"]
+        if row["status"] == "ok" or name not in blocks or blocks[name]["status"] != "ok":
+            blocks[name] = row
+    return {launch: _without_retried(list(blocks.values())) for launch, blocks in chosen.items()}
+
+
+def _without_retried(rows: list[Row]) -> list[Row]:
+    """Without launches that failed before one ended well: in a block that failed as a whole, a later call of `run` has
+    made them again under an id of its own."""
+    good = [row for row in rows if row["status"] == "ok"]
+    last = max((str(row["started_at"]) for row in good), default="")
+    return [row for row in rows if row["status"] == "ok" or str(row["started_at"]) > last]
 
 
 def _ran(row: Row) -> Ran:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scaleproof.core.campaign import Campaign
 from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio_interval
-from scaleproof.stats.campaigns import around_campaigns
+from scaleproof.stats.campaigns import Alone, around_campaigns
 from scaleproof.stats.intervals import Interval, median, median_interval
 
 InCampaign = tuple[Campaign, float]
@@ -45,7 +45,7 @@ class Estimate(NamedTuple):
 def of_launches(values: Sequence[InCampaign]) -> Estimate:
     """The median over launches with its interval around their campaigns."""
     numbers = [value for _, value in values]
-    alone = [median(of_one) for of_one in _by_campaign(values).values()]
+    alone = [Alone(median(of_one), len(of_one)) for of_one in _by_campaign(values).values()]
     return _with_interval(median(numbers), around_campaigns(median_interval(numbers), alone))
 
 
@@ -60,8 +60,9 @@ def ratio_of_launches(above: Sequence[InCampaign], below: Sequence[InCampaign]) 
     one, other = _by_campaign(above), _by_campaign(below)
     interval = ratio_interval(numerator, denominator)
     if interval is not None:
-        both = sorted(one.keys() & other.keys())
-        interval = around_campaigns(interval, [median(one[campaign]) / median(other[campaign]) for campaign in both])
+        both = [(one[campaign], other[campaign]) for campaign in sorted(one.keys() & other.keys())]
+        alone = [Alone(median(ours) / median(base), min(len(ours), len(base))) for ours, base in both]
+        interval = around_campaigns(interval, alone)
     return _with_interval(median(numerator) / median(denominator), interval)
 
 

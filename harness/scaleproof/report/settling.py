@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from scaleproof.claims.finished_launch import Launch
@@ -31,12 +32,13 @@ def settling_table(data: SuiteData) -> SettlingTable:
     """The table of all experiments with enough cases and blocks."""
     rows, commands = [], []
     for name in data.suite.experiments:
-        for campaign, launches in _by_campaign(data, name).items():
+        campaigns = _by_campaign(data, name)
+        for campaign, launches in campaigns.items():
             first = min(launch.record.plan_index for launch in launches)
             if (result := settling(timed_regions(launches, first))) is None:
                 continue
             cells = [
-                name if campaign.number == 0 else f"{name}, campaign {campaign.number}",
+                name + _which(campaign, list(campaigns)),
                 percent(result.shift),
                 percent(result.strays),
                 f"{result.p:.2g}",
@@ -46,7 +48,8 @@ def settling_table(data: SuiteData) -> SettlingTable:
             rows.append(Row("", [Cell(text) for text in cells]))
             if not result.settled:
                 size, number = launches[0].record.size, f" --campaign {campaign.number}" * bool(campaign.number)
-                commands.append(f"scaleproof run {data.name} {name} --size {size}{number} --again")
+                command = f"scaleproof run {data.name} {name} --size {size}{number} --again"
+                commands += [command] if command not in commands else []
     return SettlingTable(Table(CAPTION, COLUMNS, rows), commands)
 
 
@@ -56,4 +59,15 @@ def _by_campaign(data: SuiteData, experiment: str) -> dict[Campaign, list[Launch
     for run in data.runs:
         if run.status == "ok" and run.record is not None and run.record.case.experiment == experiment:
             launches.setdefault(run.record.of_campaign, []).append(Launch(run.record, run.samples))
-    return dict(sorted(launches.items()))
+    return dict(sorted(launches.items(), key=lambda of_one: (of_one[0].number, _began(of_one[1]))))
+
+
+def _began(launches: Sequence[Launch]) -> str:
+    return min(str(launch.record.started_at) for launch in launches)
+
+
+def _which(campaign: Campaign, all_campaigns: Sequence[Campaign]) -> str:
+    """The campaign in words; which call of `run`, where several made the campaign."""
+    calls = [each for each in all_campaigns if each.number == campaign.number]
+    number = f", campaign {campaign.number}" if campaign.number else ""
+    return number + (f", call {calls.index(campaign) + 1} of {len(calls)}" if len(calls) > 1 else "")

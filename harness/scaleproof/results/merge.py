@@ -7,6 +7,7 @@ import filecmp
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,8 +82,10 @@ def _further_campaigns(results: Path, other: Path, new: Sequence[Path]) -> list[
             if record.of_campaign not in known:
                 name = f"{record.case.suite} {record.case.experiment}"
                 campaigns.setdefault(name, set()).add(record.of_campaign)
+    calls = Counter((name, campaign.number) for name, further in campaigns.items() for campaign in further)
     return [
-        f"{name} {campaign.number}" for name, further in sorted(campaigns.items()) for campaign in sorted(further)
+        f"{name} {number}" + (f" ({count} calls of `run`)" if count > 1 else "")
+        for (name, number), count in sorted(calls.items())
     ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,3 +71,19 @@ def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(
     text = (build(results, tmp_path / "reports", "smoke", [suite]).parent / "example.html").read_text()
     assert "Had the machine settled?" in text
     assert ("scaleproof run example throughput --size smoke --again" in text) == advised
+
+
+def test_each_call_of_an_interrupted_run_has_its_row_and_their_command_is_given_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page, "settling", lambda _: found_in(0, 0.15))
+    records = [
+        record(TRAIN, block, campaign_id="first" if block < 4 else "after a pause", started_at=f"2026-01-0{1 + block}")
+        for block in range(6)
+    ]
+    runs = [SimpleNamespace(status="ok", record=each, samples=samples((0, "start", 0, 0, 0))) for each in records]
+    experiment = records[0].case.experiment
+    data: Any = SimpleNamespace(suite=SimpleNamespace(experiments=[experiment]), runs=runs, name="mine")
+    result = page.settling_table(data)
+    assert [row.cells[0].text for row in result.table.rows] == [f"{experiment}, call {call} of 2" for call in (1, 2)]
+    assert len(result.commands) == 1

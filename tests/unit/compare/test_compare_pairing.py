@@ -183,6 +183,8 @@ def test_two_results_folders_that_were_filled_in_turns_are_paired_by_repetition(
     )
     pairs, why = pair_launches(a, b)
     assert [(first.plan_index, second.plan_index) for first, second in pairs] == [(0, 0), (1, 1)] and why is None
+    resumed = [a[0], a[1].model_copy(update={"campaign_id": "base after a pause"})]
+    assert [(first.plan_index, second.plan_index) for first, second in pair_launches(resumed, b)[0]] == [(0, 0), (1, 1)]
     merged = [*a, launch_of(0, "2026-01-01T00:00:30", campaign_id="another of the same number")]
     assert pair_launches(merged, b) == ([], NotPaired.OTHER_SEEDS)
 

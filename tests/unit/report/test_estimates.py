@@ -27,3 +27,11 @@ def test_ratios_hold_the_ratio_of_each_campaign_that_both_sides_have() -> None:
     ratio = ratio_of_launches(above, below)
     assert ratio.value == pytest.approx(1, abs=0.02) and ratio.high == pytest.approx(3)
     assert (ratio_of_launches(above[:-1], below).high or 9) < 1.1
+
+
+def test_a_call_of_few_launches_is_held_however_many_campaigns_there_are() -> None:
+    """Of ten whole campaigns the highest may be left out, but not a piece of one that was interrupted."""
+    nine = [(Campaign(number, str(number)), value + number) for number in range(9) for value in NEAR]
+    tenth = [(Campaign(9, "9"), value + 100) for value in NEAR]
+    assert (of_launches([*nine, *tenth]).high or 200) < 150
+    assert of_launches([*nine, *tenth, (Campaign(8, "after a pause"), 201.0)]).high == pytest.approx(202.5)

@@ -46,6 +46,7 @@ def launch_fields(case: AnyCase, launch_spec: LaunchSpec, surroundings: Surround
         "plan_index": launch_spec.plan_index,
         "campaign": launch_spec.campaign,
         "campaign_id": launch_spec.campaign_id,
+        "replaces": launch_spec.replaces,
         "seed": launch_spec.seed,
         "machine": surroundings.machine,
         "started_at": surroundings.started_at,
