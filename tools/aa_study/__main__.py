@@ -28,9 +28,10 @@ def run(options: argparse.Namespace) -> int:
 def resolutions(pool: launches.Pool) -> dict[Kind, float]:
     """Of every kind that has one."""
     store, found = Store(pool.results), dict[Kind, float]()
+    calls = pool.calls(store)
     for kind in pool.kinds:
-        values = pool.values(kind, store)
-        resolution = outcome(Pairs.of(values[ARMS[0]], values[ARMS[1]], kind.higher_is_better)).resolution
+        first, second = (pool.values(kind, store)[arm] for arm in ARMS)
+        resolution = outcome(Pairs.of(first, second, kind.higher_is_better, calls)).resolution
         if resolution is not None:
             found[kind] = resolution
     return found
@@ -52,6 +53,10 @@ def pack(options: argparse.Namespace) -> int:
         "machine": first.machine,
         "cpu": first.environment.get("cpu"),
         "seed": SEED,
+        "calls": {
+            "/".join(ARMS): pool.calls(store),
+            "/".join(launches.CONFIRMING): launches.confirmed_calls(handicaps, store),
+        },
         "kinds": {kind.name: _facts(kind, handicaps.get(kind)) for kind in pool.kinds},
         "cases": {case.case_id: case.model_dump(mode="json") for case in cases},
     }

@@ -34,13 +34,21 @@ class Pairs:
     first: np.ndarray
     second: np.ndarray
     higher_is_better: bool
+    calls: Sequence[int] = ()
+    """Which call of `run` made the block; empty: one call made all."""
 
     @classmethod
-    def of(cls, first: Mapping[int, float], second: Mapping[int, float], higher_is_better: bool) -> Pairs:
-        """From the values by block: those of the blocks that both have."""
+    def of(
+        cls,
+        first: Mapping[int, float],
+        second: Mapping[int, float],
+        higher_is_better: bool,
+        calls: Mapping[int, int] | None = None,
+    ) -> Pairs:
+        """From the values by block: those of the blocks that both have. `calls`: which call made each block."""
         blocks = sorted(first.keys() & second.keys())
         above, below = (np.array([side[block] for block in blocks]) for side in (first, second))
-        return cls(above, below, higher_is_better)
+        return cls(above, below, higher_is_better, [calls[block] for block in blocks] if calls else ())
 
     def comparison(self, blocks: np.ndarray, swapped: np.ndarray, slowdown: float, floor: float) -> Finding:
         """What a comparison finds in these blocks, after arms were swapped in some of them and one of them slowed."""
@@ -62,8 +70,22 @@ class Pairs:
     @property
     def groups(self) -> list[np.ndarray]:
         """Neighbouring blocks of comparisons that share no launch."""
-        blocks = np.arange(FLOOR_BLOCKS, len(self.first))
-        return [blocks[start : start + LAUNCHES] for start in range(0, len(blocks) - LAUNCHES + 1, LAUNCHES)]
+        return [np.arange(start, start + LAUNCHES) for start in self.apart(LAUNCHES, FLOOR_BLOCKS)]
+
+    def starts(self, launches: int, first: int) -> list[int]:
+        """From block `first` on, where a comparison can begin: one call made all of its blocks, as with a campaign of a
+        claim."""
+        calls = self.calls or [0] * len(self.first)
+        begins = range(first, len(calls) - launches + 1)
+        return [start for start in begins if len(set(calls[start : start + launches])) == 1]
+
+    def apart(self, launches: int, first: int) -> list[int]:
+        """Those of `starts` whose comparisons share no launch."""
+        chosen: list[int] = []
+        for start in self.starts(launches, first):
+            if not chosen or start >= chosen[-1] + launches:
+                chosen.append(start)
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +135,8 @@ def outcome(pairs: Pairs) -> Outcome:
     """False alarms and resolution of one kind. SystemExit where the pool is too small."""
     if len(pairs.first) < FLOOR_BLOCKS + LAUNCHES:
         raise SystemExit(f"{len(pairs.first)} blocks; the study needs at least {FLOOR_BLOCKS + LAUNCHES}; run again")
+    if not pairs.groups:
+        raise SystemExit(f"no call made {LAUNCHES} neighbouring blocks after the first {FLOOR_BLOCKS}; run more blocks")
     resolution, found = _resolution(pairs)
     first, second = pairs.first[:FLOOR_BLOCKS], pairs.second[:FLOOR_BLOCKS]
     return Outcome(len(pairs.first), pairs.floor, spread(first, second), _alarms(pairs), resolution, found)
@@ -140,7 +164,8 @@ def _alarms(pairs: Pairs) -> Alarms:
 
 def _resolution(pairs: Pairs) -> tuple[float | None, int]:
     generator, floor = np.random.default_rng(SEED), pairs.floor
-    starts = generator.integers(FLOOR_BLOCKS, len(pairs.first) - LAUNCHES + 1, size=COMPARISONS)
+    possible = np.array(pairs.starts(LAUNCHES, FLOOR_BLOCKS))
+    starts = possible[generator.integers(len(possible), size=COMPARISONS)]
     swapped = generator.integers(2, size=(COMPARISONS, LAUNCHES)).astype(bool)
 
     def found(steps: int) -> int:
@@ -158,18 +183,19 @@ def _resolution(pairs: Pairs) -> tuple[float | None, int]:
     return high * STEP, found(high)
 
 
-def share_beyond_floor(pairs: Pairs, launches: int, ways: int = 1000) -> float:
+def share_beyond_floor(pairs: Pairs, launches: int, ways: int = 1000) -> float | None:
     """Share of comparisons of identical arms with so many launches whose medians differ by more than the floor of so
-    many: of neighbouring blocks after those that the floor comes from, with arms swapped at random."""
+    many: of neighbouring blocks after those that the floor comes from, with arms swapped at random. None where no
+    call made so many."""
     generator, limit = np.random.default_rng(SEED), np.log1p(floor_of_launches(pairs.floor, LAUNCHES, launches))
-    starts = range(FLOOR_BLOCKS, len(pairs.first) - launches + 1, launches)
+    starts = pairs.apart(launches, FLOOR_BLOCKS)
     beyond = []
     for start in starts:
         one, other = pairs.first[start : start + launches], pairs.second[start : start + launches]
         swapped = generator.integers(2, size=(ways, launches)).astype(bool)
         medians = [np.median(np.where(swapped, *sides), axis=1) for sides in ((other, one), (one, other))]
         beyond.append(np.mean(np.abs(np.log(medians[0] / medians[1])) > limit))
-    return float(np.mean(beyond))
+    return float(np.mean(beyond)) if beyond else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +211,7 @@ class Confirmation:
 
 def confirmation(pairs: Pairs, handicap: float, floor: float) -> Confirmation:
     """`first`: the slowed launches; `second`: the plain ones of the same blocks."""
-    starts = range(0, len(pairs.first) - LAUNCHES + 1, LAUNCHES)
+    starts = pairs.apart(LAUNCHES, 0)
     nothing = np.zeros(LAUNCHES, dtype=bool)
     findings = [pairs.comparison(np.arange(start, start + LAUNCHES), nothing, 0.0, floor) for start in starts]
     ratio = float(np.median(pairs.first) / np.median(pairs.second))

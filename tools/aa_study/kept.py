@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,11 @@ class Study:
     def pairs(self, kind: str, arms: tuple[str, str]) -> Pairs:
         """Blocks in which both arms have a value."""
         first, second = (self.values[kind].get(arm, {}) for arm in arms)
-        return Pairs.of(first, second, self.facts["kinds"][kind]["better"] == "higher")
+        return Pairs.of(first, second, self.facts["kinds"][kind]["better"] == "higher", self.calls(arms))
+
+    def calls(self, arms: tuple[str, str]) -> dict[int, int]:
+        """Which call of `run` made each block of these arms; empty for values that are older than this entry."""
+        return {int(block): call for block, call in self.facts.get("calls", {}).get("/".join(arms), {}).items()}
 
     def outcomes(self) -> dict[str, Outcome]:
         """By kind."""
@@ -89,18 +93,29 @@ def table(study: Study) -> str:
     rows = [_row(study, name, kind, beyond[name]) for name, kind in outcomes.items()]
     lines = [
         BEGIN,
-        f"| {launches} values, {study.facts['cpu']}, {study.facts['date']} | noise floor | spread | false alarms | "
-        "with arms swapped | 95 % interval | resolution | launches slowed by it | "
+        f"| {launches} values{_calls(study)}, {study.facts['cpu']}, {study.facts['date']} | noise floor | spread | "
+        "false alarms | with arms swapped | 95 % interval | resolution | launches slowed by it | "
         f"beyond the floor of {MORE} launches |",
         "|---|---|---|---|---|---|---|---|---|",
         *rows,
-        _alarms_row("all kinds", "", "", study.pooled(outcomes), "", "", sum(beyond.values()) / len(beyond)),
+        _alarms_row("all kinds", "", "", study.pooled(outcomes), "", "", _mean(beyond.values())),
         END,
     ]
     return "\n".join(lines)
 
 
-def _row(study: Study, name: str, kind: Outcome, beyond: float) -> str:
+def _calls(study: Study) -> str:
+    """How many calls made the pool, where an interruption made it more than one."""
+    count = len(set(study.calls(ARMS).values()))
+    return f" of {count} calls" if count > 1 else ""
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _row(study: Study, name: str, kind: Outcome, beyond: float | None) -> str:
     confirmed = study.confirmation(name, kind.floor)
     real = "not run"
     if confirmed is not None:
@@ -110,7 +125,9 @@ def _row(study: Study, name: str, kind: Outcome, beyond: float) -> str:
     return _alarms_row(title, _percent(kind.floor), _percent(kind.spread), kind.alarms, resolution, real, beyond)
 
 
-def _alarms_row(title: str, floor: str, spread: str, alarms: Alarms, resolution: str, real: str, beyond: float) -> str:
+def _alarms_row(
+    title: str, floor: str, spread: str, alarms: Alarms, resolution: str, real: str, beyond: float | None
+) -> str:
     low, high = alarms.interval
     cells = (
         title,
@@ -121,7 +138,7 @@ def _alarms_row(title: str, floor: str, spread: str, alarms: Alarms, resolution:
         f"{_percent(low)} to {_percent(high)}",
         resolution,
         real,
-        _percent(beyond),
+        "not run" if beyond is None else _percent(beyond),
     )
     return f"| {' | '.join(cells)} |"
 

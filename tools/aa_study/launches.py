@@ -59,6 +59,20 @@ class Pool:
         """All finished launches of the pool."""
         return [record for case in self.cases for record in finished_launches(case.case_id, len(self.blocks), store)]
 
+    def calls(self, store: Store) -> dict[int, int]:
+        """Which call of `run` made each block."""
+        return calls_of(self.records(store))
+
+
+def calls_of(records: Sequence[Record]) -> dict[int, int]:
+    """Which call made each block, counted from 0 in the order of time."""
+    order = dict[str, int]()
+    for record in sorted(records, key=lambda record: record.started_at):
+        order.setdefault(record.campaign_id, len(order))
+    return {
+        record.plan_index: order[record.campaign_id] for record in sorted(records, key=lambda each: each.plan_index)
+    }
+
 
 def _values(kind: Kind, case_id: str, repetitions: int, store: Store) -> dict[int, float]:
     return {
@@ -95,6 +109,14 @@ def confirmed_values(kind: Kind, handicap: float, store: Store) -> dict[str, dic
     return {
         arm: _values(kind, launch.case.case_id, CONFIRMED, store) for arm, launch in confirming(kind, handicap).items()
     }
+
+
+def confirmed_calls(handicaps: Mapping[Kind, float], store: Store) -> dict[int, int]:
+    """Which call of `run` made each block of the launches with a real slowdown."""
+    planned = [launch for kind, share in handicaps.items() for launch in confirming(kind, share).values()]
+    return calls_of(
+        [record for launch in planned for record in finished_launches(launch.case.case_id, CONFIRMED, store)]
+    )
 
 
 def _run(launches: Sequence[PlannedLaunch], results: Path, title: str, more: More | None = None) -> PlanOutcome:

@@ -60,16 +60,20 @@ def noise_floors(
     launches behind them. Of several networks or transports of one kind the noisiest counts."""
     by_key: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
+    calls: dict[int, str] = {}
     counts = Counter(launch.case.case_id for launch in planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
         for record in finished_launches(case.case_id, counts[case.case_id], store, allocated):
             runs.append(record.launch)
+            calls[record.plan_index] = record.campaign_id
             for key, value in values_of(record, store.samples(record).to_pandas(), metrics):
                 arms = by_key.setdefault(key, {}).setdefault(_measured(case), {arm: {} for arm in ARMS})
                 arms[_twin(case)][record.plan_index] = value
     floors = []
     for key in sorted(by_key, key=lambda key: key.order):
-        of_cases = [floor for what, values in by_key[key].items() if (floor := _floor(key, what, values)) is not None]
+        of_cases = [
+            floor for what, values in by_key[key].items() if (floor := _floor(key, what, values, calls)) is not None
+        ]
         if of_cases:
             floors.append(max(of_cases, key=lambda floor: floor.share))
     return floors, runs
@@ -140,15 +144,20 @@ def spread(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.std(np.log(first / second), ddof=1) / np.sqrt(2))
 
 
-def _floor(key: Key, measured: str, values: Mapping[str, Mapping[int, float]]) -> Floor | None:
-    """None where too few blocks gave a value."""
+def _floor(
+    key: Key, measured: str, values: Mapping[str, Mapping[int, float]], calls: Mapping[int, str] | None = None
+) -> Floor | None:
+    """None where too few blocks gave a value. `calls`: the call that made each block."""
     first, second = (values[arm] for arm in ARMS)
     blocks = sorted(first.keys() & second.keys())
     ours, theirs = (np.array([side[block] for block in blocks]) for side in (first, second))
     if len(blocks) < LAUNCHES or min(ours.min(), theirs.min()) <= 0:
         return None
+    count = len({(calls or {}).get(block) for block in blocks})
+    made = f" made in {count} calls" if count > 1 else ""
     how = (
-        f"{len(blocks)} blocks of two identical launches, {measured}; bootstrap over blocks, {LAUNCHES} launches an arm"
+        f"{len(blocks)} blocks of two identical launches{made}, {measured}; bootstrap over blocks, "
+        f"{LAUNCHES} launches an arm"
     )
     return Floor(
         metric=key.metric,

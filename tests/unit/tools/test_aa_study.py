@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scaleproof.stats.compare_arms import detectable
 from tools.aa_study import DOCS, STUDY, VALUES, kept
 from tools.aa_study.analysis import LAUNCHES, Pairs, confirmation, outcome, pooled
 from tools.aa_study.kinds import ARMS, kinds, suite
-from tools.aa_study.launches import CONFIRMING, Pool, confirming
+from tools.aa_study.launches import CONFIRMING, Pool, calls_of, confirming
 
 BLOCKS = 78
 FACTS: dict[str, Any] = {
@@ -76,6 +77,34 @@ def test_ways_to_swap_one_comparison_do_not_narrow_the_interval() -> None:
 def test_a_pool_that_is_too_small_is_one_line() -> None:
     with pytest.raises(SystemExit, match="35 blocks; the study needs at least 36"):
         outcome(Pairs(np.ones(35), np.ones(35), False))
+
+
+def test_no_comparison_goes_over_a_pause_between_two_calls() -> None:
+    """48 blocks after those of the floor, of which a call made 10: one comparison before the pause and 6 after it."""
+    pairs = replace(made_up(0.02), calls=[0] * 40 + [1] * 38)
+    assert [int(group[0]) for group in pairs.groups] == [30, 40, 46, 52, 58, 64, 70]
+    result = outcome(pairs).alarms
+    assert result.comparisons == result.independent == 7
+    assert all(start + LAUNCHES <= 40 or start >= 40 for start in pairs.starts(LAUNCHES, 30))
+    with pytest.raises(SystemExit, match="no call made 6 neighbouring blocks"):
+        outcome(replace(pairs, calls=[block // 5 for block in range(BLOCKS)]))
+
+
+def test_the_table_says_how_many_calls_made_the_pool() -> None:
+    study = made_up_study()
+    assert "calls" not in kept.table(study)
+    calls = {str(block): int(block >= 40) for block in range(BLOCKS)}
+    resumed = kept.Study(study.values, {**study.facts, "calls": {"a/b": calls}})
+    assert "values of 2 calls, a made-up machine" in kept.table(resumed)
+    assert resumed.outcomes()["train"].alarms.comparisons == 7
+
+
+def test_blocks_know_their_call_in_the_order_of_time() -> None:
+    records: list[Any] = [
+        SimpleNamespace(plan_index=block, campaign_id=call, started_at=str(moment))
+        for moment, (block, call) in enumerate([(0, "z"), (1, "z"), (1, "z"), (2, "b"), (3, "b")])
+    ]
+    assert calls_of(records[::-1]) == {0: 0, 1: 0, 2: 1, 3: 1}
 
 
 def test_real_slowdowns_are_counted_by_comparisons() -> None:
