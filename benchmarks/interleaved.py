@@ -87,11 +87,13 @@ def _try(trial: Trial, launch: Launch, numbers: count[int]) -> None:
 
 
 def _launch(measured: Measured, arm: Arm, launch: Launch, numbers: count[int]) -> None:
-    """A launch per setting in use; together they give one value of every size."""
+    """A launch per setting in use; together they give one value of every size. Each runs all sizes, as it did when it
+    was chosen and as arms without a choice do: the largest size decides what memory a program has, and its pages."""
     sample: Sizes = {}
     try:
         for setting, sizes in measured.used[arm]:
-            sample |= launch(setting, sizes, next(numbers))
+            seconds = launch(setting, SIZES, next(numbers))
+            sample |= {size: seconds[size] for size in sizes}
     except NotMeasured as error:
         measured.missing[arm].append(str(error))
         return

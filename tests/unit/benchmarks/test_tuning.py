@@ -129,6 +129,23 @@ def test_the_record_has_every_setting_that_was_tried_with_its_launches_and_names
     assert f"| {RING_OVER_GRPC}, all_reduce | 2 | {OTHERS[-1].name} | failed |" in text and "**" in text
 
 
+def test_a_setting_is_measured_with_the_sizes_that_it_was_tuned_with_and_only_its_own_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, set[tuple[int, ...]]] = {}
+
+    def with_sizes(setting: Setting, sizes: Sequence[int], number: int) -> Sizes:
+        asked.setdefault(setting.name, set()).add(tuple(sizes))
+        return fake(setting, sizes, number)
+
+    monkeypatch.setattr(interleaved, "launches", lambda results, seed: {PEER: with_sizes})
+    monkeypatch.setattr(interleaved, "bounds", lambda sizes: {})
+    measured = measure(number=2, seed=1, report=lambda text: None, tuning=1)
+    assert len(measured.used[PEER]) == 2, "both settings are in use"
+    assert all(sizes == {SIZES} for sizes in asked.values()), asked
+    assert measured.samples[PEER] == [dict.fromkeys(SIZES, 2.0)] * 2, "each size of the setting that is best there"
+
+
 def test_without_tuning_all_peers_run_as_they_are_and_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interleaved, "launches", lambda results, seed: {PEER: fake})
     monkeypatch.setattr(interleaved, "bounds", lambda sizes: {})
