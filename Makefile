@@ -44,7 +44,7 @@ test:
 	$(INSIDE) python -m pytest $(PARALLEL)
 
 bench: env
-	$(INSIDE) python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
+	$(INSIDE) python -m benchmarks.network python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
 
 reference: env
 	$(INSIDE) python -m tools.reference run

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import network
 from benchmarks.arms import BOUND, SIZES, Arm
 from benchmarks.interleaved import Measured, rate, settings_tried
 from benchmarks.targets import TARGETS, above_bound, of_bound, target_row
@@ -19,9 +20,10 @@ from scaleproof.record.environment import environment
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.bootstrap import ratio
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """1: bounds were medians, peers ran as shipped, and a target was met by its ratio alone. 2: no share of a bound, and
-none for transfers between registered buffers; `times_gloo` with every number of ranks."""
+none for transfers between registered buffers; `times_gloo` with every number of ranks. 3: no `network`; our sockets had
+another congestion control than those of peers, and a setting in use was measured with its own sizes alone."""
 
 
 def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +45,7 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
                 "transparent_huge_pages",
             )
         },
+        "network": network.facts(),
         "launches": measured.launches,
         "seed": measured.seed,
         "rates": [row for arm in _order(measured) for row in _rates(measured, arm)],
@@ -73,7 +76,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"{machine['memory_mib'] / 1024:.0f} GiB, Linux {machine['kernel']}, "
         f"Python {machine['python']}. Medians over {result['launches']} launches of an arm, "
         "all arms in one interleaved run; of the bound the fastest repetition. "
-        "GB/s, in brackets the share of the bound.",
+        f"GB/s, in brackets the share of the bound. {network.statement(result['network'])}",
         "",
         *(line for operation, title in TITLES.items() for line in _table(result, operation, title)),
         "| target | ratio | 95 % interval | wanted | |",

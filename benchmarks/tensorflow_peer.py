@@ -2,7 +2,7 @@
 -m benchmarks.tensorflow_peer OPERATION --sizes BYTES...`.
 
 Its servers accept any client and listen on every interface, so the processes run in a network namespace that has only a
-loopback interface.
+loopback interface, and the congestion control that all other arms have.
 
 The all-reduce is MultiWorkerMirroredStrategy's. Both ranks read TensorFlow's clock inside the graph, after a barrier,
 and its input is a copy made before, which the ring may overwrite as it may a gradient: no copy and no call from Python
@@ -11,14 +11,10 @@ is in the time. As for every arm, the time of a call is that of its slowest rank
 from __future__ import annotations
 
 import argparse
-import ctypes
-import fcntl
 import json
 import os
 import signal
-import socket
 import statistics
-import struct
 import sys
 import tempfile
 import time
@@ -28,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import ITERATIONS, SIZES, WARMUP
+from benchmarks.network import congestion, own_network
 from scaleproof.rank.process_lifetime import die_with_creator
 from scaleproof.transports.tensorflow.tensorflow_mirrored import configure_context, context_config
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 ADDRESSES = ["127.0.0.1:20001", "127.0.0.1:20002"]
 """Free by construction: the namespace is new."""
 TIMEOUT_S = 120
@@ -48,7 +43,7 @@ def main() -> None:
     parser.add_argument("--piece-kib", type=int, default=4, help="of a RecvBuf answer; 4 is TensorFlow's default")
     parser.add_argument("--channels", type=int, default=1, help="connections to a server; 1 is TensorFlow's default")
     options = parser.parse_args()
-    own_network()
+    own_network(congestion())
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     bodies, measuring = ((ring, ring), 2) if options.operation == "all_reduce" else ((move, serve), 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -96,17 +91,7 @@ def ring(rank: int, result: Path, options: argparse.Namespace) -> None:
             tf.distribute.ReduceOp.SUM, tf.identity(value), options=communication
         )
 
-    def timed(value: Any) -> tuple[Any, Any]:
-        own = tf.raw_ops.DeepCopy(x=value)
-        with tf.control_dependencies([own]):
-            barrier = reduce(tf.zeros(1))
-        with tf.control_dependencies([barrier]):
-            start = tf.timestamp()
-        with tf.control_dependencies([start]):
-            summed = reduce(own)
-        with tf.control_dependencies([summed]):
-            return tf.timestamp() - start, summed[0]
-
+    timed = partial(timed_all_reduce, tf, reduce)
     times: Seconds = {}
     for size in options.sizes:
         step = tf.function(lambda value: strategy.run(timed, args=(value,)))
@@ -119,6 +104,20 @@ def ring(rank: int, result: Path, options: argparse.Namespace) -> None:
     result.write_text(json.dumps({size: seconds[WARMUP:] for size, seconds in times.items()}))
     while not result.with_name(str(1 - rank)).exists():  # the peer may still fetch its last part from here
         time.sleep(0.01)
+
+
+def timed_all_reduce(tf: Any, reduce: Callable[[Any], Any], value: Any) -> tuple[Any, Any]:
+    """Nodes of the seconds that `reduce` takes on a copy of the value, and of the first element of the sum. The copy is
+    made before the barrier, which precedes the first reading of the clock."""
+    own = tf.raw_ops.DeepCopy(x=value)
+    with tf.control_dependencies([own]):
+        barrier = reduce(tf.zeros(1))
+    with tf.control_dependencies([barrier]):
+        start = tf.timestamp()
+    with tf.control_dependencies([start]):
+        summed = reduce(own)
+    with tf.control_dependencies([summed]):
+        return tf.timestamp() - start, summed[0]
 
 
 def serve(rank: int, result: Path, options: argparse.Namespace) -> None:
@@ -159,17 +158,6 @@ def seconds_of(run: Callable[[], object]) -> list[float]:
         run()
         times.append(time.perf_counter() - start)
     return times[WARMUP:]
-
-
-def own_network() -> None:
-    """Enter a new network namespace and bring its loopback up; OSError where the kernel does not allow it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET) and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "no network namespace of one's own")
-    with socket.socket() as any_socket:
-        request = struct.pack("16sH14x", b"lo", 0)
-        flags = struct.unpack("16sH14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request))[1]
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | IFF_UP))
 
 
 def fork(body: Callable[[], None]) -> int:

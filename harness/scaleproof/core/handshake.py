@@ -22,6 +22,8 @@ RANK = struct.Struct("<I")
 PROOF_S = 2.0
 """How long a proof may take; connections without one are dropped, one after the other."""
 CONNECT_S = 60.0
+LOOPBACK_CONGESTION = "reno"
+"""There is no queue to protect between two processes of one machine, where pacing (bbr) halves the throughput."""
 
 
 class Refused(Exception):
@@ -117,8 +119,7 @@ def _tune(connection: socket.socket, address: str) -> None:
     for option, value in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 5)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
     if ipaddress.ip_address(address).is_loopback:
-        # There is no queue to protect between two processes of one machine, where pacing (bbr) halves the throughput.
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, LOOPBACK_CONGESTION.encode())
 
 
 def _read(connection: socket.socket, nbytes: int) -> bytes:
