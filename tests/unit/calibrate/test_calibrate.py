@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -16,9 +17,11 @@ import pytest
 from scaleproof.calibrate import calibration_run, memory_bandwidth
 from scaleproof.calibrate import measured_noise_floors as floors
 from scaleproof.calibrate.calibration_run import _interleaved, comparisons_within, plans, suite
+from scaleproof.calibrate.loopback_bandwidth import as_our_transport
 from scaleproof.calibrate.machine_bounds import Bounds
 from scaleproof.calibrate.measured_noise_floors import LAUNCHES, floor_share, spread
 from scaleproof.cli import main
+from scaleproof.core.handshake import LOOPBACK_CONGESTION
 from scaleproof.launch.progress import progress_on_terminal
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, read_profile, write_profile
@@ -121,6 +124,13 @@ def test_blocks_of_a_calibration_hold_every_case_once_in_an_order_of_their_own()
 def test_minutes_become_whole_comparisons() -> None:
     assert comparisons_within(0.1) == 1
     assert comparisons_within(3) in (5, 6, 7) and comparisons_within(30) > 9 * comparisons_within(3)
+
+
+def test_the_bound_of_a_socket_has_the_congestion_control_of_the_transport_that_it_bounds() -> None:
+    with socket.socket() as bound:
+        as_our_transport(bound)
+        used = bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    assert used.rstrip(bytes(1)).decode() == LOOPBACK_CONGESTION
 
 
 @pytest.mark.parametrize(
