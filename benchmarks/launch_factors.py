@@ -36,6 +36,7 @@ from scaleproof.spec.units import format_bytes
 from scaleproof.stats import resolution
 from scaleproof.stats.bootstrap import ratio, ratio_interval
 from scaleproof.stats.intervals import median, smallest_count
+from tools.reference import own_runs
 
 ROOT = Path(__file__).parents[1]
 VALUES = ROOT / "results" / "reference" / "launch_factors.json"
@@ -150,6 +151,8 @@ def main() -> int:
     options = parser.parse_args()
     if not options.table:
         VALUES.write_text(json.dumps(measure(options.blocks), indent=1) + "\n")
+        own_runs.note(VALUES)
+    own_runs.check(names=[own_runs.LAUNCH_FACTORS])
     text = table(json.loads(VALUES.read_text()))
     print(text)
     before, _, rest = DOCS.read_text().partition(BEGIN)

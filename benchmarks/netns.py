@@ -23,6 +23,7 @@ from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.cluster import star
 from scaleproof.stats.intervals import median_interval
+from tools.reference import own_runs
 
 TOOLS = ("iperf3", "tcp")
 PAYLOAD = MTU - 20 - 32
@@ -61,6 +62,7 @@ def main() -> int:
             print(*map(line, rows), sep="\n", flush=True)
     if options.into:
         options.into.write_text(json.dumps(result, indent=1) + "\n")
+        own_runs.note(options.into)
     return 0
 
 

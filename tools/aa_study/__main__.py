@@ -15,6 +15,7 @@ from scaleproof.record.store import Store
 from tools.aa_study import DOCS, ROOT, STUDY, VALUES, kept, launches
 from tools.aa_study.analysis import SEED, Pairs, outcome
 from tools.aa_study.kinds import ARMS, Kind
+from tools.reference import own_runs
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,6 +63,8 @@ def pack(options: argparse.Namespace) -> int:
     }
     VALUES.parent.mkdir(parents=True, exist_ok=True)
     kept.write(kept.Study(values, facts), VALUES, STUDY)
+    own_runs.note(VALUES)
+    own_runs.note(STUDY)
     print(f"{VALUES}\n{STUDY}")
     return 0
 
@@ -79,6 +82,7 @@ def _facts(kind: Kind, handicap: float | None) -> dict[str, Any]:
 
 def table(options: argparse.Namespace) -> int:
     """Print the outcome and write it to docs/calibration.md."""
+    own_runs.check(names=own_runs.STUDY)
     text = kept.table(kept.read(VALUES, STUDY))
     print(text)
     DOCS.write_text(kept.replaced(DOCS.read_text(), text))

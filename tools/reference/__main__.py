@@ -1,9 +1,10 @@
-"""`python -m tools.reference run|pack|pages|readme`: makes the reference run, stores it, and writes pages and tables.
-Each refuses what is not one run: one commit, one machine, one digest of the code for each level of evidence.
+"""`python -m tools.reference run|pack|pages|keep|readme`: makes the reference run, stores it, and writes pages and
+tables. Each refuses what is not one run: one commit, one machine, one digest of the code for each level of evidence.
 
 run [--only SUITE ...]      calibration and every suite at size smoke -> results/ and reports/; resumable
 pack [ARCHIVE]              results/ and reports/ -> results/reference/ (text), and all raw records -> ARCHIVE
 pages [ARCHIVE] [--picture] ARCHIVE -> reports/reference/index.html; --picture: docs/report.png too, for a release
+keep [FOLDER]               bench.json and bench.md of `make bench` (results/bench/) -> results/reference/
 readme                      results/reference/ -> the tables of README.md and docs/reference_*.md
 """
 
@@ -19,6 +20,7 @@ from tools.reference import (
     SIZE,
     archive,
     one_run,
+    own_runs,
     steps,
     stored,
     tables,
@@ -41,6 +43,8 @@ def main() -> None:
     pack.add_argument("--results", type=Path, default=ROOT / "results", help="folder of the records")
     pack.add_argument("--reports", type=Path, default=ROOT / "reports", help="folder of their report")
     pages.add_argument("--picture", action="store_true", help="also write docs/report.png")
+    keep = actions.add_parser("keep")
+    keep.add_argument("folder", type=Path, nargs="?", default=ROOT / "results" / "bench", help="default: %(default)s")
     actions.add_parser("readme")
     arguments = parser.parse_args()
     if arguments.action == "run":
@@ -53,6 +57,8 @@ def main() -> None:
         one_run.write_manifest(REFERENCE, manifest)
     elif arguments.action == "pages":
         archive.build_pages(arguments.archive, arguments.picture)
+    elif arguments.action == "keep":
+        own_runs.keep_bench(arguments.folder)
     else:
         tables.write()
 

@@ -99,7 +99,9 @@ def test_targets_of_the_reference_run_are_judged_by_the_whole_interval_and_an_ol
     targets = [{**common, "ratio": ratio, "low": low, "high": high, "met": True} for ratio, low, high in ends]
     outcomes = [line.split("|")[-2].strip() for line in tables.ratios(targets).splitlines()[2:]]
     assert outcomes == ["met", "undecided", "missed", "undecided", "not measured"]
-    assert "older than the rules" in tables.old({"schema_version": 1}, "") and not tables.old({"schema_version": 2}, "")
+    machine = {"machine": {"congestion_control": "bbr"}}
+    first, third, fourth = (tables.old({"schema_version": version} | machine, "") for version in (1, 3, 4))
+    assert "older than the rules" in first and "of all peers bbr" in third and not fourth
 
 
 def test_an_archive_holds_the_results_folder(tmp_path: Path) -> None:
