@@ -150,6 +150,7 @@ def claim_with(tmp_path: Path, metric: Metric, rule: dict[str, Any], published: 
         (ERROR, {"name": "at_most", "value": 0.2}, 0.15, 0.05),
         (WINS, {**AT_LEAST, "value": 0.5}, 1, None),
         (STEP, {"name": "at_most", "value": 0.1}, None, None),
+        (STEP, {"name": "at_most", "value": 0.1, "effect": 0.1}, None, 0.1),
         (STEP, {"name": "at_most", "value": 0.1}, 0.08, 0.25),
         (STEP, {"name": "equal_to_tolerance", "value": 10, "tolerance": 1}, None, 0.1),
         (STEP, {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}, None, None),
@@ -186,6 +187,15 @@ def test_arms_of_an_order_differ_by_its_effect_whatever_the_noise(tmp_path: Path
     assert clear_factor(order, 9) == pytest.approx(1.1) and clear_factor(bound_of_a_time, 9) == 9
 
 
-def test_only_orders_take_an_effect() -> None:
-    with pytest.raises(ValueError, match="'effect' belongs to the rules ordering and monotone"):
-        Rule(name="at_least", value=1.5, effect=0.1)
+def test_only_orders_and_single_bounds_take_an_effect() -> None:
+    with pytest.raises(
+        ValueError, match="'effect' belongs to the rules at_least, at_most, ordering, monotone; 'ratio'"
+    ):
+        Rule(name="ratio", low=0.5, high=1.5, effect=0.1)
+
+
+def test_a_bound_of_a_time_with_an_effect_can_lie_below_what_a_machine_resolves(tmp_path: Path) -> None:
+    within = {**SPEEDUP, "metric": "step_s", "unit": "s", "rule": {"name": "at_most", "value": 0.1, "effect": 0.1}}
+    del within["against"]
+    (sentence,) = sentences(tmp_path, within, Noise(0.01, 0.22))
+    assert "effect 10 %" in sentence and sentences(tmp_path, within, Noise(0.001, 0.01)) == []
