@@ -20,7 +20,7 @@ from scaleproof.claims.made_up import ImpossibleValue, Wanted
 from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.noise_floor import base_metric
 from scaleproof.claims.power import Launches, unjudged
-from scaleproof.commands.dry_run import dry_run
+from scaleproof.commands.dry_run import dry_run, print_undecidable
 from scaleproof.commands.run import plan_experiments
 from scaleproof.commands.sequential import sequential
 from scaleproof.record.store import Store
@@ -31,6 +31,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.gpu_node import gpu_nodes, gpus
 from scaleproof.spec.suite import FILE, Suite, load_suite
 from scaleproof.spec.suite_form import SIZES
+from tools.mutated_files.any_floor import PROFILE
 from tools.mutated_files.messages import fault_of
 from tools.mutated_files.mutations import CLUSTER, ROOT, MutatedFile
 from tools.reference.text_records import unpack
@@ -137,7 +138,8 @@ class Workplace:
         return self._suites[name]
 
     def _run(self, suite: Suite, number: int) -> None:
-        """Every size is planned, and one of them shown."""
+        """Every size is planned, and one of them shown, on a machine whose noise is not known; for a quarter also what
+        a machine with known noise can decide."""
         sizes = list(dict.fromkeys(size for experiment in suite.experiments.values() for size in experiment.sizes))
         for size in sizes:
             plans = plan_experiments(suite, None, size)
@@ -145,15 +147,20 @@ class Workplace:
                 sequential(suite, experiment, size)
             if size == sizes[number % len(sizes)]:
                 dry_run(suite, plans, size, self._empty.results)
+                if number % 4 == 1:
+                    print_undecidable(suite, plans, size, PROFILE)
 
     def _judge(self, suite: Suite, file: MutatedFile) -> None:
-        """By the kept records, which are of few experiments of size smoke; every eighth file by made-up launches of
-        every case of that size; the others without any. Figures read claims and rows as judging does: a quarter of
-        these is enough."""
+        """What launches can decide on a machine with known noise, and the verdicts: by the kept records, which are of
+        few experiments of size smoke; every eighth file by made-up launches of every case of that size; the others
+        without any. Figures read claims and rows as judging does: a quarter of these is enough."""
         if file.source.path.name == FIGURES or file.number % 4 == 0:
             load_headlines(suite)
         if file.source.path.name == FIGURES:
             return
+        if file.source.path.name != FILE:
+            size = ("smoke", "small")[file.number // 4 % 2]
+            print_undecidable(suite, suite.experiments, size, PROFILE)
         if file.number % 2:
             judge_suite(suite, "smoke", self._kept)
         elif file.number % 8 == 0:

@@ -43,13 +43,13 @@ class Published(dict[str, PublishedRow]):
         """The value of a row; SpecError where it has none."""
         value = self[name].value
         if value is None:
-            raise self._error(name, ("value",), f"row {name!r} has no value, and a claim's arithmetic needs it")
+            raise self.error(name, ("value",), f"row {name!r} has no value, and a claim's arithmetic needs it")
         return value
 
     def positive(self, name: str) -> float:
         """The value of a row, which arithmetic divides by; SpecError unless it is more than 0."""
         if (value := self.number(name)) <= 0:
-            raise self._error(name, ("value",), f"{value} is not allowed; arithmetic divides by it")
+            raise self.error(name, ("value",), f"{value} is not allowed; arithmetic divides by it")
         return value
 
     def conditions(self, name: str, form: type[Given]) -> Given:
@@ -67,13 +67,14 @@ class Published(dict[str, PublishedRow]):
         """The metric of a row, one of these; SpecError names the nearest."""
         metric, known = self[name].metric, list(metrics)
         if metric not in known:
-            raise self._error(name, ("metric",), f"unknown metric {metric!r}; {registry.nearest(metric, known)}")
+            raise self.error(name, ("metric",), f"unknown metric {metric!r}; {registry.nearest(metric, known)}")
         return metric
 
     def _path(self, name: str) -> Key:
         return ("rows", list(self).index(name))
 
-    def _error(self, name: str, key: Key, message: str) -> SpecError:
+    def error(self, name: str, key: Key, message: str) -> SpecError:
+        """What is wrong with a row, at its file and line."""
         if self.document is None:
             return SpecError(message)
         return self.document.error((*self._path(name), *key), message)

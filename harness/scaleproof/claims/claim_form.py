@@ -103,8 +103,9 @@ class Rule(Form):
     effect: Annotated[float, Field(gt=0)] | None = Field(
         None,
         description="`ordering`, `monotone`: by which share each arm differs from the one before it, as the claim "
-        "means it (0.1: by 10 %). It decides no verdict: `run --dry-run` says whether this machine can resolve it. "
-        "null: a published ratio is the effect, or none is stated.",
+        "means it (0.1: by 10 %); `at_least`, `at_most`: by which share the value lies clear of the bound. It decides "
+        "no verdict: `run --dry-run` says whether this machine can resolve it. null: it follows from the claim's "
+        "numbers, or none is stated.",
     )
 
     @model_validator(mode="after")
@@ -119,9 +120,9 @@ class Rule(Form):
             raise ValueError(f"rule {self.name!r} takes a number as 'tolerance'; 'floor' is for rule 'within'")
         if self.largest_floor is not None and self.tolerance != "floor":
             raise ValueError("'largest_floor' belongs to 'tolerance: floor'")
-        if self.effect is not None and self.name not in ORDERS:
+        if self.effect is not None and self.name not in _ONE_SIDED:
             raise ValueError(
-                f"'effect' belongs to the rules {' and '.join(ORDERS)}; {self.name!r} has numbers of its own"
+                f"'effect' belongs to the rules {', '.join(_ONE_SIDED)}; {self.name!r} has numbers of its own"
             )
         return self
 

@@ -11,14 +11,15 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scaleproof.claims.arithmetic import Arguments, Published, arguments
+from scaleproof.claims.both_ways import check_both_ways
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.possible_values import cannot_fall
+from scaleproof.claims.planned_cases import PlannedCases
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.claims.verdict_rules import accepted_region
 from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.locate import Document, Key, read_document
+from scaleproof.spec.locate import Document, Key, read_document, shown
 from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import Suite
@@ -38,6 +39,8 @@ class Claim:
     metric: Metric | None
     arguments: Arguments
     """`x` in the form of its metric."""
+    place: str = ""
+    """File and line of its entry."""
 
     @property
     def statement(self) -> str:
@@ -97,7 +100,7 @@ def load_claims(suite: Suite) -> list[Claim]:
     if not isinstance(entries, list):
         raise document.error((), "not a list of claims, each '- id: ...'")
     forms = _by_id(document, (), [_parse(document, (index,), ClaimForm, entry) for index, entry in enumerate(entries)])
-    claims = []
+    claims, planned = list[Claim](), PlannedCases(suite)
     for index, form in enumerate(forms.values()):
         _check_origin(document, (index,), form, rows)
         _check_experiment(document, (index,), form, suite)
@@ -109,10 +112,11 @@ def load_claims(suite: Suite) -> list[Claim]:
             raise document.error(
                 (index, "validates"), f"only suite {VALIDATION!r} says which evidence is validated; leave it out"
             )
-        claim = Claim(form, rows.get(form.id), metric, _arguments(document, (index,), form, metric, rows))
+        place = f"{shown(document.file)}:{document.line((index,))}"
+        claim = Claim(form, rows.get(form.id), metric, _arguments(document, (index,), form, metric, rows), place)
         _check_gate(document, (index,), claim)
         _check_rule(document, (index,), claim)
-        _check_both_ways(document, (index,), claim)
+        check_both_ways(document, (index,), form, metric, claim.published, claim.direction, planned)
         claims.append(claim)
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
@@ -155,27 +159,6 @@ def _check_rule(document: Document, path: Key, claim: Claim) -> None:
         accepted_region(rule, claim.published, claim.direction, floor=0.0)  # any floor: it is known with launches alone
     except SpecError as wrong:
         raise document.error((*path, "rule"), str(wrong)) from None
-
-
-def _check_both_ways(document: Document, path: Key, claim: Claim) -> None:
-    """A claim must be able to fall both ways, with launches enough."""
-    form, metric = claim.form, claim.metric
-    if form.kind == "context" or form.rule is None or metric is None or metric.model is not None:
-        return
-    if reason := cannot_fall(form.rule, metric, claim.published, claim.direction):
-        raise document.error((*path, "rule"), f"{form.id!r}: {reason}")
-    if form.against == form.select and form.base_evidence is None:
-        raise document.error(
-            (*path, "against"), f"{form.id!r}: 'against' is 'select': no launch can refute it or confirm it"
-        )
-    repeated = [arm for index, arm in enumerate(form.arms) if arm in form.arms[:index]]
-    if repeated:
-        raise document.error((*path, "arms"), f"{form.id!r}: arm {repeated[0]} is there twice: no order can hold")
-    control = form.control
-    if control and (control.select, control.against or form.against) == (form.select, form.against):
-        raise document.error(
-            (*path, "control"), f"{form.id!r}: the control selects what the claim selects: no launch can confirm it"
-        )
 
 
 def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:

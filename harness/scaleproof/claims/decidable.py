@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.made_up import ImpossibleValue
 from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.claims.power import Launches, Noise, compared_launches, unjudged
 from scaleproof.claims.wanted_values import stated_effect
@@ -26,7 +27,8 @@ STEPS = 6
 class Undecidable:
     """A claim that the planned launches cannot decide. `resolution` and `effect` are shares; None: too few launches for
     any verdict. `would_do`: launches that would decide it; None: no number does. `single`: single launches are
-    compared, so that `resolution` is their noise floor and `effect` the largest floor that the claim can bear."""
+    compared, so that `resolution` is their noise floor and `effect` the largest floor that the claim can bear.
+    `impossible`: where the claim stands and why none of these launches can hold it, or none fail it."""
 
     claim: str
     evidence: Evidence
@@ -35,10 +37,13 @@ class Undecidable:
     resolution: float | None = None
     effect: float | None = None
     single: bool = False
+    impossible: str = ""
 
     @property
     def sentence(self) -> str:
         """What a reader is told."""
+        if self.impossible:
+            return f"{self.claim}: cannot be decided with the planned cases: {self.impossible}"
         would = "no number of launches would do" if self.would_do is None else f"{self.would_do} launches would do"
         if self.resolution is None or self.effect is None:
             return f"{self.claim}: cannot be decided with {self.launches} launches; {would}"
@@ -117,7 +122,16 @@ def _unresolved(claim: Claim, evidence: Evidence, count: int, noise: Noise) -> l
 
 def _beyond_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: Noise) -> Undecidable | None:
     """Of a metric that counts what lies beyond the floor of one launch: how much less noise would let it fall both
-    ways; None where it does."""
+    ways; None where it does. Launches that hold it or fail it may not exist: then no noise decides."""
+    try:
+        return _least_noise(claim, evidence, launches, noise)
+    except ImpossibleValue as none:
+        count = launches.count(claim, evidence)
+        why = f"no launch can hold it, or none can fail it ({none}); {claim.place}"
+        return Undecidable(claim.form.id, evidence, count, None, impossible=why)
+
+
+def _least_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: Noise) -> Undecidable | None:
     if launches.power(claim, evidence, noise).both_ways:
         return None
     none, all_of_it = 0.0, 1.0

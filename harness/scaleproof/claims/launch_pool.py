@@ -21,6 +21,9 @@ NEUTRAL_VALUES = {"tracing": "none", "handicap": 0.0}
 """Fields of a case with the values that change nothing: launches with another value are used only where a claim names
 the field."""
 
+NOT_SET = object()
+"""The value of a field that a case does not have."""
+
 
 class Pool:
     """Launches by evidence. Of several machines or code versions only the one that ran last is used
@@ -102,7 +105,7 @@ class Pool:
 
 def matches(case: AnyCase, select: Mapping[str, Any]) -> bool:
     """Whether a case has all these fields with these values; a list matches any of its values."""
-    return all(_matches_value(case.value(name, _ABSENT), expected) for name, expected in select.items())
+    return all(value_matches(case.value(name, NOT_SET), expected) for name, expected in select.items())
 
 
 def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
@@ -115,8 +118,6 @@ def _repetition(record: Record) -> tuple[tuple[int, str], str]:
     return record.block, record.case_id
 
 
-_ABSENT = object()
-
-
-def _matches_value(value: object, expected: object) -> bool:
+def value_matches(value: object, expected: object) -> bool:
+    """Whether a field's value is the one that a selection names, or in the list that it names."""
     return value in expected if isinstance(expected, list) else value == expected

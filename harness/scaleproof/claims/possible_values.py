@@ -8,6 +8,10 @@ from scaleproof.claims.claim_form import ORDERS, Direction, Rule
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.verdict_rules import accepted_region
 
+UNREACHED = 1e18
+"""No launch has such a value, whatever its unit: it is more seconds than the universe is old, and more bytes than all
+memory of a machine has."""
+
 
 def cannot_fall(rule: Rule, metric: Metric, published: float | None, direction: Direction | None) -> str | None:
     """Why no launches at all can refute the claim, or confirm it; None where it can fall both ways."""
@@ -16,8 +20,12 @@ def cannot_fall(rule: Rule, metric: Metric, published: float | None, direction: 
     if published is None and rule.value is None and rule.name in ("within", "equal_to_tolerance"):
         return None
     region = accepted_region(rule, published, direction, floor=0.0)
-    least, most = metric.possible
-    values = f"every value of metric {metric.name!r} is {_between(least, most)}"
+    if region.low > region.high:
+        return f"no launch can confirm it: {region.low:g} to {region.high:g} is no range"
+    values = f"every value of metric {metric.name!r} is {_between(*metric.possible)}"
+    least, most = (min(max(end, -UNREACHED), UNREACHED) for end in metric.possible)
+    if most == UNREACHED <= region.high < math.inf:
+        values += f", below {UNREACHED:g}"
     if region.low <= least and most <= region.high:
         return f"no launch can refute it: {values}, and the rule accepts all of them"
     if region.high < least or region.low > most:

@@ -172,7 +172,7 @@ class Launches:
                 failing = [*sides_of_case(claim, metric, fails, case), *holding]
             if self._can_be_made(claim, metric, failing):
                 return holding, failing
-        raise ImpossibleValue(f"{form.id}: no launch fails it, with any of {aimed.fails}")
+        raise ImpossibleValue(f"no launch fails it, with any of {aimed.fails}")
 
     def _one_case(self, claim: Claim, evidence: Evidence) -> dict[str, Any] | None:
         """The fields of one case of a claim about every case; None for other claims."""
@@ -197,6 +197,8 @@ class Launches:
         """As claimed, and with the last two arms the other way round."""
         rule = claim.form.rule
         assert rule is not None
+        if len(selects) < 2:
+            raise ImpossibleValue(f"one value of {rule.along!r} is planned, along which nothing rises or falls")
         rising = rule.trend == "rising" if rule.along is not None else claim.direction == "lower"
         values = [clear**place for place in range(len(selects))]
         claimed = values if rising else values[::-1]

@@ -46,13 +46,15 @@ class Aim:
 
 def stated_effect(claim: Claim) -> float | None:
     """By which share the claim's own number lies from the nearest value that its rule refuses, or arms of an order from
-    each other; None where it states no number, such as a bound of a time, and for counts of what lies beyond the
-    floor, which are no share of a time."""
+    each other; None where it states no number, such as a bound of a time without `effect`, and for counts of what lies
+    beyond the floor, which are no share of a time."""
     rule, metric = claim.form.rule, claim.metric
     if rule is None or metric is None or metric.noise == "inside":
         return None
+    if rule.effect is not None:
+        return rule.effect
     if rule.name in ORDERS:
-        return rule.effect or (_published_ratio(claim) if rule.name == "ordering" else None)
+        return _published_ratio(claim) if rule.name == "ordering" else None
     if rule.tolerance == "floor":
         return rule.largest_floor
     region, (least, most) = accepted_region(rule, claim.published, claim.direction), metric.possible

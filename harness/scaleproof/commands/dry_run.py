@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scaleproof.commands.common import open_store, print_table
 
 if TYPE_CHECKING:
+    from scaleproof.record.machine import MachineProfile
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.estimate import Estimate
     from scaleproof.spec.experiment import Stop
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
     """Print cases, launches and an estimate of time and memory."""
+    from scaleproof.record.digest import machine_id
+    from scaleproof.record.machine import read_profile
     from scaleproof.spec.estimate import ASSUMPTIONS, estimate
     from scaleproof.spec.units import format_bytes, format_seconds
 
@@ -37,7 +40,7 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
         f"{sum(map(len, plans.values()))} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of "
         f"memory (formula: {ASSUMPTIONS})"
     )
-    _print_undecidable(suite, plans, size, results)
+    print_undecidable(suite, plans, size, read_profile(results, machine_id()))
     _warn_about_memory(peak)
     return 0
 
@@ -90,16 +93,15 @@ def _print_stopping_rule(stop: Stop | None) -> None:
         )
 
 
-def _print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, results: Path) -> None:
-    """The claims that these launches cannot decide on this machine. Cases that cannot run here add no noise."""
+def print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, profile: MachineProfile | None) -> None:
+    """The claims that these launches cannot decide on a machine with this profile. Cases that cannot run here
+    add no noise."""
     from scaleproof.claims.claims_yaml import load_claims
     from scaleproof.claims.decidable import lacks_floor, machine_noise, undecidable
     from scaleproof.claims.power import Launches, unjudged
-    from scaleproof.record.digest import machine_id
     from scaleproof.record.host import usable_cores
-    from scaleproof.record.machine import read_profile
 
-    profile, cores = read_profile(results, machine_id()), usable_cores()
+    cores = usable_cores()
     launches, unknown, here = Launches(suite, size), 0, _runnable(suite)
     claims = [claim for claim in load_claims(suite) if claim.form.experiment in plans]
     for claim in claims:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from scaleproof.claims.claim_form import PublishedRow, Rule
 from scaleproof.claims.claims_yaml import Claim, load_claims
 from scaleproof.claims.decidable import undecidable
+from scaleproof.claims.made_up import ImpossibleValue
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.power import Launches, Noise
 from scaleproof.claims.wanted_values import aim, clear_factor, stated_effect
@@ -19,6 +21,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 from tests.unit.claims.test_judge import ROW, SPEEDUP, a_suite
 
+SUITES = Path(__file__).parents[3] / "suites"
 ORDER: dict[str, Any] = {
     **{key: value for key, value in SPEEDUP.items() if key != "against"},
     "metric": "throughput",
@@ -40,8 +43,31 @@ ORDER: dict[str, Any] = {
             {"metric": "test_accuracy", "against": None, "rule": {"name": "at_least", "value": 1.5}},
             "no launch can confirm it",
         ),
-        ({"against": SPEEDUP["select"]}, "'against' is 'select'"),
+        ({"rule": {"name": "ratio", "low": 0, "high": 1e308}}, "no launch can refute it: every value .* below 1e.18"),
+        ({"rule": {"name": "at_most", "value": 1e300}}, "no launch can refute it"),
+        ({"rule": {"name": "at_least", "value": 1e300}}, "no launch can confirm it"),
+        ({"rule": {"name": "ratio", "low": 2, "high": 0.5}}, "no launch can confirm it: 2 to 0.5 is no range"),
+        (
+            {"rule": {"name": "within", "value": 2, "tolerance": 1, "one_sided": True}},
+            "no launch can refute it: every value .* is 0 or more, and the rule accepts all",
+        ),
+        ({"against": SPEEDUP["select"]}, "against: .*'against' selects what 'select' does"),
+        ({"against": {"transport": ["gloo"]}}, "against: .*'against' selects what 'select' does"),
+        ({"against": {"arm": "gloo", "ranks": [2]}}, "against: .*'against' selects what 'select' does"),
         ({"control": {"statement": "s", "select": SPEEDUP["select"]}}, "the control selects what the claim selects"),
+        ({"control": {"statement": "s", "select": {"transport": ["gloo"]}}}, "the control selects what the claim"),
+        (
+            {"select": {"transport": "glo"}},
+            "select.transport: no case of experiment 'speed' has transport 'glo' at any size; did you mean 'gloo'",
+        ),
+        ({"select": {"transport": ["gloo", "tpc"]}}, "select.transport: .* 'tpc' .*; did you mean 'tcp'"),
+        ({"against": {"ranks": 3}}, "against.ranks: .* has ranks 3 at any size; known: 2, 1"),
+        ({"against": {"transport": "gloo", "ranks": 1}}, "against: no case .* has ranks 1, transport 'gloo' at any"),
+        ({"select": {"collective": "tree"}}, "select.collective: .*; known: native, ring"),
+        (
+            {"control": {"statement": "s", "select": {"arm": "alnoe"}}},
+            "control.select.arm: .*; did you mean 'alone'",
+        ),
     ],
 )
 def test_a_claim_that_cannot_fall_both_ways_is_refused_with_its_line(
@@ -52,9 +78,61 @@ def test_a_claim_that_cannot_fall_both_ways_is_refused_with_its_line(
         load_claims(a_suite(tmp_path, claim))
 
 
-def test_an_order_with_an_arm_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"claims\.yaml:\d+: .*is there twice: no order can hold"):
-        load_claims(a_suite(tmp_path, {**ORDER, "arms": [{"arm": "gloo"}, {"arm": "gloo"}]}))
+@pytest.mark.parametrize(
+    "arms",
+    [
+        [{"arm": "gloo"}, {"arm": "gloo"}],
+        [{"arm": "gloo"}, {"transport": ["gloo"]}],
+        [{"arm": "gloo"}, {"arm": ["tcp", "gloo"]}],
+    ],
+)
+def test_an_order_whose_arms_share_cases_is_refused(tmp_path: Path, arms: list[dict[str, Any]]) -> None:
+    wrong = r"claims\.yaml:\d+: \[0\]\.arms\[1\]: .*arms 1 and 2 have the same cases: no order can hold"
+    with pytest.raises(SpecError, match=wrong):
+        load_claims(a_suite(tmp_path, {**ORDER, "arms": arms}))
+
+
+def test_an_arm_of_an_order_that_no_case_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"\.arms\[1\]\.arm: no case .* has arm 'tcpp' at any size; did you mean 'tcp'"):
+        load_claims(a_suite(tmp_path, {**ORDER, "arms": [{"arm": "gloo"}, {"arm": "tcpp"}]}))
+
+
+def test_a_value_that_one_size_alone_has_may_be_selected(tmp_path: Path) -> None:
+    assert load_claims(a_suite(tmp_path, {**SPEEDUP, "select": {"minibatch": 64}}))
+
+
+def test_a_trend_over_one_value_is_refused(tmp_path: Path) -> None:
+    trend = {**ORDER, "select": {"arm": "gloo"}, "rule": {"name": "monotone", "along": "ranks", "trend": "falling"}}
+    del trend["arms"]
+    with pytest.raises(SpecError, match=r"claims\.yaml:\d+: \[0\]\.rule: .*no size plans two values of 'ranks'"):
+        load_claims(a_suite(tmp_path, trend))
+
+
+def test_a_trend_over_one_value_of_this_size_has_no_power(tmp_path: Path) -> None:
+    """Minibatch 64 is planned by size full alone, and 16 beside it by smoke."""
+    trend = {**ORDER, "rule": {"name": "monotone", "along": "minibatch", "trend": "falling"}}
+    del trend["arms"]
+    suite = a_suite(tmp_path, trend, "{arms: [gloo], set: {minibatch: 16}}, ")
+    (claim,) = load_claims(suite)
+    with pytest.raises(ImpossibleValue, match="one value of 'minibatch' is planned"):
+        Launches(suite, "full").power(claim, "measured", Noise())
+
+
+def test_a_claim_that_no_launch_of_the_plan_can_fail_is_named_with_its_line(tmp_path: Path) -> None:
+    """Over all numbers of ranks together: of some of them, a crossover that fails it lies beyond the sizes."""
+    folder = tmp_path / "collectives"
+    shutil.copytree(SUITES / "collectives", folder)
+    text = (folder / "claims.yaml").read_text()
+    arms = "select: {arm: [ring, recursive_doubling]"
+    (folder / "claims.yaml").write_text(text.replace(f"{arms}, ranks: 4}}", f"{arms}}}"))
+    suite = load_suite(folder)
+    claim = next(each for each in load_claims(suite) if each.form.id == "collectives.own.crossover.p4")
+    (found,) = undecidable(claim, Launches(suite, "smoke"), lambda claim, cases: Noise(0.01, 0.02))
+    line = text.splitlines().index("- id: collectives.own.crossover.p4") + 1
+    assert found.sentence == (
+        "collectives.own.crossover.p4: cannot be decided with the planned cases: no launch can hold it, or none can "
+        f"fail it (a crossover beyond the sizes); {folder}/claims.yaml:{line}"
+    )
 
 
 def sentences(tmp_path: Path, claim: dict[str, Any], noise: Noise | None) -> list[str]:
@@ -79,7 +157,7 @@ def test_an_effect_below_the_floor_cannot_be_decided_here(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("noise", "told"), [(Noise(0.05, 0.1), True), (Noise(0.005, 0.01), False)])
 def test_what_counts_beyond_the_floor_of_one_launch_says_how_much_noise_it_can_bear(noise: Noise, told: bool) -> None:
-    launches = Launches(load_suite("zou2017", Path(__file__).parents[3] / "suites"), "smoke")
+    launches = Launches(load_suite("zou2017", SUITES), "smoke")
     claim = next(each for each in load_claims(launches.suite) if each.form.id == "zou2017.own.lemma2")
     found = [each.sentence for each in undecidable(claim, launches, lambda claim, cases: noise)]
     assert len(found) == told
@@ -150,6 +228,7 @@ def claim_with(tmp_path: Path, metric: Metric, rule: dict[str, Any], published: 
         (ERROR, {"name": "at_most", "value": 0.2}, 0.15, 0.05),
         (WINS, {**AT_LEAST, "value": 0.5}, 1, None),
         (STEP, {"name": "at_most", "value": 0.1}, None, None),
+        (STEP, {"name": "at_most", "value": 0.1, "effect": 0.1}, None, 0.1),
         (STEP, {"name": "at_most", "value": 0.1}, 0.08, 0.25),
         (STEP, {"name": "equal_to_tolerance", "value": 10, "tolerance": 1}, None, 0.1),
         (STEP, {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}, None, None),
@@ -186,6 +265,15 @@ def test_arms_of_an_order_differ_by_its_effect_whatever_the_noise(tmp_path: Path
     assert clear_factor(order, 9) == pytest.approx(1.1) and clear_factor(bound_of_a_time, 9) == 9
 
 
-def test_only_orders_take_an_effect() -> None:
-    with pytest.raises(ValueError, match="'effect' belongs to the rules ordering and monotone"):
-        Rule(name="at_least", value=1.5, effect=0.1)
+def test_only_orders_and_single_bounds_take_an_effect() -> None:
+    with pytest.raises(
+        ValueError, match="'effect' belongs to the rules at_least, at_most, ordering, monotone; 'ratio'"
+    ):
+        Rule(name="ratio", low=0.5, high=1.5, effect=0.1)
+
+
+def test_a_bound_of_a_time_with_an_effect_can_lie_below_what_a_machine_resolves(tmp_path: Path) -> None:
+    within = {**SPEEDUP, "metric": "step_s", "unit": "s", "rule": {"name": "at_most", "value": 0.1, "effect": 0.1}}
+    del within["against"]
+    (sentence,) = sentences(tmp_path, within, Noise(0.01, 0.22))
+    assert "effect 10 %" in sentence and sentences(tmp_path, within, Noise(0.001, 0.01)) == []

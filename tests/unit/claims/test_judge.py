@@ -36,6 +36,10 @@ experiments:
       smoke:
         launches: 6
         matrix: [{arms: [gloo, tcp]}, {arms: [alone], sweep: {ranks: [1, 2]}}]
+      full:
+        launches: 6
+        matrix:
+        - {arms: [gloo], set: {minibatch: 64}}
 """
 SPEEDUP: dict[str, Any] = {
     "id": "mine.own.speedup",
@@ -541,7 +545,7 @@ def test_a_ratio_without_its_base_was_not_run(tmp_path: Path) -> None:
 
 
 def test_a_size_that_plans_no_launch_of_a_claim_did_not_run_it(tmp_path: Path) -> None:
-    result = judged(tmp_path, {**SPEEDUP, "select": {"transport": "mpi"}}, lambda launch: 100)
+    result = judged(tmp_path, {**SPEEDUP, "select": {"minibatch": 64}}, lambda launch: 100)
     assert (result.verdict, result.reason) == ("not run at this size", "size smoke plans none of its launches")
 
 
@@ -609,6 +613,7 @@ def wins(block, floor):
 
 METRICS = [Metric("wins", "1", "higher", block=wins, noise="inside")]
 """
+WON = {"name": "at_least", "value": 0.5}
 
 
 @pytest.mark.parametrize(("ranks", "verdict"), [(2, "reproduced"), (1, "inconclusive")])
@@ -617,14 +622,15 @@ def test_what_lies_within_the_floor_refutes_no_claim_and_is_no_effect_in_its_con
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "models.py").write_text(WINS)
-    fields = {"metric": "wins", "select": {"ranks": ranks}, "rule": {"name": "at_least", "value": 0.5}}
+    fields = {"metric": "wins", "select": {"ranks": ranks, "minibatch": 8}, "rule": WON}
     claim = {
         **SPEEDUP,
         **fields,
-        "control": {"statement": "one rank wins nothing", "select": {"ranks": 1, "arm": "alone"}},
+        "control": {"statement": "one rank wins nothing", "select": {"ranks": 1, "minibatch": 16}},
     }
     del claim["against"]
-    result = judged(tmp_path, claim, lambda launch: 100)
+    other = "{arms: [alone], set: {ranks: 1, minibatch: 16}}, "
+    result = judged(tmp_path, claim, lambda launch: 100, matrix=other)
     assert result.control is not None
     assert (result.verdict, result.control.shows_effect) == (verdict, False)
 

@@ -43,7 +43,7 @@ CLAIMS: list[dict[str, Any]] = [
     {**PLAIN, "id": "mine.own.range", "select": {"transport": "gloo", "minibatch": [16, 32]}, "over": ["minibatch"]},
     {**ALONE, "id": "mine.own.trend", "rule": TREND},
     {**ALONE, "id": "mine.own.same", "rule": {"name": "equal_to_tolerance", "value": 80, "tolerance": 80}},
-    {**PLAIN, "id": "mine.own.planned_nowhere", "select": {"transport": "mpi"}},
+    {**PLAIN, "id": "mine.own.planned_elsewhere", "select": {"minibatch": 64}},
 ]
 
 

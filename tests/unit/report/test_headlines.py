@@ -346,6 +346,20 @@ def test_a_mistake_is_one_line_with_file_line_and_key(
     assert expected in str(failed.value) and "\n" not in str(failed.value)
 
 
+def test_a_row_whose_place_is_no_number_is_told_at_its_own_line(tmp_path: Path) -> None:
+    _, suite = example(tmp_path)
+    write_files(suite.folder)
+    entries = yaml.safe_load(FIGURES)
+    set_wrong_row(entries[0])
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump(entries, sort_keys=False))
+    rows = yaml.safe_load(PUBLISHED)
+    rows["rows"][0]["x"]["gpus"] = "\0"
+    (suite.folder / "published.yaml").write_text(yaml.safe_dump(rows))
+    wrong = r"published\.yaml:\d+: rows\[0\]\.x\.gpus: '\\x00' is not a number, and .*figures\.yaml:\d+: .* draws it$"
+    with pytest.raises(SpecError, match=wrong):
+        load_headlines(suite)
+
+
 def test_every_suite_of_the_tree_has_figures_that_load() -> None:
     loaded = {folder.name: load_headlines(load_suite(folder)) for folder in list_suites(ROOT / "suites")}
     assert {name for name, figures in loaded.items() if figures} >= {"das2016", "xue2019", "awan2019", "zou2017"}

@@ -179,3 +179,30 @@ def test_the_docs_state_what_follows_from_the_kept_values() -> None:
     stated = kept.in_docs(DOCS.read_text())
     assert stated is not None
     assert stated == kept.table(kept.read(VALUES, STUDY))
+
+
+def test_the_prose_below_the_table_states_what_follows_from_the_kept_values() -> None:
+    study = kept.read(VALUES, STUDY)
+    outcomes = study.outcomes()
+    alarms = study.pooled(outcomes)
+    found = [each for name, kind in outcomes.items() if (each := study.confirmation(name, kind.floor))]
+
+    def resolutions(kinds: str) -> str:
+        known = [kind.resolution for name, kind in outcomes.items() if name.startswith(kinds) and kind.resolution]
+        return f"{100 * min(known):.0f} to {100 * max(known):.0f} %"
+
+    def slowed(kind: str) -> tuple[str, str]:
+        confirmed, asked = study.confirmation(kind, outcomes[kind].floor), outcomes[kind].resolution
+        assert confirmed is not None and asked is not None
+        return f"{100 * confirmed.measured:.0f}", f"{100 * asked:.0f} %"
+
+    shm, tcp = slowed("all_reduce_64_mib_shm"), slowed("all_reduce_64_mib_tcp")
+    page = " ".join(DOCS.read_text().split())
+    for sentence in (
+        f"What it shows: {alarms.as_run} of {alarms.comparisons} comparisons of identical arms was a false alarm",
+        f"a training must be slower by {resolutions('train')} before it is found in 95 of 100 comparisons",
+        f"and an all-reduce of 64 MiB by {resolutions('all_reduce_64_mib')}.",
+        f"found it, {sum(each.found for each in found)} of {sum(each.comparisons for each in found)} in all",
+        f"64 MiB over shm by {shm[0]} % instead of {shm[1]}, and over tcp by {tcp[0]} instead of {tcp[1]}",
+    ):
+        assert sentence in page, sentence

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.claims.metrics import Metric
@@ -17,7 +17,7 @@ from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.spec.case_layers import every_key
 from scaleproof.spec.locate import Document, Key, read_document
-from scaleproof.spec.messages import form_error
+from scaleproof.spec.messages import brief, form_error
 from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import Suite
 
@@ -34,7 +34,7 @@ class Headlines:
 
     figures: tuple[FigureForm, ...]
     claims: Mapping[str, Claim]
-    rows: Mapping[str, PublishedRow]
+    rows: Published
     metrics: Mapping[str, Metric]
 
 
@@ -99,7 +99,7 @@ def _check_series(document: Document, key: Key, figure: FigureForm, series: Seri
         _expect(document, (*key, "claim"), "claim", series.claim, headlines.claims)
     for position, name in enumerate(series.claims):
         _expect(document, (*key, "claims", position), "claim", name, headlines.claims)
-        _check_place(document, (*key, "claims", position), figure, name, headlines.rows.get(name))
+        _check_place(document, (*key, "claims", position), figure, name, headlines.rows)
     for part, selection in (("select", series.select), ("against", series.against or {})):
         for name in selection:
             _expect(document, (*key, part, name), "field of a case", name, _case_fields())
@@ -125,13 +125,19 @@ def _check_sources(document: Document, index: int, figure: FigureForm) -> None:
         raise document.error((index, "x"), f"kind {figure.kind!r} needs 'row': the key of each row's x that it counts")
 
 
-def _check_place(document: Document, key: Key, figure: FigureForm, name: str, row: PublishedRow | None) -> None:
-    if row is None:
+def _check_place(document: Document, key: Key, figure: FigureForm, name: str, rows: Published) -> None:
+    """A claim that is drawn has a row, and the row a number where the figure draws it."""
+    if name not in rows:
         raise document.error(key, f"claim {name!r} has no row in published.yaml to stand beside")
-    place = row.x.get(figure.x.row) if figure.x is not None and figure.x.row is not None else 0
+    counted = None if figure.x is None else figure.x.row
+    if counted is None:
+        return
+    if counted not in rows[name].x:
+        raise document.error(key, f"row {name!r} has no number {counted!r} in its x")
+    place = rows[name].x[counted]
     if isinstance(place, bool) or not isinstance(place, int | float):
-        assert figure.x is not None
-        raise document.error(key, f"row {name!r} has no number {figure.x.row!r} in its x")
+        drawn = f"{brief(place)} is not a number, and {document.place(key)} draws it"
+        raise rows.error(name, ("x", counted), drawn)
 
 
 def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
