@@ -9,13 +9,14 @@ INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Compiled modules are kept, whatever the caller has set: without them each process compiles this project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test env bench reference aa-study lint clean
+.PHONY: help demo check test env docs bench reference aa-study lint clean
 
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
 	@echo "make check  format, lint, types, unit and property tests, in 2 minutes"
 	@echo "make test   all tests, in 27 minutes"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
+	@echo "make docs   the tables of the docs and READMEs that are written from the code: fields, metrics, strategies, size smoke"
 	@echo "make bench  speed of transports and collectives beside their bounds"
 	@echo "make reference   every suite at size smoke as one run, in 75 quiet minutes; goes on where it was interrupted"
 	@echo "make aa-study   launches of identical arms: false alarms and resolution of comparisons, in two quiet hours"
@@ -42,6 +43,12 @@ test:
 	@$(PYTHON) -m tools.setup --with-tests
 	@$(PYTHON) -m tools.setup mpich
 	$(INSIDE) python -m pytest $(PARALLEL)
+
+docs: env
+	$(INSIDE) python -m tools.field_page
+	$(INSIDE) python -m tools.strategy_table
+	$(INSIDE) python -m tools.metric_pages
+	$(INSIDE) python -m tools.smoke_tables
 
 bench: env
 	$(INSIDE) python -m benchmarks.network python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0

@@ -27,6 +27,7 @@ ALONE = (
     "tests/integration/test_netns.py",
     "tests/integration/test_remote.py",
     "tests/integration/test_replayed_launches.py",
+    "tests/integration/test_replica_arithmetic.py",
     "tests/integration/test_sniff.py",
     "tests/integration/test_straggler.py",
     "tests/integration/test_tcp_shm.py",

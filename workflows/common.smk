@@ -7,6 +7,7 @@ import scaleproof
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.spec.suite import FILE, list_suites, load_suite
 from scaleproof.spec.suite_form import SIZES
+from scaleproof.spec.tuned import FILE as TUNED
 from scaleproof.workloads.profile import replayed
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
@@ -30,9 +31,10 @@ wildcard_constraints:
 
 
 def suite_files(wildcards):
-    """Files that define an experiment's cases: suite.yaml and the suite's own code."""
+    """Files that define an experiment's cases: suite.yaml, tuned.yaml and the suite's own code."""
     folder = SUITES[wildcards.suite].folder
-    return [str(folder / FILE), *sorted(map(str, folder.rglob("*.py")))]
+    files = [folder / FILE, *folder.glob(TUNED), *sorted(folder.rglob("*.py"))]
+    return list(map(str, files))
 
 
 def profiling(wildcards):
@@ -101,7 +103,8 @@ def over(wildcards, resources):
 
 def fits_first(wildcards):
     """What has to be fitted to this machine before an experiment: costs, when it simulates with them, with the time of
-    a core that messages take where it counts; jitter, when its ranks draw from it."""
+    a core that messages take, and with what servers take for a tensor, where these count; jitter, when its ranks draw
+    from it."""
     cases, size = size_of(wildcards).cases, "ci" if SIZE == "ci" else "smoke"
     simulated = [case for case in cases if case.value("fabric.costs") == "fitted"]
     asked = {
@@ -109,6 +112,10 @@ def fits_first(wildcards):
         "bandwidth": any(
             case.value("fabric.cores") is not None
             or (case.program == "train" and case.plugin("strategy").has_servers)
+            for case in simulated
+        ),
+        "tensors": any(
+            case.program == "train" and case.strategy == "parameter_server"
             for case in simulated
         ),
         "jitter": any(
@@ -175,7 +182,7 @@ def verdicts(suites, size):
 
 
 # What is fitted to this machine, each from the experiment of suite micro with this name.
-FITS = ("costs", "jitter", "bandwidth")
+FITS = ("costs", "jitter", "bandwidth", "tensors")
 
 
 def fitted_to(size, what="{what}"):

@@ -1,11 +1,16 @@
-"""What only this suite needs: how much of their set rate emulated links carry."""
+"""What only this suite needs: how much of their set rate emulated links carry, and how far a loss is from that of
+processes."""
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_replicas import test_loss
 from scaleproof.claims.metrics_sizes import bus_factor, by_size
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, CollectiveCase
@@ -52,6 +57,24 @@ def _made_up(wanted: Wanted) -> MadeUp:
     return events(Event(wanted.case.operation, 0.0, took_s, nbytes=max(wanted.case.sizes)))
 
 
+def loss_ratio(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
+    """Loss on the test set at the end of a training, over that of the base launch with the same seed and data.
+
+    loss_ratio = test_loss of the launch / test_loss of its base
+
+    1 where both end at the same loss. Launches of one seed start from the same parameters and see the same samples;
+    what differs is when ranks exchange.
+    """
+    ours, theirs = (test_loss(each.record, each.samples) for each in (launch, base))
+    return ours / theirs if ours is not None and theirs else None
+
+
+def _made_up_loss(wanted: Wanted) -> MadeUp:
+    """A launch that ends at this loss; its base ends at 1."""
+    loss = 1.0 if wanted.value is None else possible(wanted.value)
+    return events(Event("test_loss", ranks=(0,), value=loss))
+
+
 METRICS = [
     Metric(
         "carried_share",
@@ -61,5 +84,6 @@ METRICS = [
         clocked=True,
         crowded=True,
         made_up=_made_up,
-    )
+    ),
+    Metric("loss_ratio", "x", None, pair=loss_ratio, made_up=_made_up_loss, range=(0.0, math.inf)),
 ]

@@ -78,6 +78,19 @@ def test_who_waits_for_a_rank_that_is_gone_has_an_error_within_seconds(transport
             assert outcomes == ["PeerLost"] * 3 and seconds < LOSS_S, f"rank {rank}: {outcomes} after {seconds:.1f} s"
 
 
+@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if "kill" in registry.get("transport", name).bears])
+def test_ranks_go_on_without_one_that_a_fault_kills(transport: str) -> None:
+    require(transport)
+    with folder() as results:
+        start = time.monotonic()
+        errors = run_ranks(case_of(transport, 3), partial(mailbox_set.outlive_a_peer, results=results), SET_S)
+        assert errors[:2] == ["", ""]
+        assert time.monotonic() - start < START_S
+        for rank in range(2):
+            outcomes = json.loads((results / f"{rank}.outlived").read_text())
+            assert outcomes == ["lost 2"] * 3
+
+
 @pytest.mark.parametrize("transport", registry.names("transport"))
 def test_a_transport_has_a_mailbox_or_says_why_not(transport: str) -> None:
     plugin = registry.get("transport", transport)

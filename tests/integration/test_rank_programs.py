@@ -169,6 +169,14 @@ def test_a_rank_that_fails_while_a_lane_waits_ends_the_launch_within_seconds(tmp
     assert record.failure.message.endswith("ArithmeticError: no sum")
 
 
+def test_an_error_of_a_detached_effect_ends_the_launch(tmp_path: Path) -> None:
+    programs = written(tmp_path / "programs", "detaches", DETACHES)
+    outcome, store = planned(tmp_path, {"entry": "detaches", "ranks": 2, "options": {}}, programs)
+    record, _ = store.load(outcome.launches[0])
+    assert record.failure is not None and record.failure.code == "rank_raised" and record.failure.rank == 0
+    assert record.failure.message.endswith("KeyError: 9"), "there is no rank 9"
+
+
 def test_a_program_that_waits_for_ever_in_virtual_time_is_a_failed_launch_with_the_circle(tmp_path: Path) -> None:
     programs = written(tmp_path / "programs", "circle", CIRCLE)
     outcome, store = planned(tmp_path, {"entry": "circle", "ranks": 2, "options": {}}, programs, fabric=SIMULATED)
@@ -193,6 +201,17 @@ def test_ranks_in_processes_that_wait_for_each_other_are_shown_with_what_each_do
     assert record.failure.message.endswith(circles), "from the rank on that was silent first"
 
 
+DETACHES = """import numpy as np
+from scaleproof.rank_programs.effects import Call, Detach
+from scaleproof.rank_programs.rank_program import RankProgram
+
+
+class PROGRAM(RankProgram):
+    def main(self):
+        for _ in self.steps():
+            if self.rank == 0:
+                yield Detach(Call(9, np.zeros(4)))
+"""
 FAILS = """from scaleproof.rank_programs.effects import Receive, Start
 from scaleproof.rank_programs.rank_program import RankProgram
 

@@ -129,6 +129,7 @@ LATER: dict[str, dict[str, Any]] = {
     "evaluate_s": {**GOSSIP, "evaluate_s": 0.5},
     "step_delay": {**GOSSIP, "step_delay": "fixed:0.1"},
     "message_delay": {**GOSSIP, "message_delay": "fixed:0.1"},
+    "faults": {**GOSSIP, "faults": "pause:0,1@1"},
     "nodes": {"fabric": "guests", "nodes": 2},
     "fabric.guest": {"fabric": "guests", "fabric.guest": "qemu"},
     "fabric.link_mbit": {"fabric": "guests", "fabric.link_mbit": 100},

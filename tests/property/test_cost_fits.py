@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scaleproof.collectives.message_schedule import Action, messages
 from scaleproof.simulate.alpha_beta_fit import Segment, choose_cuts, fit_line, seconds
 from scaleproof.simulate.collective_rounds import messages_s, rounds_of
-from scaleproof.simulate.cost_fit import fit_reduction, fit_transfer
+from scaleproof.simulate.cost_fit import fit_transfer
+from scaleproof.simulate.reduction_fit import fit_reduction
 
 SIZES = 4.0 ** np.arange(1, 13)
 """4 B to 16 MiB, as suite micro has them at size smoke."""
@@ -33,8 +34,8 @@ def test_gamma_is_what_an_all_reduce_takes_beyond_its_messages(
     line, rounds = fit_transfer("t", SIZES, sent), rounds_of(algorithm, "all_reduce", ranks)
     call_s = messages_s(line.segments, rounds, SIZES) + gamma * rounds.reduced * SIZES
     fit = fit_reduction("t", line, algorithm, ranks, SIZES, call_s[None], (SIZES, sent))
-    assert fit.gamma.value == pytest.approx(gamma, rel=1e-4, abs=1e-6 * beta)
-    assert (fit.gamma.low, fit.gamma.high) == (None, None)  # one launch
+    assert fit.gammas[0].value.value == pytest.approx(gamma, rel=1e-4, abs=1e-6 * beta)
+    assert (fit.gammas[0].value.low, fit.gammas[0].value.high) == (None, None)  # one launch
 
 
 @given(st.sampled_from([2, 3, 4, 5, 8, 16]))
@@ -77,7 +78,9 @@ def test_intervals_hold_what_made_the_times_in_nine_of_ten_experiments() -> None
         fit = fit_reduction(
             "t", line, "ring", 2, SIZES, _noisy(generator, 2 * alpha + SIZES * beta + SIZES / 2 * gamma), (SIZES, sent)
         )
-        for index, (value, true) in enumerate(((line.alphas[0], alpha), (line.betas[-1], beta), (fit.gamma, gamma))):
+        for index, (value, true) in enumerate(
+            ((line.alphas[0], alpha), (line.betas[-1], beta), (fit.gammas[0].value, gamma))
+        ):
             assert value.low is not None and value.high is not None
             held[index] += value.low <= true <= value.high
         assert line.goodness.r_squared > 0.99
@@ -95,3 +98,18 @@ def test_a_change_of_protocol_is_detected_only_where_there_is_one() -> None:
 
 def _noisy(generator: np.random.Generator, times: np.ndarray, launches: int = 8) -> np.ndarray:
     return times * np.exp(generator.normal(0, 0.03, (launches, 1)) + generator.normal(0, 0.02, (launches, len(times))))
+
+
+@given(st.floats(2.5, 5), st.sampled_from([2, 4]))
+@settings(max_examples=20, deadline=None)
+def test_a_larger_gamma_beyond_a_cache_is_found_where_it_begins(times: float, ranks: int) -> None:
+    alpha, beta, gamma, edge = 1e-5, 1e-10, 2e-10, SIZES[-4]
+    generator = np.random.default_rng(2)
+    sent = _noisy(generator, alpha + beta * SIZES)
+    line, rounds = fit_transfer("t", SIZES, sent), rounds_of("ring", "all_reduce", ranks)
+    reduced = rounds.reduced * SIZES * np.where(edge >= SIZES, gamma, times * gamma)
+    took = _noisy(generator, messages_s((Segment(None, alpha, beta),), rounds, SIZES) + reduced)
+    found = fit_reduction("t", line, "ring", ranks, SIZES, took, (SIZES, sent))
+    by_size = {each.nbytes: each.value.value for each in found.gammas}
+    assert min(by_size) == 65536 and by_size[int(edge)] == pytest.approx(gamma, rel=0.3)
+    assert by_size[int(SIZES[-1])] == pytest.approx(times * gamma, rel=0.3)

@@ -20,6 +20,7 @@ from scaleproof.simulate.cost_file import (
     AllReduceCost,
     Costs,
     Fit,
+    GammaCost,
     LineCost,
     Parameter,
     Point,
@@ -27,7 +28,8 @@ from scaleproof.simulate.cost_file import (
     SegmentCost,
     TransportCost,
 )
-from scaleproof.simulate.cost_fit import Line, Value, fit_reduction, fit_transfer
+from scaleproof.simulate.cost_fit import Line, Value, fit_transfer
+from scaleproof.simulate.reduction_fit import fit_reduction
 from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite
@@ -117,7 +119,7 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
             call_s=_parameter(fitted.call),
-            gamma_s_per_byte=_parameter(fitted.gamma),
+            gammas=tuple(GammaCost(nbytes=each.nbytes, s_per_byte=_parameter(each.value)) for each in fitted.gammas),
             fit=_fit(fitted.goodness),
             points=_points(measured_table, fitted.predicted),
         )

@@ -13,7 +13,7 @@ import pandas as pd
 from scaleproof.claims.finished_launch import Launch, timed
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.record.store import Store
-from scaleproof.simulate.cost_model import NORMAL_95
+from scaleproof.simulate.uncertain import NORMAL_95
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.suite import Suite
 from scaleproof.workloads.jitter_model import FittedJitter

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from scaleproof.calibrate.cluster_capacity import Capacity, messages_in
+from scaleproof.calibrate.replica_traffic import traffic_of
 from scaleproof.rank_programs.effects import Send, Start
 from scaleproof.record.host import memory_mib
 from scaleproof.simulate.case_patterns import Patterns
@@ -14,7 +15,7 @@ from scaleproof.simulate.cost_model import FREE
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.cluster import cluster_of
+from scaleproof.spec.cluster import Cluster, cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.estimate import estimate
 from scaleproof.spec.launch_kind import sleeps
@@ -41,7 +42,7 @@ MEMORY = 0.8
 @dataclass(frozen=True, slots=True)
 class Offer:
     """The traffic of one step of a case before dilation and shrink: bytes and messages of all ranks, the time in s for
-    which the links are busy, and the time of the step."""
+    which the links are busy, and the time of the step. Of a strategy whose ranks go at their own pace: of all steps."""
 
     nbytes: float
     messages: float
@@ -87,7 +88,10 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
     cluster = cluster_of(case)
     if any(link.mbit is None for link in cluster.links):
         raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
-    true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 1, "warmup": 0})
+    if case.replicas is not None:
+        return _of_replicas(case, cluster, machine)
+    # The first step has none before it whose exchange it could wait for.
+    true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 2, "warmup": 1})
     network = network_of(true)
     plan, nothing = exchange_plan(true, network), timeless(network, case.minibatch // case.ranks)
     patterns, nbytes, messages = Patterns(true, plan.groups), 0.0, 0.0
@@ -99,12 +103,30 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
         if isinstance(effect, Start) and isinstance(effect.effect, Send):  # to a server, and its parameter comes back
             nbytes += 2 * (case.ranks - 1) * effect.effect.value.nbytes
             messages += 2 * (case.ranks - 1)
-    try:
-        profile = profile_of(true, machine)
-    except SpecError:
-        profile = None
+    profile = _known_profile(true, machine)
     link_s = simulate(true, nothing, cluster, FREE).step_s
     return Offer(nbytes, messages, link_s, simulate(true, profile, cluster, FREE).step_s if profile else link_s)
+
+
+def _known_profile(case: TrainCase, machine: Path) -> Profile | None:
+    try:
+        return profile_of(case, machine)
+    except SpecError:
+        return None
+
+
+def _of_replicas(case: TrainCase, cluster: Cluster, machine: Path) -> Offer:
+    """Each case is simulated once: a run asks before each of its launches."""
+    profile = _known_profile(case, machine)
+    key = case.case_id, profile.step_s if profile else None
+    if key not in _OFFERS:
+        traffic = traffic_of(case, cluster, profile)
+        step_s = traffic.run_s if profile else traffic.link_s
+        _OFFERS[key] = Offer(traffic.nbytes, traffic.messages, traffic.link_s, step_s)
+    return _OFFERS[key]
+
+
+_OFFERS: dict[tuple[str, float | None], Offer] = {}
 
 
 def timeless(network: Network, batch: int) -> Profile:

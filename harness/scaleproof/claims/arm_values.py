@@ -41,9 +41,20 @@ def launch_ids(values: Values) -> tuple[str, ...]:
     return tuple(launch.record.launch for launch, _ in values)
 
 
-def is_predicted(values: Values) -> bool:
+def is_simulated(values: Values) -> bool:
     """Whether all of them are simulated."""
     return all(launch.record.evidence == "simulated" for launch, _ in values)
+
+
+def is_predicted(values: Values) -> bool:
+    """Whether all of them are predictions, which differ by draws from their inputs alone. A launch whose trajectory is
+    computed has a seed of its own, as launches in processes have: it is one of a sample. So is one whose delays are
+    drawn from the case's laws."""
+    return is_simulated(values) and not any(_is_sampled(launch.record) for launch, _ in values)
+
+
+def _is_sampled(record: Record) -> bool:
+    return record.trajectory or any(record.case.value(law) is not None for law in ("step_delay", "message_delay"))
 
 
 def repetitions(values: Values) -> dict[int, float]:
@@ -63,7 +74,7 @@ def arm_difference(first: Values, second: Values, floor: float | None) -> Differ
     """Whether two arms differ; predictions and launches each by their own kind of uncertainty."""
     if is_predicted([*first, *second]):
         return predictions.difference(repetitions(first), repetitions(second))
-    if is_predicted(first) != is_predicted(second):
+    if is_simulated(first) != is_simulated(second):
         return predictions.across(known_value(first), known_value(second), (len(first), len(second)), floor)
     first, second, paired = paired_by_block(first, second)
     difference = compare(numbers(first), numbers(second), paired=paired, floor=floor)

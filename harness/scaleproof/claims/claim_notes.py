@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,27 @@ from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.interleaving import one_after_the_other
 from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise_floor import KnownFloor, crowd, fits, not_covered, of_other_code, outside_fences
+from scaleproof.claims.noise_floor import (
+    KnownFloor,
+    base_metric,
+    crowd,
+    fits,
+    not_covered,
+    of_other_code,
+    outside_fences,
+)
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.claims.outcome import Outcome
 from scaleproof.claims.question import Measurement
+from scaleproof.claims.without_number import words_of
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, placement_differences
 from scaleproof.record.stops import read_stops
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.stats.time_to_quality import DROPPED, score
+
+SCORED = ("time_to_quality", "samples_to_quality")
+"""Metrics of which a launch may never have a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +208,27 @@ def _placement(served: ServedClaim, used: list[Record]) -> list[Note]:
 
 
 def scores(served: ServedClaim) -> list[Note]:
-    """MLPerf's score of each side for time to quality. A launch that did not converge counts as the slowest in this
-    score, and in no other number."""
+    """MLPerf's score of each side for time and samples to quality. A launch that did not converge counts as the
+    slowest."""
     per_launch = served.metric.launch
-    if served.metric.name != "time_to_quality" or per_launch is None:
+    if served.metric.name not in SCORED or per_launch is None:
         return []
     notes = []
     for side in served.sides:
         runs = [per_launch(launch.record, launch.samples) for launch in served.pool.launches(side, served.evidence)]
         if len(runs) > 2 * DROPPED:
             result = score(runs, len(runs))
-            notes.append(note(NoteCode.SCORE, value=result.value, fields=side, why=result.why))
+            notes.append(note(NoteCode.SCORE, value=result.value, fields=side, why=result.why, unit=served.metric.unit))
+    return notes
+
+
+def without_number(served: ServedClaim) -> list[Note]:
+    """Launches of each side that diverged, or never reached their target."""
+    metric, notes = base_metric(served.metric), []
+    for side in served.sides:
+        level = served.claim.form.base_evidence if side is served.claim.form.against else None
+        launches = served.pool.launches(side, level or served.evidence)
+        words = Counter(said for launch in launches if (said := words_of(metric, launch)) is not None)
+        if words:
+            notes.append(note(NoteCode.WITHOUT_NUMBER, fields=side, launches=len(launches), words=dict(words)))
     return notes

@@ -13,6 +13,7 @@ from scaleproof.claims.arm_values import (
     arm_difference,
     finite_values,
     is_predicted,
+    is_simulated,
     known_value,
     launch_ids,
     medians_alone,
@@ -33,6 +34,7 @@ from scaleproof.claims.noise_floor import base_metric
 from scaleproof.claims.question import Measurement, Question, usable_launches
 from scaleproof.claims.step_estimate import estimate_steps
 from scaleproof.claims.verdict_rules import Estimate
+from scaleproof.claims.without_number import number_or_worst
 from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
@@ -40,6 +42,7 @@ from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio, ratio_interval
 from scaleproof.stats.campaigns import Alone, around_campaigns
 from scaleproof.stats.intervals import Interval, median, median_interval
+from scaleproof.stats.never import is_never
 
 SAME_TRAINING = (
     "workload",
@@ -88,7 +91,7 @@ def _per_launch(question: Question) -> Callable[[Launch], float | None]:
     metric = base_metric(question.metric)
     per_launch, per_size, nbytes = metric.launch, metric.size, question.nbytes
     if per_launch is not None:
-        return lambda launch: launch.value(metric.name, None, lambda: per_launch(launch.record, launch.samples))
+        return lambda launch: launch.value(metric.name, None, lambda: number_or_worst(metric, launch))
     if per_size is not None and nbytes is not None:
         return lambda launch: launch.value(metric.name, nbytes, lambda: per_size(launch.record, launch.samples, nbytes))
     raise SpecError(f"metric {metric.name!r} has no value for a single launch; give 'against' or 'nbytes'")
@@ -152,9 +155,9 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
     if not above or not below or median(numbers(below)) == 0:
         return None
-    mixed = is_predicted(above) != is_predicted(below)
+    mixed = is_simulated(above) != is_simulated(below)
     above, below, paired = (above, below, False) if mixed else paired_by_block(above, below)
-    if not above:
+    if not above or all(is_never(median(numbers(side))) for side in (above, below)):
         return None
     scale = rank_count(above) / rank_count(below) if question.metric.scaled_by_ranks else 1.0
     most = limit_of_ratio(base_metric(question.metric).name, of_records(above), of_records(below))
@@ -212,10 +215,14 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     """Every launch against the base launch of the same seed and the same training."""
     difference = question.metric.pair
     assert difference is not None
-    bases = {_training(launch, launch.record.campaign_ids.block): launch for launch in base}
+    same = question.metric.same
+    bases = {_training(launch, launch.record.campaign_ids.block, same): launch for launch in base}
+    of_any = {_training(launch, "", same): launch for launch in base}  # repetitions are numbered through all campaigns
     values, used = Values(), list[Launch]()
     for launch in launches:
-        other = bases.get(_training(launch, launch.record.campaign_ids.block)) or bases.get(_training(launch, ""))
+        campaign = launch.record.campaign_ids.block  # a prediction has none
+        other = bases.get(_training(launch, campaign, same))
+        other = other or (bases if campaign else of_any).get(_training(launch, "", same))
         value = difference(launch, other, question.floor.share) if other is not None else None
         if value is not None and other is not None:
             values.append((launch, value))
@@ -231,8 +238,9 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 
-def _training(launch: Launch, campaign: str) -> tuple[Any, ...]:
-    """What two launches share whose trainings are compared; a prediction as base has no campaign."""
+def _training(launch: Launch, campaign: str, same: Sequence[str] | None) -> tuple[Any, ...]:
+    """What two launches share whose trainings are compared; a prediction as base has no campaign. `same`: fields of the
+    case; None: those of one training."""
     case = launch.record.case
-    fields = SAME_TRAINING if isinstance(case, TrainCase) else ()
+    fields = (SAME_TRAINING if same is None else same) if isinstance(case, TrainCase) else ()
     return launch.record.seed, launch.record.plan_index, campaign, *(case.value(name) for name in fields)

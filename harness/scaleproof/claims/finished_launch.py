@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaleproof.claims.sample_columns import columns, distinct, of_last_launch, offsets_of
 from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import TrainCase
 
 SECOND = 1e9
 """Nanoseconds."""
@@ -69,3 +70,12 @@ def times_count(record: Record) -> bool:
     """Whether its times count: recording every message takes time of its own, so traced launches feed traces only;
     `excluded` ones feed nothing."""
     return record.case.tracing == "none" and not record.excluded
+
+
+def of_workers(record: Record, samples: pd.DataFrame, chosen: np.ndarray) -> np.ndarray:
+    """Of rows of the samples, by their indices, those of ranks that train: a server may have steps too."""
+    case = record.case
+    if not isinstance(case, TrainCase) or case.replicas is None:
+        return chosen
+    workers: np.ndarray = chosen[columns(record, samples).rank[chosen] >= case.ranks - case.workers]
+    return workers

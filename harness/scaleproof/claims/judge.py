@@ -128,6 +128,7 @@ class _Judging:
         further = [
             *measurement.notes,
             *claim_notes.scores(served),
+            *claim_notes.without_number(served),
             *claim_notes.stopped(served, self.suite.name, self.size),
             *claim_notes.cause(served, outcome),
         ]
@@ -169,7 +170,8 @@ class _Judging:
 
     def _without_value(self, served: ServedClaim) -> Answer:
         """Launches of one side or message size alone are none behind the claim; launches without a value are."""
-        reasons, absence = claim_notes.without_value(served), claim_notes.missing_side(served, self.size)
+        reasons = [*claim_notes.without_value(served), *claim_notes.without_number(served)]
+        absence = claim_notes.missing_side(served, self.size)
         if absence is None:
             outcome = _nothing_measured(served.claim, "inconclusive")
             return Answer(outcome, evidence=served.evidence, reasons=reasons)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scaleproof.claims.suite_metrics import suite_metrics_version
 
-FILES = ("claims.yaml", "published.yaml", "suite.yaml")
+FILES = ("claims.yaml", "published.yaml", "suite.yaml", "tuned.yaml")
 """What is claimed, what the paper says, and which launches are planned."""
 
 

@@ -188,8 +188,10 @@ def possible(value: float, least: float = 0.0, most: float = float("inf")) -> fl
 
 def trained(case: AnyCase, samples_per_s: float, further: Iterable[Event] = ()) -> MadeUp:
     """A training at a rate: one step per rank over the common wall time."""
-    share = (case.value("minibatch") or 0) // case.ranks
+    workers = case.value("workers", case.ranks)
+    share = (case.value("minibatch") or 0) // workers
     if not samples_per_s > 0 or not share:
         raise ImpossibleValue(f"a throughput of {samples_per_s:g}")
-    wall = share * case.ranks / samples_per_s
-    return events(Event("start"), Event("step", 0.0, wall), Event("end", wall, wall), *further)
+    wall = share * workers / samples_per_s
+    step = Event("step", 0.0, wall, ranks=tuple(range(case.ranks - workers, case.ranks)))
+    return events(Event("start"), step, Event("end", wall, wall), *further)

@@ -8,26 +8,22 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.calls_in_order import calls_in_order
-from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims import replica_split
+from scaleproof.claims.finished_launch import SECOND, of_workers, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
-from scaleproof.claims.sample_columns import (
-    Columns,
-    columns,
-    index_in_group,
-    largest_by_row,
-    numbered,
-    of_last_launch,
-    offsets_of,
-)
+from scaleproof.claims.sample_columns import Columns, columns, of_last_launch
+from scaleproof.claims.step_layers import NOTHING, joined, late, spans, totals
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
-from scaleproof.stats.interval_union import OUTSIDE, Intervals, label
+from scaleproof.stats.interval_union import Intervals
 
-MAIN = ("forward", "backward", "update", "input")
-"""Parts on the main thread; a moment of two of them belongs to the first."""
+MAIN = replica_split.MAIN
 PARTS = ("input", "forward", "backward", "exposed_transfer", "imbalance", "update", "other")
-"""All parts of a step, in the order in which they are shown."""
+"""All parts of a step of ranks in lockstep, in the order in which they are shown."""
+OF_REPLICAS = (*replica_split.WAITS, replica_split.DELAYED)
+"""Parts that only steps of ranks at their own pace have."""
+COMMUNICATION = ("exposed_transfer", "imbalance", *replica_split.WAITS)
+"""Parts in which a rank exchanges, or waits for others, and does nothing else."""
 ACTIVATIONS = "activations"
 """Within a pass: the main thread waits for activations of other ranks (strategy hybrid)."""
 _LABELS = (ACTIVATIONS, *MAIN, "imbalance", "exposed_transfer", "other")
@@ -35,107 +31,87 @@ UNEXPLAINED = 0.05
 """Share of the step that `other` may have; above, the split is flagged."""
 
 
+def parts_of(record: Record) -> tuple[str, ...]:
+    """The parts of a launch's steps."""
+    case = record.case
+    return replica_split.PARTS if isinstance(case, TrainCase) and case.replicas is not None else PARTS
+
+
 @of_last_launch
 def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Per rank and timed step, in ns: `step` and PARTS, which add up to it exactly, with `rank` and `number`. Empty
-    where nothing was trained. Callers must not change the arrays."""
-    rows = columns(record, samples)
-    steps = rows.timed("step")
-    parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
+    """Per rank and timed step, in ns: `step` and `parts_of` it, which add up to it exactly, with `rank` and `number`,
+    and the sum of COMMUNICATION as `communication`. Empty where nothing was trained. Callers must not change the
+    arrays."""
+    rows, names = columns(record, samples), parts_of(record)
+    case = record.case
+    if names is replica_split.PARTS and isinstance(case, TrainCase):
+        layers = replica_split.layers_of(record, case, rows)
+        steps = of_workers(record, samples, rows.timed("step"))
+        labels: tuple[str, ...] = replica_split.LABELS
+    else:
+        layers, steps = _layers(record, rows)
+        labels = _LABELS
+    steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
+    of_ranks = [
+        totals(layers.get(rank, [NOTHING] * (len(labels) - 1)), inside)
+        for (rank, _), inside in spans(rows, steps).items()
+    ]
+    if not of_ranks:
+        return {name: np.empty(0, np.int64) for name in (*names, "rank", "number", "step", "communication")}
+    by_label = dict(zip(labels, np.concatenate(of_ranks).T, strict=True))
+    step_ns = np.sum(list(by_label.values()), axis=0)
+    if ACTIVATIONS in by_label:
+        by_label["exposed_transfer"] = by_label["exposed_transfer"] + by_label[ACTIVATIONS]
+    exchanged = np.sum([by_label[part] for part in COMMUNICATION if part in names], axis=0)
+    of_steps = {"rank": rows.rank[steps], "number": rows.step[steps], "step": step_ns, "communication": exchanged}
+    return {part: by_label[part] for part in names} | of_steps
+
+
+def _layers(record: Record, rows: Columns) -> tuple[dict[int, list[Intervals]], np.ndarray]:
+    """Of ranks in lockstep: intervals of _LABELS but the last, by rank, and the steps that have parts."""
+    steps, parts = rows.timed("step"), rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
     # A prediction for many ranks keeps the parts of the first ranks only.
     steps = steps[np.isin(rows.rank[steps], rows.rank[parts])]
-    steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
-    spans, late, step_spans = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
-    empty = np.empty(0, np.int64), np.empty(0, np.int64)
+    by_event, arriving_late = spans(rows, parts), late(record, rows, "communication")
 
     def of(rank: int, *names: str) -> Intervals:
-        intervals = [spans.get((rank, name), empty) for name in names]
-        return np.concatenate([start for start, _ in intervals]), np.concatenate([end for _, end in intervals])
+        return joined([by_event.get((rank, name), NOTHING) for name in names])
 
-    totals = []
-    for (rank, _), inside in step_spans.items():
-        on_main_thread = [of(rank, name) for name in (ACTIVATIONS, *MAIN)]
-        layers = [*on_main_thread, late.get(rank, empty), of(rank, "communication", "wait")]
-        totals.append(_totals(layers, inside))
-    if not totals:
-        return {name: np.empty(0, np.int64) for name in (*PARTS, "rank", "number", "step")}
-    by_label = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
-    step_ns = np.sum(list(by_label.values()), axis=0)
-    by_label["exposed_transfer"] = by_label["exposed_transfer"] + by_label[ACTIVATIONS]
-    of_steps = {"rank": rows.rank[steps], "number": rows.step[steps], "step": step_ns}
-    return {part: by_label[part] for part in PARTS} | of_steps
-
-
-def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals]:
-    """Starts and ends by rank and event, ranks ascending, in the order of the rows."""
-    names = {code: name for name, code in rows.names.items()}
-    chosen = chosen[np.lexsort((rows.codes[chosen], rows.rank[chosen]))]
-    group = numbered(rows.rank[chosen], rows.codes[chosen])
-    edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)] if len(group) else [0]
     return {
-        (int(rows.rank[chosen[first]]), names[int(rows.codes[chosen[first]])]): (
-            rows.start[chosen[first:last]],
-            rows.end[chosen[first:last]],
-        )
-        for first, last in zip(edges, edges[1:], strict=False)
-    }
-
-
-def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
-    """Of one rank: ns of each of _LABELS in each of its steps, which are in order."""
-    edges, labels = label(layers, inside)
-    in_steps = labels != OUTSIDE
-    step_index = np.searchsorted(inside[0], edges[:-1][in_steps], side="right") - 1
-    totals = np.zeros((len(inside[0]), len(_LABELS)), np.int64)
-    np.add.at(totals, (step_index, labels[in_steps]), np.diff(edges)[in_steps])
-    return totals
-
-
-def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
-    """By rank, intervals in which its all-reduce ran while another rank had not yet computed its part; on the rank's
-    own clock."""
-    calls, ready = calls_in_order(rows, rows.timed("communication"), rows.timed("queue"))
-    both = np.concatenate((calls, ready))
-    ranks, steps = rows.rank[both], rows.step[both]
-    call = index_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
-    same, among = numbered(ranks, steps, call), numbered(steps, call)[: len(calls)]
-    # Without `queue` events a rank arrives at the start of its call.
-    arrival = rows.start[calls].astype(np.int64)
-    _, mine, theirs = np.intersect1d(same[: len(calls)], same[len(calls) :], assume_unique=True, return_indices=True)
-    arrival[mine] = rows.start[ready[theirs]]
-    offset = offsets_of(record, ranks[: len(calls)])
-    arrival += offset
-    last, together = largest_by_row(among, arrival)
-    until = np.minimum(last - offset, rows.end[calls])
-    late = (together == record.case.ranks) & (until > rows.start[calls])
-    calls, until = calls[late], until[late]
-    return {
-        int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank])
-        for rank in np.unique(rows.rank[calls])
-    }
+        rank: [
+            *(of(rank, name) for name in (ACTIVATIONS, *MAIN)),
+            arriving_late.get(rank, NOTHING),
+            of(rank, "communication", "wait"),
+        ]
+        for rank in np.unique(rows.rank[steps]).tolist()
+    }, steps
 
 
 @of_last_launch
 def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None:
-    """Mean s per step and rank of each of PARTS; they add up to the mean step."""
+    """Mean s per step and rank of each of `parts_of` the launch; they add up to the mean step."""
     parts = part_arrays(record, samples)
-    return {part: float(parts[part].mean()) / SECOND for part in PARTS} if len(parts["step"]) else None
+    if not len(parts["step"]):
+        return None
+    return {part: float(parts[part].mean()) / SECOND for part in parts_of(record)}
 
 
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
-    """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where
-    nothing was trained."""
+    """One of: `parts_of` a launch with `_s`, `exposed_communication_s` (the sum of COMMUNICATION), `unexplained_share`.
+    None where nothing was trained, or for a part that its steps do not have."""
     split = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
     if split is None:
         return None
     values = {f"{part}_s": seconds for part, seconds in split.items()}
-    values["exposed_communication_s"] = split["exposed_transfer"] + split["imbalance"]
+    values["exposed_communication_s"] = sum(split.get(part, 0.0) for part in COMMUNICATION)
     total = sum(split.values())
     return (values | ({"unexplained_share": split["other"] / total} if total else {})).get(name)
 
 
 def making(name: str) -> MakeUp:
     """Launches in which a metric of `split_metric` has the wanted value."""
+    if name.removesuffix("_s") in OF_REPLICAS:
+        return replica_split.making(name.removesuffix("_s"))
     return partial(_making, name=name)
 
 
@@ -155,7 +131,7 @@ def _making(wanted: Wanted, name: str) -> MadeUp:
     return events(Event("step", 0.0, 1.0 + value), Event("communication", 0.0, value), arrival)
 
 
-PAGES = {
+PAGES: dict[str, str] = {
     "input_s": """
         input_s = time inside `input` intervals / steps, over all ranks
 
@@ -228,3 +204,4 @@ PAGES = {
         """,
 }
 """Text of the metrics' pages in docs/metrics/, of those that `split_metric` gives under several names."""
+PAGES |= replica_split.PAGES

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.calls_in_order import calls_in_order
-from scaleproof.claims.finished_launch import SECOND, times_count, wall_s
+from scaleproof.claims.finished_launch import SECOND, of_workers, times_count, wall_s
+from scaleproof.claims.learning_curve import diverged_at
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible, trained
 from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.sample_columns import (
@@ -30,9 +31,9 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
     throughput = samples of all ranks / (last `end` - first `start` over all ranks)
 
-    Samples are the timed `step` rows of every rank times its share of the global minibatch. The wall time is common to
-    all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the throughput. It is never
-    one rank's rate times the number of ranks. Ranks that
+    Samples are the timed `step` rows of every rank that trains times its share of the global minibatch. The wall time
+    is common to all ranks and measured on rank 0's clock, so a rank that starts or finishes late lowers the
+    throughput. It is never one rank's rate times the number of ranks. Ranks that
     go at their own pace begin the timed steps one by one: there it runs from the first one's start to the last one's
     end. Warm-up steps are in the record and not included here. Traced launches
     and arms without compute have no throughput. Evaluations between steps count in the wall time; experiments that
@@ -47,7 +48,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
     wall = _timed_s(record, samples) if case.replicas else wall_s(record, samples)
-    trained = len(columns(record, samples).timed("step")) * case.batch
+    trained = len(of_workers(record, samples, columns(record, samples).timed("step"))) * case.batch
     return trained / wall if wall and trained else None
 
 
@@ -55,7 +56,7 @@ def _timed_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Ranks at their own pace do not begin the timed steps together: from the first one's start to the last one's end,
     in s."""
     rows = columns(record, samples)
-    steps = rows.timed("step")
+    steps = of_workers(record, samples, rows.timed("step"))
     if not len(steps):
         return None
     offsets = offsets_of(record, rows.rank[steps])
@@ -74,7 +75,7 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
     metric can therefore differ.
     """
     rows = columns(record, samples)
-    steps = rows.timed("step")
+    steps = of_workers(record, samples, rows.timed("step"))
     if not len(steps) or not times_count(record):
         return None
     _, slowest = largest(rows.step[steps], rows.end[steps] - rows.start[steps])
@@ -167,23 +168,38 @@ def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
 
     final_loss = mean cross-entropy over the global minibatch of the last step
 
-    It is the mean of the ranks' local means. All ranks have equal shares, so it is also the mean over the minibatch.
+    It is the mean of the ranks' local means. All ranks have equal shares, so it is also the mean over the minibatch. Of
+    ranks at their own pace it is that of the last step that all of them have. A launch that has diverged has its step
+    in place of a number.
     The loss of one minibatch is noisy: compare curves ([max_loss_difference](max_loss_difference.md)), not end points.
     """
-    rows = columns(record, samples)
-    return _last(rows, rows.timed("loss"))
+    if diverged_at(record, samples) is not None:
+        return None
+    rows, case = columns(record, samples), record.case
+    losses = rows.timed("loss")
+    if not isinstance(case, TrainCase) or case.replicas is None:
+        return _last(rows, losses)
+    steps, counts = np.unique(rows.step[losses], return_counts=True)
+    whole = steps[counts == case.workers]
+    return float(rows.value[losses[rows.step[losses] == whole[-1]]].mean()) if len(whole) else None
 
 
 def test_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of test samples that are classified correctly at the last evaluation.
 
-    test_accuracy = right answers / test samples, at the last evaluation, rank 0's replica
+    test_accuracy = right answers / test samples, at the last evaluation
 
-    All ranks hold the same parameters (checked bit by bit after every launch). Digits: the launch's seed selects 359 of
-    scikit-learn's 1797 images as test samples, so one sample is 0.28 percentage points.
+    Where all ranks hold the same parameters (checked bit by bit after every launch) it is rank 0's replica; of
+    strategies whose ranks go at their own pace it is the model that the strategy evaluates
+    ([strategies](../strategies.md#programs-of-each-rank)). A launch that has diverged has its step in place of a
+    number. Digits: the launch's seed selects 359 of scikit-learn's 1797 images as test samples, so one sample is 0.28
+    percentage points.
     """
+    if diverged_at(record, samples) is not None:
+        return None
     rows = columns(record, samples)
-    return _last(rows, rows.of("test_accuracy"))
+    found = rows.of("test_accuracy")
+    return float(rows.value[found[rows.end[found].argmax()]]) if len(found) else None
 
 
 def _last(rows: Columns, indices: np.ndarray) -> float | None:

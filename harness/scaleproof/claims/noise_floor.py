@@ -17,6 +17,7 @@ from scaleproof.claims.notes import Note, NoteCode, SideName, note
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.machine import Floor, MachineProfile, read_profile
 from scaleproof.spec.launch_kind import LaunchKind
+from scaleproof.stats.never import is_never
 from scaleproof.stats.summary import outliers
 
 
@@ -148,7 +149,8 @@ def crowd(records: Sequence[Record]) -> list[tuple[int, int, int | str]]:
 
 
 def outside_fences(side: SideName, values: Sequence[tuple[Launch, float]]) -> list[Note]:
-    """A note on values outside Tukey's fences; they are not removed."""
+    """A note on values outside Tukey's fences; they are not removed. Launches without a number have their own note."""
+    values = [(launch, value) for launch, value in values if not is_never(value)]
     beyond = outliers([value for _, value in values])
     if not beyond.count:
         return []

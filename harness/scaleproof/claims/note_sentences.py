@@ -44,6 +44,10 @@ TEMPLATES: dict[NoteCode, str] = {
 }
 
 
+SHOWN = 3
+"""Words of launches in a sentence; the note has all."""
+
+
 def note_sentence(note: Note) -> str:
     """The sentence of a note."""
     if note.code in TEMPLATES:
@@ -79,9 +83,17 @@ def _no_value(values: Values) -> str:
 
 
 def _score(values: Values) -> str:
-    value = "none" if values["value"] is None else f"{values['value']:.4g} s"
+    value = "none" if values["value"] is None else f"{values['value']:.4g} {values.get('unit', 's')}"
     fields = ", ".join(f"{name} {of_side}" for name, of_side in values["fields"].items())
     return f"MLPerf score {value} ({fields}): {values['why']}"
+
+
+def _without_number(values: Values) -> str:
+    each = [f"{said} ({count})" if count > 1 else said for said, count in values["words"].items()]
+    words = "; ".join(each[:SHOWN]) + ("; ..." if len(each) > SHOWN else "")
+    fields = ", ".join(f"{name} {of_side}" for name, of_side in values["fields"].items())
+    without = f"{sum(values['words'].values())} of {values['launches']} launches"
+    return f"{without} ({fields}) have no number and count as worse than every number: {words}"
 
 
 def _outliers(values: Values) -> str:
@@ -127,6 +139,7 @@ _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
     NoteCode.FLOOR_OF_OTHER_CODE: _floor_of_other_code,
     NoteCode.NO_VALUE: _no_value,
     NoteCode.SCORE: _score,
+    NoteCode.WITHOUT_NUMBER: _without_number,
     NoteCode.OUTLIERS: _outliers,
     NoteCode.OVERSUBSCRIBED: _oversubscribed,
     NoteCode.OVERSUBSCRIBED_LEFT_OUT: _oversubscribed_left_out,

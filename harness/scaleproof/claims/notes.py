@@ -31,6 +31,7 @@ class NoteCode(StrEnum):
     LEFT_OUT = "left out"
     FURTHEST_APART = "furthest apart"
     SCORE = "score"
+    WITHOUT_NUMBER = "without number"
     STOPPED = "stopped"
     CAUSE = "cause"
     OUTLIERS = "outliers"

@@ -27,6 +27,7 @@ from scaleproof.claims.outcome import (
 from scaleproof.stats.arm_difference import DifferenceTest
 from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, smallest_count
 from scaleproof.stats.many_tests import blocks_needed
+from scaleproof.stats.never import is_never
 
 WITHOUT_FACTS = {
     Reason.RECALLED: "the published value is known from memory only: nothing is judged",
@@ -132,7 +133,10 @@ def fields_text(fields: Mapping[str, Any], between: str = " ") -> str:
 
 
 def number(value: float) -> str:
-    """Six significant digits: enough to check a rule by hand."""
+    """Six significant digits: enough to check a rule by hand. Of launches without a number, and ratios with them, the
+    bound that no number reaches."""
+    if is_never(value):
+        return "infinity" if abs(value) > 1 else "0"
     return f"{value:.6g}"
 
 

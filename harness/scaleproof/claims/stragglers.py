@@ -57,8 +57,8 @@ def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[
     ranks = np.flatnonzero(counts)
     totals = {
         "step": parts["step"],
-        "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"],
-        "imbalance": parts["imbalance"],
+        "own": parts["step"] - parts["communication"],
+        "imbalance": parts.get("imbalance", np.zeros_like(parts["step"])),
     }
     return ranks, {
         name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in totals.items()

@@ -17,7 +17,7 @@ from scaleproof.claims.verdict_rules import accepted_region
 from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import AnyCase
 
-TYPICAL = {"s": 0.01, "fraction": 0.5, "x": 1.0, "1": 1.0}
+TYPICAL = {"s": 0.01, "nat": 1.0, "fraction": 0.5, "x": 1.0, "1": 1.0}
 """A value by unit for the base of a ratio; of rates and counts 1000."""
 
 

@@ -16,7 +16,7 @@ from scaleproof.collectives.message_schedule import messages
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
 from scaleproof.transports._buffers import CACHE_LINE, address_of, bytes_at
-from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation
+from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation, Reducing
 
 ENTERED, READY, PROGRESS, LOCATIONS = 0, 1, 2, 3
 """Indices of words in a rank's cache line: calls entered; segments ready and accesses finished since connect; then two
@@ -172,7 +172,7 @@ class _Binder:
         plan: Plan,
         locations: dict[int, BufferLocation],
         work: Array,
-        ufunc: np.ufunc,
+        ufunc: Reducing,
         scratch: Callable[[int], Array],
     ) -> None:
         self._rank, self._shape, self._staged = transport.rank, plan.shape, plan.staged
@@ -242,7 +242,7 @@ class _Binder:
 class _FetchAndReduce:
     """Reduces bytes of a peer that only the kernel can reach; they are still in the cache when they are added."""
 
-    def __init__(self, fetch: Callable[..., None], ufunc: np.ufunc, fetched: Array) -> None:
+    def __init__(self, fetch: Callable[..., None], ufunc: Reducing, fetched: Array) -> None:
         self._fetch, self._ufunc, self._fetched = fetch, ufunc, fetched
 
     def __call__(self, own: Array) -> None:

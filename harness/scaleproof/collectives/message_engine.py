@@ -10,7 +10,7 @@ import numpy as np
 
 from scaleproof.collectives.message_schedule import Action, Message, messages
 from scaleproof.spec.case import Operation
-from scaleproof.transports.contract import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import UFUNCS, Array, Handle, PointToPoint, ReduceOperation, Reducing
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
@@ -96,7 +96,7 @@ class MessageEngine:
             step = max(1, PIECE // work.itemsize)
         return [work[start : min(start + step, message.stop)] for start in range(message.start, message.stop, step)]
 
-    def _reduce_pieces(self, work: Array, message: Message, ufunc: np.ufunc) -> Iterator[Handle]:
+    def _reduce_pieces(self, work: Array, message: Message, ufunc: Reducing) -> Iterator[Handle]:
         """Receive piece k + 1 into one half of the scratch while piece k is reduced from the other."""
         assert self._scratch is not None
         pieces = self._pieces(work, message)

@@ -1,5 +1,5 @@
 """Writes one step of a case as MLCommons Chakra execution traces for other simulators, and replays such traces on a
-cluster.
+cluster. Of strategies whose ranks are programs of their own it writes all steps: no two need be alike.
 
 `export` takes the beginning of a case's id (`scaleproof run SUITE --dry-run` lists the ids) and the number of ranks.
 `replay` takes a folder of traces, ours or others'. A trace does not hold the links and the costs of messages: they
@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from scaleproof.simulate.chakra.chakra_export import trace_of
+    from scaleproof.simulate.chakra.chakra_export import trace_of, trace_of_all_steps
     from scaleproof.simulate.chakra.chakra_trace import write_trace
     from scaleproof.simulate.predict import inputs_of
     from scaleproof.spec.errors import SpecError
@@ -64,10 +64,13 @@ def _export(options: argparse.Namespace) -> int:
     if options.out.exists() and any(options.out.glob("*.et")):
         raise SpecError(f"{options.out}: holds traces already; give a new folder")
     inputs = inputs_of(case, options.results)
-    trace = trace_of(case, inputs.profile, inputs.costs.central())
+    trace = (
+        trace_of(case, inputs.profile, inputs.costs.central()) if case.replicas is None else trace_of_all_steps(inputs)
+    )
+    steps = "one step" if case.replicas is None else f"{case.warmup + case.steps} steps"
     paths = write_trace(options.out, case.workload, trace)
     print(
-        f"{options.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, one step of {case.workload} on "
+        f"{options.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, {steps} of {case.workload} on "
         f"{case.ranks} ranks"
     )
     return 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import (
@@ -20,11 +21,12 @@ from scaleproof.commands.common import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scaleproof.simulate.cost_file import Costs, Fit, LineCost, Parameter, TransportCost
+    from scaleproof.simulate.cost_file import Costs, Fit, GammaCost, LineCost, Parameter, TransportCost
     from scaleproof.simulate.processor_file import ProcessorTimes
+    from scaleproof.simulate.tensor_file import TensorTimes
     from scaleproof.workloads.jitter_model import FittedJitter
 
-    Fitted = Costs | FittedJitter | ProcessorTimes
+    Fitted = Costs | FittedJitter | ProcessorTimes | TensorTimes
 
 HELP = "alpha, beta and gamma of every transport, from ping-pongs and all-reduces"
 EXAMPLE = "scaleproof fit --size smoke"
@@ -61,6 +63,7 @@ def main(options: argparse.Namespace) -> int:
     from scaleproof.calibrate.measured_costs import fit_costs
     from scaleproof.calibrate.measured_jitter import computes_for_real, fit_jitter, nothing_to_fit
     from scaleproof.calibrate.measured_processor import fit_processor, has_windows
+    from scaleproof.calibrate.measured_tensors import fit_tensors, only_serves
     from scaleproof.spec.suite import load_suite
 
     size = size_of(options)
@@ -71,12 +74,15 @@ def main(options: argparse.Namespace) -> int:
     if jitter is not None:
         _store_jitter(options.results, jitter)
     windows, trainings = any(map(has_windows, cases)), any(map(computes_for_real, cases))
+    tensors = any(map(only_serves, cases))
+    if tensors:
+        _store_tensors(options.results, fit_tensors(suite, options.experiment, size, store))
     if windows:
         _store_processor(options.results, fit_processor(suite, options.experiment, size, store))
-    if any(case.program in ("transfer", "collective") for case in cases) or not (windows or trainings):
+    if any(case.program in ("transfer", "collective") for case in cases) or not (windows or trainings or tensors):
         for costs in fit_costs(suite, options.experiment, size, store):
             _store(options.results, costs)
-    elif jitter is None and not windows:
+    elif jitter is None and not (windows or tensors):
         print(nothing_to_fit(suite, options.experiment, size, store), file=sys.stderr)
         return 1
     return 0
@@ -86,7 +92,7 @@ def _store(results: Path, costs: Costs) -> None:
     """Store and print the costs, unless stored ones come from a larger size."""
     from scaleproof.simulate.cost_file import read_costs, write_costs
 
-    if _kept("costs", read_costs(results, costs.machine), costs):
+    if _kept("costs", read_costs, results, costs):
         return
     path = write_costs(results, costs)
     print_costs(costs)
@@ -98,7 +104,7 @@ def _store_jitter(results: Path, jitter: FittedJitter) -> None:
     from scaleproof.workloads.jitter_model import read_jitter, write_jitter
 
     print(jitter_line(jitter))
-    if not _kept("jitter", read_jitter(results, jitter.machine), jitter):
+    if not _kept("jitter", read_jitter, results, jitter):
         print(write_jitter(results, jitter))
 
 
@@ -106,17 +112,34 @@ def _store_processor(results: Path, times: ProcessorTimes) -> None:
     """Store and print times of cores, unless stored ones come from a larger size."""
     from scaleproof.simulate.processor_file import read_processor, write_processor
 
-    if _kept("times of cores", read_processor(results, times.machine), times):
+    if _kept("times of cores", read_processor, results, times):
         return
     path = write_processor(results, times)
     print_processor(times)
     print(path)
 
 
-def _kept(what: str, stored: Fitted | None, new: Fitted) -> bool:
-    """Whether the same code measured what is stored at a larger size, in any suite; says so."""
+def _store_tensors(results: Path, times: TensorTimes) -> None:
+    """Store and print times of tensors, unless stored ones come from a larger size."""
+    from scaleproof.simulate.tensor_file import read_tensors, write_tensors
+
+    if _kept("times of tensors", read_tensors, results, times):
+        return
+    path = write_tensors(results, times)
+    print_tensors(times)
+    print(path)
+
+
+def _kept(what: str, read: Callable[[Path, str], Fitted | None], results: Path, new: Fitted) -> bool:
+    """Whether the same code measured what is stored at a larger size, in any suite; says so. What another version has
+    stored is replaced."""
+    from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite_form import SIZES
 
+    try:
+        stored = read(results, new.machine)
+    except SpecError:
+        return False
     if stored is None or stored.code != new.code or SIZES.index(stored.size) <= SIZES.index(new.size):
         return False
     refit = f"`scaleproof fit {stored.suite} {stored.experiment} --size {stored.size}` fits them again"
@@ -131,6 +154,7 @@ def _show(options: argparse.Namespace) -> int:
     from scaleproof.record.digest import code_digest, machine_id
     from scaleproof.simulate.cost_file import read_costs
     from scaleproof.simulate.processor_file import read_processor
+    from scaleproof.simulate.tensor_file import read_tensors
     from scaleproof.workloads.jitter_model import read_jitter
 
     costs = read_costs(options.results, machine_id())
@@ -143,6 +167,8 @@ def _show(options: argparse.Namespace) -> int:
     print_costs(costs)
     if (times := read_processor(options.results, machine_id())) is not None:
         print_processor(times)
+    if (tensors := read_tensors(options.results, machine_id())) is not None:
+        print_tensors(tensors)
     if (jitter := read_jitter(options.results, machine_id())) is not None:
         print(jitter_line(jitter))
     if costs.code != code_digest():
@@ -199,6 +225,17 @@ def print_processor(times: ProcessorTimes) -> None:
     print_table(columns, rows, title)
 
 
+def print_tensors(times: TensorTimes) -> None:
+    """Print a row for each transport."""
+    title = f"servers, a tensor: {times.suite} {times.experiment} {times.size}, fitted {times.fitted_at}"
+    columns = ["arm", "hand over (µs)", "begin (µs)", "serve (µs)"]
+    rows = [
+        [cost.arm, *(_value(each, 1e6) for each in (cost.push_s, cost.begin_s, cost.serve_s))]
+        for cost in times.transports
+    ]
+    print_table(columns, rows, title)
+
+
 def _rows(cost: TransportCost) -> list[list[str]]:
     network = (
         cost.fabric
@@ -213,7 +250,7 @@ def _rows(cost: TransportCost) -> list[list[str]]:
         reduced = (
             [
                 _value(all_reduce.rounds.call_s, 1e6),
-                _value(all_reduce.rounds.gamma_s_per_byte, 1e9),
+                "; ".join(map(_gamma, dict.fromkeys((all_reduce.rounds.gammas[0], all_reduce.rounds.gammas[-1])))),
                 _error(all_reduce.rounds.fit),
             ]
             if all_reduce.rounds
@@ -239,6 +276,12 @@ def _segments(line: LineCost) -> list[list[str]]:
             [upto, _value(segment.alpha_s, 1e6), _value(beta, 1e9), rate, f"{line.fit.r_squared:.4f}", _error(line.fit)]
         )
     return rows
+
+
+def _gamma(part: GammaCost) -> str:
+    from scaleproof.spec.units import format_bytes
+
+    return f"{_value(part.s_per_byte, 1e9)} at {format_bytes(part.nbytes)}"
 
 
 def _value(parameter: Parameter, scale: float) -> str:

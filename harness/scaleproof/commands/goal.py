@@ -1,5 +1,6 @@
 """Graphs of rank programs in GOAL, the form of LogGOPSim and ATLAHS: simulates one on a cluster, runs one in processes,
-writes the messages of a collective or the step of a training case as one, or turns a Chakra trace into one and back.
+writes the messages of a collective or the step of a training case as one (of a strategy whose ranks are programs of
+their own: all steps), or turns a Chakra trace into one and back.
 
 A graph does not hold the links and the costs of messages: they come from the options. Every rank has a node to
 itself. Over a transport that writes to sockets, a message of up to 4 MiB leaves before its receive has started."""
@@ -98,16 +99,20 @@ def _step(options: argparse.Namespace) -> int:
     from scaleproof.rank_programs.graph.expanded import expanded
     from scaleproof.simulate.predict import inputs_of
     from scaleproof.simulate.rank_graph.graph_file import GOAL, write_graph
+    from scaleproof.simulate.rank_graph.recorded_graph import recorded_graph
     from scaleproof.simulate.rank_graph.step_graph import step_graph
 
     case = simulated_case(options)
     inputs = inputs_of(case, options.results)
     costs, messages = inputs.costs.central(), options.out.suffix == GOAL
-    graph = step_graph(case, inputs.profile, costs.gamma, costs.handover if messages else 0.0)
+    if case.replicas is not None:
+        graph, steps = recorded_graph(inputs), f"{case.warmup + case.steps} steps"
+    else:
+        graph, steps = step_graph(case, inputs.profile, costs.gamma, costs.handover if messages else 0.0), "one step"
     if messages:  # no collectives: what these take beside their messages, and what they reduce, is computed
         graph = expanded(graph, costs.gamma, costs.call)
     write_graph(options.out, graph, f"case {case.case_id}")
-    print(f"{options.out}: one step of {case.workload} on {graph.ranks} ranks, {len(graph)} nodes")
+    print(f"{options.out}: {steps} of {case.workload} on {graph.ranks} ranks, {len(graph)} nodes")
     return 0
 
 

@@ -160,11 +160,11 @@ def _compute_assumptions(options: argparse.Namespace, minibatch: int | None, nod
 
 def _no_costs() -> Any:
     """Costs of a question that is only checked."""
-    from scaleproof.simulate.cost_model import CostModel, Uncertain
+    from scaleproof.simulate.cost_model import CostModel, Gamma
+    from scaleproof.simulate.uncertain import Uncertain
 
-    return CostModel(
-        (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "none"
-    )
+    gammas = (Gamma(1, Uncertain("gamma", 0.0)),)
+    return CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), gammas, 1.0, "none")
 
 
 def _fabric(options: argparse.Namespace, most: int) -> FabricFields:

@@ -75,6 +75,7 @@ def _matching_case(options: argparse.Namespace) -> TrainCase:
 
 def _simulated_fields(case: TrainCase, ranks: int) -> dict[str, Any]:
     """Fields of the same case on fabric `simulated`, one rank per node; each rank keeps its number of samples."""
+    servers = case.ranks - case.workers
     links = ("fabric.cluster", "fabric.link_mbit", "fabric.link_delay_ms", "fabric.costs")
     fields = {key: value for key, value in case.written().items() if not key.startswith("fabric.") or key in links}
     return fields | {
@@ -82,7 +83,7 @@ def _simulated_fields(case: TrainCase, ranks: int) -> dict[str, Any]:
         "ranks": ranks,
         "nodes": ranks,
         "interface": "eth0",
-        "minibatch": case.minibatch // case.ranks * ranks,
+        "minibatch": case.batch * max(ranks - servers, 1),
         "compute": "none" if case.compute == "none" else "replay",
         "dilation": 1.0,
         "shrink": 1.0,

@@ -8,6 +8,7 @@ from typing import Any
 
 from scaleproof.core.board import Board, Post
 from scaleproof.core.counters import Counters
+from scaleproof.core.killed_rank import KilledRank
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.spec.case import AnyCase
@@ -39,6 +40,8 @@ class RankContext:
     """Folder of the suite's own programs."""
     jitter: str = ""
     """The law of the factors on replayed compute, with its numbers (spec/straggler_law.py); empty: none."""
+    byte_s: float = 0.0
+    """What a byte of own arithmetic takes beside replayed compute, s of true time."""
     inputs: list[dict[str, Any]] = field(default_factory=list)
     """Checks of the data before timing, each as core/record_schema.py's InputCheck."""
     counters: dict[str, Counters] = field(default_factory=dict)
@@ -47,6 +50,8 @@ class RankContext:
     """In a traced case, messages of the engine that are not recorded yet: event, start and end in ns, bytes, peer."""
     held_sockets: frozenset[str] = frozenset()
     """Inodes of sockets that this rank had before its program; all other sockets belong to the transport."""
+    predecessor: KilledRank | None = None
+    """Of a rank that takes the place of one that a fault of the case has killed."""
     post: Post = field(init=False)
     """For collectives and transports to report their call and round, and the rank that they wait for."""
 

@@ -10,6 +10,7 @@ import secrets
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scaleproof.core.transport_errors import TransportError
@@ -22,6 +23,8 @@ RANK = struct.Struct("<I")
 PROOF_S = 2.0
 """How long a proof may take; connections without one are dropped, one after the other."""
 CONNECT_S = 60.0
+LOOK_S = 0.5
+"""How often who accepts looks whether a peer is still to be expected."""
 LOOPBACK_CONGESTION = "reno"
 """There is no queue to protect between two processes of one machine, where pacing (bbr) halves the throughput."""
 
@@ -34,18 +37,16 @@ def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.soc
     """One connected socket per peer: this rank connects to lower ranks and accepts higher ones. `name`: of the key in
     the rendezvous, unique in the launch."""
     deadline = time.monotonic() + CONNECT_S
-    family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
-    with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
-        _tune(listener, context.address)
+    with _listener(context) as listener:
         addresses = context.rendezvous.exchange(
             f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]]
         )
         sockets: dict[int, socket.socket] = {}
         try:
             for peer in range(context.rank):
-                sockets[peer] = _connect(context, peer, *addresses[peer])
-            while len(sockets) < context.world_size - 1:
-                _accept(context, listener, sockets, deadline)
+                sockets[peer] = connect(context, peer, *addresses[peer])
+            while missing := set(range(context.rank + 1, context.world_size)) - set(sockets):
+                _accept(context, listener, sockets, deadline, missing)
         except BaseException:
             for opened in sockets.values():
                 opened.close()
@@ -53,6 +54,25 @@ def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.soc
     for opened in sockets.values():
         opened.setblocking(False)
     return sockets
+
+
+def connect_successor(context: RankContext, name: str, gone: Callable[[int], bool]) -> dict[int, socket.socket]:
+    """Of a rank that takes the place of one that was killed: a connected socket per peer, all of which connect to it
+    when they find its place in the rendezvous. `gone`: peers that will not."""
+    deadline, sockets = time.monotonic() + CONNECT_S, dict[int, socket.socket]()
+    with _listener(context) as listener:
+        context.rendezvous.publish(place_of_successor(name, context.rank), [context.address, listener.getsockname()[1]])
+        peers = set(range(context.world_size)) - {context.rank}
+        while missing := {peer for peer in peers - set(sockets) if not gone(peer)}:
+            _accept(context, listener, sockets, deadline, missing)
+    for opened in sockets.values():
+        opened.setblocking(False)
+    return sockets
+
+
+def place_of_successor(name: str, rank: int) -> str:
+    """The key of the rendezvous."""
+    return f"{name}.successor.{rank}"
 
 
 def answer(connection: socket.socket, token: str, launch_id: str) -> int:
@@ -79,7 +99,8 @@ def prove(connection: socket.socket, token: str, launch_id: str, rank: int, time
         raise Refused("wrong token")
 
 
-def _connect(context: RankContext, peer: int, address: str, port: int) -> socket.socket:
+def connect(context: RankContext, peer: int, address: str, port: int) -> socket.socket:
+    """A connection to a rank that accepts this one."""
     connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         _tune(connection, address)
@@ -94,12 +115,21 @@ def _connect(context: RankContext, peer: int, address: str, port: int) -> socket
     return connection
 
 
-def _accept(context: RankContext, listener: socket.socket, sockets: dict[int, socket.socket], deadline: float) -> None:
+def _listener(context: RankContext) -> socket.socket:
+    family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+    listener = socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8)
+    _tune(listener, context.address)
+    return listener
+
+
+def _accept(
+    context: RankContext, listener: socket.socket, sockets: dict[int, socket.socket], deadline: float, missing: set[int]
+) -> None:
+    """One of the missing peers, or none within a while."""
     remaining_s = deadline - time.monotonic()
-    missing = sorted(set(range(context.rank + 1, context.world_size)) - set(sockets))
     if remaining_s <= 0:
-        raise TransportError(f"ranks {missing} did not connect to rank {context.rank} within {CONNECT_S:g} s")
-    listener.settimeout(remaining_s)
+        raise TransportError(f"ranks {sorted(missing)} did not connect to rank {context.rank} within {CONNECT_S:g} s")
+    listener.settimeout(min(remaining_s, LOOK_S))
     with contextlib.suppress(TimeoutError, OSError, Refused):
         connection = listener.accept()[0]
         try:

@@ -49,6 +49,8 @@ class LaunchSpec:
     """See Record."""
     jitter: str = ""
     """The law, with its numbers, of `compute.jitter`."""
+    byte_s: float = 0.0
+    """What a byte of a rank's own arithmetic takes beside replayed compute, s; 0: nothing but its own time."""
 
     @property
     def parsed_case(self) -> AnyCase:

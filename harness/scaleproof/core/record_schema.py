@@ -13,6 +13,7 @@ from scaleproof.core.campaign import InCampaign
 from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.core.stall_schema import Stall
 from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import emulated, true_times
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.evidence import Evidence as Evidence
@@ -194,6 +195,8 @@ LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
 
+TRAJECTORY = "trajectory computed"
+"""The detail of evidence from virtual time: gradients are real, and only times are simulated."""
 SOFT_ROCE = "soft-RoCE"
 """The detail of evidence from verbs on a device made of software."""
 
@@ -265,16 +268,25 @@ class Record(InCampaign):
         return kind_of(self.case, self.shared_cores)
 
     @property
+    def trajectory(self) -> bool:
+        """Whether what it learned was computed with real gradients, at moments that are simulated."""
+        case = self.case
+        if self.evidence != "simulated" or not isinstance(case, TrainCase):
+            return False
+        return case.compute == "real" and case.replicas is not None
+
+    @property
     def evidence_text(self) -> str:
         """The evidence and its details, for a reader."""
         return ", ".join([self.evidence, *self.evidence_details])
 
     @property
     def evidence_details(self) -> tuple[str, ...]:
-        """What a reader must know of the evidence: soft-RoCE, what was dilated and shrunk, whether its links gave what
-        was set, why its times do not count."""
+        """What a reader must know of the evidence: soft-RoCE, a trajectory, what was dilated and shrunk, whether its
+        links gave what was set, why its times do not count."""
         soft = any(software_device(rank.facts) for rank in self.ranks)
         details = [SOFT_ROCE] if soft or _soft_roce(self.case.fabric, self.case.transport) else []
+        details += [TRAJECTORY] if self.trajectory else []
         if emulated(self.case):
             factors = {"dilation": self.case.dilation, "shrink": self.case.shrink}
             details += [f"{name} {value:g}" for name, value in factors.items() if value != 1]

@@ -46,14 +46,15 @@ class Span:
 
 
 class Recorder:
-    """Appends events. The vocabulary of event names is in docs/events.md."""
+    """Appends events, to those of a rank that was killed too. The vocabulary of event names is in docs/events.md."""
 
     def __init__(self, path: Path, capacity: int = GROW) -> None:
         self.path = path
         self.warmup = False
-        self._count = 0
         path.touch()
-        self._rows = self._map(capacity)
+        written = path.stat().st_size // EVENT_DTYPE.itemsize
+        self._rows = self._map(max(capacity, written))
+        self._count = int(np.count_nonzero(self._rows["end_ns"])) if written else 0
 
     def add(
         self, event: str, step: int, start_ns: int, end_ns: int, nbytes: int = 0, value: float = float("nan")

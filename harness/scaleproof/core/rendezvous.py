@@ -7,6 +7,7 @@ import json
 import os
 import time
 import urllib.parse
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from scaleproof.core.board import Post
 
 POLL_S = 0.002
+GATHER_S = 0.02
+"""The longest pause between two looks for ranks that may still train for long."""
 
 
 class RendezvousTimeout(RuntimeError):
@@ -64,6 +67,33 @@ class Rendezvous:
         """Publish this rank's value and return the values of all ranks in rank order; also a barrier."""
         self.publish(f"{key}.{rank}", value)
         return [self.get(f"{key}.{peer}", timeout_s, peer) for peer in range(world_size)]
+
+    def find(self, key: str) -> Any | None:
+        """The value of a key, if it was published."""
+        try:
+            return json.loads(self._path(key).read_text())
+        except FileNotFoundError:
+            return None
+
+    def gather(
+        self, key: str, rank: int, ranks: Collection[int], value: Any, gone: Callable[[int], bool]
+    ) -> dict[int, Any]:
+        """Publish this rank's value and wait, however long, for those of `ranks`, without ranks that are gone before
+        they have published one."""
+        self.publish(f"{key}.{rank}", value)
+        found: dict[int, Any] = {}
+        for peer in ranks:
+            if self.post:
+                self.post.wait(peer)
+            pause = POLL_S
+            while (published := self.find(f"{key}.{peer}")) is None and not gone(peer):
+                time.sleep(pause)
+                pause = min(2 * pause, GATHER_S)
+            if published is not None:
+                found[peer] = published
+        if self.post:
+            self.post.stop_waiting()
+        return found
 
     def _path(self, key: str) -> Path:
         return self.folder / urllib.parse.quote(self._prefix + key, safe=".-_")

@@ -60,6 +60,11 @@ class SimulatedOptions(ClusterOptions):
         description="Strategies that are programs of each rank learn for real in virtual time. stacked: the gradients "
         "of many ranks are computed together; alone: each by itself in the framework, with the bits of processes.",
     )
+    messages: Literal["timed", "free"] = Field(
+        "timed",
+        description="Programs of each rank. free: their messages take no time, and there are no links: for models of "
+        "computing alone, of many ranks.",
+    )
     alpha_times: float = Field(
         1.0, ge=0, description="Factor on alpha: a control that shows what a prediction owes to it; 0: without it."
     )
@@ -89,15 +94,27 @@ class SimulatedOptions(ClusterOptions):
             raise FieldError("cards", "the cluster's description has the links; leave it out")
         return self
 
+    @model_validator(mode="after")
+    def _free_messages_have_no_links(self) -> SimulatedOptions:
+        linked = [name for name in ("cluster", "link_mbit", "link_delay_ms") if getattr(self, name)]
+        if self.messages == "free" and linked:
+            raise FieldError(
+                linked[0], "messages that take no time have no links; leave it out, or set messages: timed"
+            )
+        return self
+
 
 def check(case: CommonCase) -> None:
-    """Raises FieldError for stragglers where nothing computes, and for a dilated or shrunk case with costs of hardware
-    at full speed."""
+    """Raises FieldError for stragglers where nothing computes, free messages of what is no program of each rank, and
+    for a dilated or shrunk case with costs of hardware at full speed."""
     if case.value("fabric.stragglers") is not None and (case.program != "train" or case.value("compute") == "none"):
         raise FieldError("fabric.stragglers", "stragglers are ranks of a training that compute longer; leave it out")
     if case.value("fabric.stragglers") is not None and case.value("compute.jitter") is not None:
         raise FieldError("fabric.stragglers", "compute.jitter states how ranks differ; leave one of them out")
     _check_cores(case)
+    if case.options_of(SimulatedOptions).messages == "free" and not (case.program == "own" or case.value("replicas")):
+        message = "only programs of each rank can have free messages (docs/strategies.md); leave it out"
+        raise FieldError("fabric.messages", message)
     slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
     costs = case.options_of(SimulatedOptions).costs
     stated = costs == "stated" or (costs is None and case.value("compute.profile") is not None)

@@ -49,6 +49,7 @@ from scaleproof.record.used_code import is_current
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry
 from scaleproof.spec.evidence import evidence_on
+from scaleproof.spec.launch_kind import replays
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +105,8 @@ class SingleLaunch:
             return finished(planned, self.rules.simulator, self.store)
 
         def same_inputs(record: Record) -> bool:
-            return is_current(record.code, planned.case.fabric) and same_replay(record, self.store.results)
+            same = same_replay(record, self.store.results, self._byte_s(planned.case))
+            return same and is_current(record.code, planned.case.fabric)
 
         case_id, machine = planned.case.case_id, self._machine(planned)
         record = self.store.find(case_id, planned.plan_index, machine, same_inputs)
@@ -117,7 +119,7 @@ class SingleLaunch:
             return self._not_runnable(planned, hindrance)
         if planned.case.plugin("fabric").predicted:
             return self._predicted(planned)
-        replayed = replayed_for(planned.case, self.store.results)
+        replayed = replayed_for(planned.case, self.store.results, self._byte_s(planned.case))
         if isinstance(replayed, Obstacle):
             return self._not_runnable(planned, replayed)
         checks = self.preflight.of(planned.case)
@@ -238,6 +240,12 @@ class SingleLaunch:
         self.store.commit(folder, record, samples)
         return record
 
+    def _byte_s(self, case: AnyCase) -> float:
+        """What a byte of own arithmetic takes, of a strategy that says what it does, beside replayed compute."""
+        if self.rules.simulator is None or not replays(case) or case.value("replicas") is None:
+            return 0.0
+        return self.rules.simulator.byte_s(case)
+
     def _machine(self, planned: PlannedLaunch) -> str:
         return machine_of(planned.case, self.allocated)
 
@@ -263,6 +271,7 @@ class SingleLaunch:
             programs=planned.programs,
             campaign=planned.campaign,
             jitter=replayed.law if replayed else "",
+            byte_s=replayed.byte_s if replayed else 0.0,
             **self.ids.of(planned)._asdict(),
             **node_fields(placement),
         )

@@ -6,16 +6,17 @@ import math
 import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.core.transport_errors import TransportError
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.programs.common import leave, mark, sleep_for_compute
+from scaleproof.programs.lanes import Lanes
 from scaleproof.rank_programs.collectives import Collectives, barrier
+from scaleproof.rank_programs.effect_events import described, event_of, moved_nbytes, source_of
 from scaleproof.rank_programs.effects import (
     Await,
     AwaitAll,
@@ -27,26 +28,24 @@ from scaleproof.rank_programs.effects import (
     Collective,
     CompareAndSwap,
     Compute,
+    Detach,
     Effect,
-    Ended,
     Flag,
     Get,
+    Poll,
     Put,
     Receive,
     Send,
+    Settle,
     Sleep,
     Start,
-    Started,
-    check_cancellable,
-    described,
-    event_of,
-    moved_nbytes,
-    source_of,
 )
+from scaleproof.rank_programs.polling import polling
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.plugins import loaded
-from scaleproof.transports.mailbox import Mailbox, Posted
+from scaleproof.transports.mailbox import Lost, Mailbox, Message, Posted, Serve
+from scaleproof.workloads.pace import Pace
 
 POLL_S = 0.01
 """Longest sleep of a poll: too short to stand for computing."""
@@ -81,33 +80,39 @@ class ProcessDriver:
 
     def __init__(self, context: RankContext, case: OwnCase | TrainCase, mailbox: Mailbox) -> None:
         self._context, self._case, self._mailbox = context, case, mailbox
+        self.succeeds = context.predecessor.step if context.predecessor else None
         self._collectives: Collectives
         self._step, self._began, self._zero = -1, 0, 0
-        self._lanes: dict[int, ThreadPoolExecutor] = {}
-        self._started: list[Future[Any]] = []
-        self._posted: list[tuple[Effect, Posted]] = []
-        """Of each started effect."""
-        self._recording = threading.Lock()
+        self._lanes = Lanes(self._carry_out, mailbox.cancel)
+        self._pace: Pace | None = None
+        """Of replayed compute, where the program's own arithmetic takes its time, too."""
+        self._byte_ns, self._resumed, self._charged = 0.0, 0, 0
+        """ns of the launch's clock for a byte of it; when the program went on; bytes that `serve` has charged."""
+        self._recording, self._resumes = threading.Lock(), 0
+        """`_resumes`: how often the program has gone on."""
         self._perform: dict[type, Callable[[Any], Any]] = {
             Compute: self._computes,
-            Charge: lambda effect: None,
+            Charge: lambda effect: self._let_pass(self._resumed, effect.nbytes),
             Sleep: self._sleep,
             Send: lambda effect: self._mailbox.send(effect.value, effect.peer, effect.tag),
-            Receive: lambda effect: self._mailbox.receive(effect.source, effect.tag),
+            Receive: self._receive,
             Call: lambda effect: self._mailbox.call(effect.value, effect.peer, effect.name),
-            Put: lambda effect: self._mailbox.put(effect.value, effect.peer, effect.region, effect.start),
+            Poll: lambda effect: self._carry_out_all(polling(effect)),
+            Put: self._put,
             Get: lambda effect: self._mailbox.get(effect.peer, effect.region, effect.start, effect.count),
             Flag: lambda effect: self._mailbox.flag(effect.peer, effect.name, effect.add),
             CompareAndSwap: lambda effect: self._mailbox.compare_and_swap(
                 effect.peer, effect.name, effect.expected, effect.new
             ),
             AwaitFlag: lambda effect: self._mailbox.await_flag(effect.name, effect.least),
-            Start: self._start,
+            Start: self._lanes.start,
+            Detach: self._lanes.detach,
+            Settle: lambda effect: self._lanes.settle(),
             Collective: lambda effect: self._carry_out_all(self._collectives.messages(effect)),
-            Await: lambda effect: self._result(effect.started),
-            AwaitAll: lambda effect: [self._result(each) for each in effect.started],
-            AwaitAny: self._await_any,
-            Cancel: self._cancel,
+            Await: lambda effect: self._lanes.awaited(effect.started),
+            AwaitAll: lambda effect: [self._lanes.awaited(each) for each in effect.started],
+            AwaitAny: self._lanes.await_any,
+            Cancel: self._lanes.cancel,
         }
 
     def run(self, form: Callable[[], Driven]) -> None:
@@ -116,22 +121,36 @@ class ProcessDriver:
         try:
             program = form()
             self._collectives = Collectives(self._case, self._context.rank, program.groups())
-            mailbox.open(program.serve, program.regions())
-            self._barrier()
-            mark(self._context, "start", 0, mailbox)
-            self._zero = now()
-            self._drive(program.main())
+            mailbox.open(self._serving(program), program.regions())
+            self._begin()
+            self._drive(program.main(), counts=True)
+            self._context.at(self._step, "settle")
+            self._lanes.settle()
             mark(self._context, "end", max(self._step, 0), mailbox)
             self._context.at(self._step, "barrier")
-            self._barrier()
+            self._await_end()
             self.after(program)
             leave(self._context, mailbox)
         finally:
             mailbox.abandon()
-            for lane in self._lanes.values():
-                lane.shutdown(wait=False, cancel_futures=True)
+            self._lanes.close()
         for name, passed, detail in program.checks():
             self._context.check(name, passed, detail)
+
+    def _begin(self) -> None:
+        """All ranks begin together."""
+        self._barrier()
+        mark(self._context, "start", 0, self._mailbox)
+        self._zero = now()
+
+    def _await_end(self) -> None:
+        """Until all ranks have ended."""
+        self._barrier()
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """See Clock."""
+        return self._mailbox.lost
 
     def after(self, program: Driven) -> None:
         """All ranks have ended, outside of the timed region."""
@@ -157,17 +176,23 @@ class ProcessDriver:
         with self._recording:
             self._context.recorder.add(event, self._step, moment, moment, value=value)
 
+    def charge(self, nbytes: int) -> None:
+        """See Clock; the mailbox serves one call at a time."""
+        self._charged += nbytes
+
     def steps_end(self) -> None:
         """See Clock."""
         if self._began:
             self._record("step", self._began)
             self._began = 0
 
-    def _drive(self, program: Generator[Effect, Any, None]) -> None:
+    def _drive(self, program: Generator[Effect, Any, None], counts: bool = False) -> None:
         result = None
         while True:
             try:
                 with self._mailbox.guard:
+                    self._resumes += counts
+                    self._resumed = self._pace.now() if self._pace else 0
                     effect = program.send(result)
             except StopIteration:
                 return
@@ -184,7 +209,8 @@ class ProcessDriver:
                     effect = part.send(result)
             except StopIteration as end:
                 return end.value
-            result = self._perform[type(effect)](effect)
+            charged = type(effect) is Charge  # what a collective adds up belongs to its messages
+            result = None if charged else self._perform[type(effect)](effect)
 
     def _barrier(self) -> None:
         self._drive(barrier(self._context.rank, self._context.world_size))
@@ -193,10 +219,37 @@ class ProcessDriver:
         if posted is not None and posted.cancelled:
             return None
         began, name = now(), event_of(effect)
-        result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
+        try:
+            result = self._wait(effect, posted) if posted is not None else self._perform[type(effect)](effect)
+        except PeerLost as error:
+            if error.peer not in self._mailbox.mortal:
+                raise
+            result = Lost(error.peer)
         if name:
-            self._record(name, began, moved_nbytes(effect, result), source_of(effect, result))
+            self._record(event_of(effect, result), began, moved_nbytes(effect, result), source_of(effect, result))
         return result
+
+    def _let_pass(self, began: int, nbytes: int) -> None:
+        """The rest of the time that arithmetic on so many bytes takes, which began at a moment of the pace."""
+        if self._pace is not None:
+            self._pace.wait_until(began + round(nbytes * self._byte_ns))
+
+    def _serving(self, program: Driven) -> Serve:
+        """Calls of `serve`, which take the time of what it charges. A traced launch records at which place of its
+        program the rank served each, so that virtual time can play them back (simulate/served_in_order.py)."""
+        pace, traced = self._pace, self._case.tracing == "full"
+        if pace is None and not traced:
+            return program.serve
+
+        def serve(source: int, name: str, value: np.ndarray) -> np.ndarray:
+            began, self._charged = pace.now() if pace else 0, 0
+            if traced:
+                self._record("served", now(), self._resumes, source)
+            answer = program.serve(source, name, value)
+            self._let_pass(began, self._charged)
+            return answer
+
+        return serve
 
     def _computes(self, effect: Compute) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -216,6 +269,11 @@ class ProcessDriver:
             sleep_for_compute(self._context, left)
         return result
 
+    def _put(self, effect: Put) -> None:
+        self._mailbox.put(effect.value, effect.peer, effect.region, effect.start)
+        if effect.flag:
+            self._mailbox.flag(effect.peer, effect.flag, 1)
+
     def _sleep(self, effect: Sleep) -> None:
         """A sleep longer than a poll stands for work, which a suite's own program may only do where its case says so;
         what a strategy waits for is its own."""
@@ -223,14 +281,6 @@ class ProcessDriver:
             sleep_for_compute(self._context, effect.seconds * self._case.dilation)
         else:
             time.sleep(effect.seconds * self._case.dilation)
-
-    def _start(self, effect: Start) -> Started:
-        if effect.lane not in self._lanes:
-            self._lanes[effect.lane] = ThreadPoolExecutor(1, f"lane {effect.lane}")
-        posted = Posted()
-        self._posted.append((effect.effect, posted))
-        self._started.append(self._lanes[effect.lane].submit(self._carry_out, effect.effect, posted))
-        return Started(len(self._started) - 1)
 
     def _wait(self, effect: Effect, posted: Posted) -> Any:
         """Carries out a started effect, which may be cancelled where it only waits."""
@@ -240,22 +290,17 @@ class ProcessDriver:
             return self._mailbox.await_flag(effect.name, effect.least, posted)
         return self._perform[type(effect)](effect)
 
-    def _cancel(self, effect: Cancel) -> bool:
-        waits, posted = self._posted[effect.started.number]
-        check_cancellable(waits)
-        return self._mailbox.cancel(posted)
-
-    def _has_ended(self, started: Started) -> bool:
-        return self._posted[started.number][1].cancelled or self._started[started.number].done()
-
-    def _result(self, started: Started) -> Any:
-        return None if self._posted[started.number][1].cancelled else self._started[started.number].result()
-
-    def _await_any(self, effect: AwaitAny) -> Ended:
-        if not any(map(self._has_ended, effect.started)):
-            wait([self._started[each.number] for each in effect.started], return_when=FIRST_COMPLETED)
-        ended = next(filter(self._has_ended, effect.started))
-        return Ended(ended, self._result(ended))
+    def _receive(self, effect: Receive) -> Message | Lost | None:
+        if effect.within is None:
+            return self._mailbox.receive(effect.source, effect.tag)
+        posted = Posted()
+        over = threading.Timer(effect.within * self._case.dilation, self._mailbox.cancel, (posted,))
+        over.daemon = True
+        over.start()
+        try:
+            return self._mailbox.receive(effect.source, effect.tag, posted)
+        finally:
+            over.cancel()
 
     def _record(self, event: str, began: int, nbytes: int = 0, value: float = math.nan) -> None:
         with self._recording:  # lanes record, too

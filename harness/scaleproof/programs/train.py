@@ -15,6 +15,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, log_samples, mark, timed_iterations
 from scaleproof.programs.handicap import finished
+from scaleproof.programs.replayed import replayed_model
 from scaleproof.programs.train_results import (
     MEET_S,
     StepLoss,
@@ -27,16 +28,12 @@ from scaleproof.programs.train_results import (
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import ProgramPlugin
-from scaleproof.spec.relative_times import relative_times
-from scaleproof.spec.straggler_law import straggler_law
 from scaleproof.strategies.base import Strategy
 from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, Data, initial_parameters
 from scaleproof.workloads.inputs.training import checked_data
-from scaleproof.workloads.jitter_model import drawn_from
 from scaleproof.workloads.model_contract import Model
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.profile import FILE, read
 from scaleproof.workloads.replay import Lateness, NoData, ReplayModel
 
 
@@ -101,10 +98,7 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
     """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
-        profile, burns, times = read(context.folder / FILE), case.compute_options.burns, relative_times(case)
-        longer = case.dilation * (times[context.rank] if times else 1.0)
-        factors = _factors(context, case)
-        return ReplayModel(strategy.network, profile, longer, case.shrink, burns=burns, factors=factors)
+        return replayed_model(context, case, strategy.network)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
         strategy.network,
@@ -114,13 +108,6 @@ def _model(context: RankContext, case: TrainCase, network: Network, strategy: St
         threads=case.threads_per_rank,
     )
     return model
-
-
-def _factors(context: RankContext, case: TrainCase) -> list[float]:
-    """Of this rank's compute in every step, as the simulator draws them; drawn before the first step."""
-    law = drawn_from(straggler_law(context.jitter)) if context.jitter else None
-    steps = range(case.warmup + case.steps if law else 0)
-    return [float(law.factors(case.ranks, context.seed, step)[context.rank]) for step in steps if law]
 
 
 def _broadcast_parameters(training: Training) -> None:

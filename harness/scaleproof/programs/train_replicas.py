@@ -13,7 +13,9 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import log_samples
 from scaleproof.programs.evaluation import Together, agreement, evaluated
-from scaleproof.programs.process_driver import Driven, ProcessDriver
+from scaleproof.programs.process_driver import Driven
+from scaleproof.programs.process_faults import FaultyDriver
+from scaleproof.programs.replayed import replayed_model
 from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
@@ -25,10 +27,8 @@ from scaleproof.workloads.data import Data
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.profile import FILE, read
+from scaleproof.workloads.pace import SECOND
 from scaleproof.workloads.replay import NoData, ReplayModel
-
-MEET_S = 600.0
 
 
 def run_replicas(context: RankContext, case: TrainCase) -> None:
@@ -57,13 +57,12 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 
 def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLearner:
     if case.compute == "replay":
-        burns = case.compute_options.burns
-        model = ReplayModel(network, read(context.folder / FILE), case.dilation, case.shrink, burns=burns)
+        model = replayed_model(context, case, network)
         return ModelLearner(model, sizes_of(network, case.shrink))
     return model_learner(case, network, context.seed)
 
 
-class ReplicaDriver(ProcessDriver):
+class ReplicaDriver(FaultyDriver):
     """Also computes gradients and updates, with their times."""
 
     def __init__(
@@ -72,6 +71,9 @@ class ReplicaDriver(ProcessDriver):
         super().__init__(context, case, mailbox)
         self._train_case, self._learner, self._data = case, learner, data
         self._delays = CaseDelays(case, context.seed)
+        if case.compute == "replay" and context.byte_s:
+            self._pace = cast(ReplayModel, learner.model).pace
+            self._byte_ns = context.byte_s * case.shrink * case.dilation * SECOND
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
@@ -90,7 +92,8 @@ class ReplicaDriver(ProcessDriver):
         if not math.isnan(loss) or self._train_case.compute == "real":
             moment = now()
             recorder.add("loss", effect.step, moment, moment, value=loss)
-        self._delay(self._delays.of_step(context.rank, effect.step))
+        if effect.delayed:
+            self._delay(self._delays.of_step(context.rank, effect.step))
         return loss
 
     def _delay(self, seconds: float) -> None:
@@ -115,24 +118,27 @@ class ReplicaDriver(ProcessDriver):
             self._learner.update()
 
     def after(self, program: Driven) -> None:
-        """Evaluates all snapshots on rank 0, and checks how far apart the replicas have ended."""
+        """Evaluates all snapshots on the first rank that lives, and checks how far apart the replicas have ended."""
         assert isinstance(program, Replica)
+        program.end()
         program.keep()
         kept, path = program.snapshots, self._context.folder / f"snapshots-{self._context.rank}.npz"
         np.savez(
             path.with_suffix(".part.npz"),
             values=np.stack([each.values for each in kept]),
+            numbers=[each.number for each in kept],
             steps=[each.step for each in kept],
             moments=[each.moment for each in kept],
         )
         path.with_suffix(".part.npz").rename(path)
-        self._context.rendezvous.exchange("snapshots", self._context.rank, self._context.world_size, True, MEET_S)
-        if self._context.rank == 0:
+        context = self._context
+        context.rendezvous.gather("snapshots", context.rank, self.living, True, lambda rank: False)
+        if context.rank == self.living[0]:
             self._evaluate()
 
     def _evaluate(self) -> None:
         context, case = self._context, self._train_case
-        kept = [_read(context, rank) for rank in range(context.world_size)]
+        kept = [_read(context, rank) for rank in self.living]
         if case.compute == "real":
             for value in evaluated(case, kept, self._learner, self._data):
                 moment = self._zero + round(value.moment * 1e9 * case.dilation)
@@ -144,6 +150,8 @@ class ReplicaDriver(ProcessDriver):
 def _read(context: RankContext, rank: int) -> list[Snapshot]:
     with np.load(context.folder / f"snapshots-{rank}.npz") as kept:
         return [
-            Snapshot(int(step), float(moment), values)
-            for step, moment, values in zip(kept["steps"], kept["moments"], kept["values"], strict=True)
+            Snapshot(int(number), int(step), float(moment), values)
+            for number, step, moment, values in zip(
+                kept["numbers"], kept["steps"], kept["moments"], kept["values"], strict=True
+            )
         ]

@@ -24,7 +24,7 @@ def main() -> int:
 
 def run_ranks(folder: Path, launch_spec: LaunchSpec, plan: NamespacePlan, node: int) -> int:
     """Called on a node, in its first process: fork its ranks and wait for their end."""
-    return reap(folder, {fork_rank(folder, rank, launch_spec): rank for rank in plan.ranks[node]})
+    return reap(folder, {fork_rank(folder, rank, launch_spec): rank for rank in plan.ranks[node]}, launch_spec)
 
 
 if __name__ == "__main__":

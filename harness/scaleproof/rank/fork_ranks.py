@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scaleproof.core import location
+from scaleproof.core.killed_rank import KilledRank, killed_rank
 from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
 from scaleproof.programs.own import preload_entry
 from scaleproof.rank.process_lifetime import die_with_creator
@@ -70,8 +71,11 @@ def _topology(core: int, name: str) -> int:
         return 0
 
 
-def fork_rank(folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[int] = ()) -> int:
-    """Fork one rank and return its pid; the child never returns. `cores`: the cores that it may use, empty: all."""
+def fork_rank(
+    folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[int] = (), predecessor: KilledRank | None = None
+) -> int:
+    """Fork one rank and return its pid; the child never returns. `cores`: the cores that it may use, empty: all.
+    `predecessor`: whose place it takes."""
     creator = os.getpid()
     pid = os.fork()
     if pid:
@@ -82,19 +86,25 @@ def fork_rank(folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if cores:
             os.sched_setaffinity(0, cores)
-        code = run_rank(folder, rank, launch_spec)
+        code = run_rank(folder, rank, launch_spec, predecessor)
     finally:
         os._exit(code)
 
 
-def reap(folder: Path, ranks: dict[int, int], publisher: StatusPublisher | None = None) -> int:
-    """Write exit-R.json as each rank ends; returns 0 when all ended with 0."""
-    worst = 0
+def reap(folder: Path, ranks: dict[int, int], launch_spec: LaunchSpec, publisher: StatusPublisher | None = None) -> int:
+    """Write exit-R.json as each rank ends, and fork the successors of those that faults of the case have killed;
+    returns 0 when all others ended with 0."""
+    worst, replaced = 0, set[int]()
     while ranks:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED)
         if ended is None or ended.si_pid not in ranks:
             continue
         at, rank = time.monotonic_ns() + location.to_supervisor_ns(), ranks.pop(ended.si_pid)
+        killed = killed_rank(folder, rank) if rank not in replaced else None
+        if killed is not None and killed.after_s is not None:
+            replaced.add(rank)
+            ranks[fork_rank(folder, rank, launch_spec, predecessor=killed)] = rank
+            continue
         if publisher is not None:
             publisher.publish_end(rank)
         exited = ended.si_code == os.CLD_EXITED
@@ -107,7 +117,8 @@ def reap(folder: Path, ranks: dict[int, int], publisher: StatusPublisher | None 
         draft = folder / f".exit-{rank}.json"
         draft.write_text(json.dumps(end))
         draft.rename(folder / f"exit-{rank}.json")
-        worst = max(worst, ended.si_status if exited else 1)
+        if killed is None:
+            worst = max(worst, ended.si_status if exited else 1)
     return worst
 
 
@@ -140,7 +151,7 @@ def main() -> int:
     }
     if publisher is not None and not options.attended:
         publisher.start({rank: pid for pid, rank in ranks.items()})
-    return reap(options.folder, ranks, publisher)
+    return reap(options.folder, ranks, launch_spec, publisher)
 
 
 if __name__ == "__main__":

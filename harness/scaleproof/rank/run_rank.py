@@ -20,6 +20,7 @@ from typing import Any
 from scaleproof.core import location
 from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
+from scaleproof.core.killed_rank import KilledRank
 from scaleproof.core.launch_spec import PREFLIGHT, LaunchSpec
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
@@ -39,9 +40,9 @@ class RankFailure:
     peer: int = -1
 
 
-def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec) -> int:
+def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec, predecessor: KilledRank | None = None) -> int:
     """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check
-    passed)."""
+    passed). `predecessor`: whose place it takes, after a while."""
     _redirect(folder / f"rank-{rank}.log")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     context: RankContext | None = None
@@ -49,9 +50,14 @@ def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec) -> int:
     try:
         board = Board(location.mapped(folder) / "board", int(launch_spec.case["ranks"]))
         _start_heartbeat(board, rank)
+        if predecessor is not None:
+            time.sleep(predecessor.after_s or 0.0)
         context = _context(folder, rank, launch_spec, board)
-        # A preflight compares clocks itself, after it has checked whether ranks reach each other.
-        with compared(context) if launch_spec.size != PREFLIGHT else nullcontext():
+        context.predecessor = predecessor
+        # A preflight compares clocks itself, after it has checked whether ranks reach each other. Nobody waits for the
+        # clock of a successor.
+        compares = launch_spec.size != PREFLIGHT and predecessor is None
+        with compared(context) if compares else nullcontext():
             context.held_sockets = open_sockets()
             registry.load("program", context.case.program)(context)
         failure = _failed_check(context)
@@ -96,6 +102,7 @@ def _context(folder: Path, rank: int, launch_spec: LaunchSpec, board: Board) -> 
         address=location.address(launch_spec.address),
         programs=launch_spec.programs,
         jitter=launch_spec.jitter,
+        byte_s=launch_spec.byte_s,
         rendezvous=Rendezvous(folder / "rendezvous"),
         recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"),
         board=board,

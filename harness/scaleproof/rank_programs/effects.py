@@ -1,20 +1,22 @@
-"""What a rank program yields. A driver carries out an effect and sends its result back into the program."""
+"""What a rank program yields. A driver carries out an effect and sends its result back into the program: a `Lost` where
+a fault of the case has killed the rank that it needed or has taken its call, and once for each killed rank where it
+takes from ANY."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Operation
 from scaleproof.transports.mailbox import ANY
 
 ALL = "all"
 """The group of all ranks."""
+DETACHED = 16
+"""Most effects of a rank that are detached and have not ended: each holds its array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,11 @@ class Compute:
 @dataclass(frozen=True, slots=True)
 class Gradient:
     """The gradient of the batch of a step at the parameters that the replica has when the effect begins, into the
-    learner's `gradient`; the result is the loss, NaN where nothing is computed."""
+    learner's `gradient`; the result is the loss, NaN where nothing is computed. `delayed`: the case's delay of the step
+    follows; else the program waits for it."""
 
     step: int
+    delayed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The program's own arithmetic on so many bytes, which it does itself. Only a simulated clock advances: by the
-    cost of a reduced byte."""
+    """The program's own arithmetic on so many bytes, which it does itself after the effect before. Where time is
+    simulated or compute replayed it takes the time of so many reduced bytes. In `serve`: RankProgram.charge."""
 
     nbytes: int
 
@@ -78,11 +82,14 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class Receive:
     """Receives the earliest `Message` with a tag, from one rank or from ANY. `part_of`: where the rank is, in messages
-    to the user, if a driver receives for it."""
+    to the user, if a driver receives for it. `within`: s of true time after which the result is None where no message
+    has come; it is a delay of the case that a message may end. None: it waits as long as it takes. Not for `Start`,
+    whose waits `Cancel` ends."""
 
     source: int = ANY
     tag: int = 0
     part_of: str = ""
+    within: float | None = None
 
     def __post_init__(self) -> None:
         _check_tag(self.tag)
@@ -100,14 +107,27 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Poll:
+    """Asks peers how many steps they have `finished`, and asks again every `seconds` of true time, until each of those
+    asked last has at least `least`. `peers`: whom to ask, each time anew. The result is the number of questions, which
+    carry no part of a model."""
+
+    peers: Callable[[], Sequence[int]]
+    least: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """Writes a flat array into a region of a peer, whose program takes no part, from element `start` on. It ends when
-    the array may be changed again. What a rank puts and flags at one peer happens there in its order."""
+    the array may be changed again. What a rank puts and flags at one peer happens there in its order. `flag`: of the
+    peer, one higher when the array is there; empty: none."""
 
     peer: int
     value: np.ndarray
     region: str
     start: int = 0
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +199,24 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An effect on another lane. `number`: counted by the driver of the rank."""
+    """An effect on another lane, to be awaited once. `number`: counted by the driver of the rank."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Begins an effect on another lane of the rank, which nobody awaits. Its array may not be changed any more, and
+    what it raises ends the rank. While DETACHED of a rank have not ended, it waits for the first of them. A rank ends
+    when all have ended."""
+
+    effect: Effect
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Waits until all that the rank has detached has ended. Drivers do it when a program has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,74 +258,14 @@ class Ended:
     value: Any
 
 
-Moving = Send | Receive | Call | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
-Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Await | AwaitAll | AwaitAny | Cancel
-
-_EVENTS: dict[type, str] = {
-    Send: "send",
-    Receive: "wait",
-    Call: "call",
-    Put: "put",
-    Get: "get",
-    CompareAndSwap: "swap",
-    AwaitFlag: "wait",
-    AwaitAll: "wait",
-}
+Moving = Send | Receive | Call | Poll | Put | Get | Flag | CompareAndSwap | AwaitFlag | Collective
+Waiting = Await | AwaitAll | AwaitAny | Settle
+Effect = Compute | Gradient | Update | Charge | Sleep | Moving | Start | Detach | Waiting | Cancel
 
 
 def _check_tag(tag: int) -> None:
     if tag < 0 and not isinstance(tag, Apart):
         raise ValueError(f"a tag is 0 or more, not {tag}: those below are of barriers and collectives")
-
-
-def event_of(effect: Effect) -> str:
-    """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
-    if isinstance(effect, Send | Receive) and effect.tag < 0:
-        return ""
-    if isinstance(effect, Send | Call) and effect.control:
-        return "control"
-    if isinstance(effect, Collective):
-        return effect.operation
-    return effect.event if isinstance(effect, Compute | Await) else _EVENTS.get(type(effect), "")
-
-
-def moved_nbytes(effect: Effect, result: Any) -> int:
-    """Bytes that an effect moved."""
-    if isinstance(effect, Send | Call | Put | Collective):
-        return effect.value.nbytes
-    if isinstance(effect, Await):
-        return effect.nbytes
-    if isinstance(effect, Get):
-        return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
-
-
-def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took; NaN: another effect."""
-    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
-
-
-def described(effect: Effect) -> str:
-    """What a rank does, in a message to the user."""
-    if isinstance(effect, Receive):
-        source = "any rank" if effect.source == ANY else f"rank {effect.source}"
-        return f"is {effect.part_of} with {source}" if effect.part_of else f"receives from {source}, tag {effect.tag}"
-    if isinstance(effect, AwaitFlag):
-        return f"waits for flag {effect.name!r} of {effect.least}"
-    if isinstance(effect, Send):
-        return f"sends {effect.value.nbytes} B to rank {effect.peer}, tag {effect.tag}"
-    if isinstance(effect, Compute):
-        return effect.event
-    if isinstance(effect, Collective):
-        return f"{effect.operation} of {effect.nbytes} B with {effect.group}, tag {effect.tag}"
-    name = type(effect).__name__.lower()
-    return f"{name} at rank {effect.peer}" if isinstance(effect, Call | Put | Get | Flag | CompareAndSwap) else name
-
-
-def check_cancellable(effect: Effect) -> None:
-    """Raises TransportError for an effect that takes more than what it waits for."""
-    if not isinstance(effect, Receive | AwaitFlag):
-        raise TransportError(f"only a Receive or an AwaitFlag can be cancelled, not a {type(effect).__name__}")
 
 
 def weightless(nbytes: float) -> np.ndarray:

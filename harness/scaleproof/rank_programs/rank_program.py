@@ -14,7 +14,13 @@ from scaleproof.spec.case import OwnCase, TrainCase
 
 
 class Clock(Protocol):
-    """What a driver lets a program tell it."""
+    """What a driver lets a program tell it. `succeeds`: the step that the rank before it did not finish, where this one
+    is the successor of one that was killed, else None; `lost`: ranks that this one knows to be gone now."""
+
+    succeeds: int | None
+
+    @property
+    def lost(self) -> frozenset[int]: ...
 
     def step_begins(self, step: int, warmup: bool) -> None:
         """A step of this rank begins, and the one before it has ended."""
@@ -31,6 +37,14 @@ class Clock(Protocol):
     def note(self, event: str, value: float) -> None:
         """Records a value at this moment of this step."""
 
+    def charge(self, nbytes: int) -> None:
+        """See RankProgram.charge."""
+
+
+FINISHED = "finished"
+"""The call that asks a rank how many steps it has finished."""
+GONE = float(np.finfo(np.float32).max)
+"""What a rank has finished that takes no more steps."""
 
 Form = Callable[[Any, int, Clock], "RankProgram"]
 """Makes the program of a rank: a case, the rank, and its clock."""
@@ -39,6 +53,11 @@ Form = Callable[[Any, int, Clock], "RankProgram"]
 class RankProgram(ABC):
     """One rank. `main` yields effects, and `serve` answers calls of its peers, also while `main` computes, until all
     ranks have ended. `checks` runs when all have ended, outside of the timed region."""
+
+    finished = 0.0
+    """Steps that this rank has finished, for peers that ask; GONE: it takes no more."""
+    first_step = 0
+    """Of this rank: that of a successor is the one that the rank before it did not finish."""
 
     def __init__(self, case: OwnCase | TrainCase, rank: int, clock: Clock) -> None:
         self.case: OwnCase = case  # type: ignore[assignment]  # a strategy's is a TrainCase
@@ -51,7 +70,13 @@ class RankProgram(ABC):
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """Answers a call of a peer. It must not wait for anything."""
+        if name == FINISHED:
+            return np.array([self.finished], np.float32)
         raise ValueError(f"rank {source} calls {name!r}, which {type(self).__name__} does not serve")
+
+    def charge(self, nbytes: int) -> None:
+        """In `serve`: its own arithmetic on so many bytes, after which the answer leaves."""
+        self._clock.charge(nbytes)
 
     def regions(self) -> dict[str, np.ndarray]:
         """Flat arrays by name that peers may put into and get from; called once, before any `main` begins."""
@@ -81,7 +106,7 @@ class RankProgram(ABC):
 
     def steps(self, count: int | None = None) -> Iterator[int]:
         """Numbers of this rank's steps, warm-up first. `count`: timed steps (default: the case's iterations)."""
-        for step in range(self.case.warmup + (self.timed_steps if count is None else count)):
+        for step in range(self.first_step, self.case.warmup + (self.timed_steps if count is None else count)):
             if self.time_is_over():
                 break
             self._clock.step_begins(step, step < self.case.warmup)

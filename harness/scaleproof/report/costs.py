@@ -93,7 +93,7 @@ def _rows(cost: TransportCost) -> list[Row]:
     rows = _line_rows(cost, "one message", cost.transfer) if cost.transfer else []
     for all_reduce in cost.all_reduces:
         rows += _line_rows(cost, f"all-reduce, {all_reduce.ranks} ranks", all_reduce.call)
-        rows += _rounds_row(cost, all_reduce)
+        rows += _rounds_rows(cost, all_reduce)
     return rows
 
 
@@ -104,7 +104,7 @@ def _line_rows(cost: TransportCost, call: str, line: LineCost) -> list[Row]:
         rate = Cell(significant(1 / beta.value / 1e9), _inverse(beta)) if beta.value else Cell("–")
         cells = [
             Cell(_unbreakable(call)),
-            Cell(_upto(line, segment.upto_nbytes)),
+            Cell(_upto(len(line.segments), segment.upto_nbytes)),
             _parameter(alpha, MICRO),
             _parameter(beta, NANO),
             rate,
@@ -115,20 +115,24 @@ def _line_rows(cost: TransportCost, call: str, line: LineCost) -> list[Row]:
     return rows
 
 
-def _rounds_row(cost: TransportCost, all_reduce: AllReduceCost) -> list[Row]:
+def _rounds_rows(cost: TransportCost, all_reduce: AllReduceCost) -> list[Row]:
     if all_reduce.rounds is None:
         return []
     name = f"the same as {all_reduce.rounds.algorithm}{', assumed' if all_reduce.rounds.assumed else ''}"
-    cells = [
-        Cell(_unbreakable(name)),
-        Cell("any"),
-        Cell("of a message"),
-        Cell("of a message"),
-        Cell("–"),
-        _parameter(all_reduce.rounds.call_s, MICRO),
-        _parameter(all_reduce.rounds.gamma_s_per_byte, NANO),
-    ]
-    return [Row(series_title(cost), [*cells, *_fit_cells(all_reduce.rounds.fit), Cell(str(all_reduce.call.launches))])]
+    rows = []
+    for gamma in all_reduce.rounds.gammas:
+        cells = [
+            Cell(_unbreakable(name)),
+            Cell(nbytes(gamma.nbytes)),
+            Cell("of a message"),
+            Cell("of a message"),
+            Cell("–"),
+            _parameter(all_reduce.rounds.call_s, MICRO),
+            _parameter(gamma.s_per_byte, NANO),
+        ]
+        launches = Cell(str(all_reduce.call.launches))
+        rows.append(Row(series_title(cost), [*cells, *_fit_cells(all_reduce.rounds.fit), launches]))
+    return rows
 
 
 def _fit_cells(fit: Fit) -> list[Cell]:
@@ -144,8 +148,8 @@ def _unbreakable(text: str) -> str:
     return text.replace(" ", "\u00a0").replace("-", "\u2011")
 
 
-def _upto(line: LineCost, upto: int | None) -> str:
-    if len(line.segments) == 1:
+def _upto(pieces: int, upto: int | None) -> str:
+    if pieces == 1:
         return "any"
     return "larger" if upto is None else f"up to{NARROW}{nbytes(upto)}"
 

@@ -85,6 +85,19 @@ def by_network(runs: Iterable[Run]) -> Groups:
     return grouped(sorted(runs, key=network), lambda run: PanelKey(training(run).experiment, network(run)))
 
 
+def by_network_and_level(runs: Iterable[Run]) -> Groups:
+    """The same, with a panel of its own for each level of evidence that is not measured."""
+    return grouped(
+        sorted(runs, key=_network_and_level), lambda run: PanelKey(training(run).experiment, _network_and_level(run))
+    )
+
+
+def _network_and_level(run: Run) -> str:
+    assert run.record is not None, "not a launch of `train`"
+    level = "" if run.record.evidence == "measured" else f"; {run.record.evidence_text}"
+    return network(run) + level
+
+
 def heading(key: PanelKey, groups: Groups) -> str:
     """A panel's title: the network, and the experiment if another one has the same network."""
     same_network = [other for other in groups if other.network == key.network]

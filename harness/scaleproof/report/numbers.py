@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from scaleproof.stats.never import is_never
+
 NARROW = "\u202f"
 """A narrow space between groups of digits; it does not break."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -15,8 +17,10 @@ def significant(value: float | int | None, digits: int = 3) -> str:
         return "–"
     if value == 0:
         return "0"
-    if math.isinf(value):
+    if math.isinf(value) or is_never(value) and abs(value) > 1:
         return "∞" if value > 0 else "−∞"
+    if is_never(value):
+        return "0"
     if isinstance(value, int) and abs(value) < 10_000:
         return _signed(str(value))
     exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))

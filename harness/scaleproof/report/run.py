@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from scaleproof.calibrate.attained_rate import rate_lines
-from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.write import RUN
@@ -99,6 +99,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
             for name in METRICS
             if (value := run.metric(name)) is not None
         ],
+        words=_words(run),
         rates=rate_lines(record, run.samples, run.profile) if record.status == "ok" else [],
         spark_title=title,
         sparks=sparks,
@@ -118,6 +119,19 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
         elsewhere=nodes.elsewhere(record, others),
     )
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
+
+
+def _words(run: Run) -> list[tuple[Metric, str]]:
+    """Metrics for which the launch has words in place of a number: it diverged, or missed its target."""
+    assert run.record is not None, "a launch without a record has no page"
+    if run.record.status != "ok":
+        return []
+    found = [
+        (metric, metric.instead(run.record, run.samples))
+        for name, metric in METRICS.items()
+        if metric.launch is not None and metric.instead is not None and run.metric(name) is None
+    ]
+    return [(metric, words) for metric, words in found if words is not None]
 
 
 def logs(folder: Path) -> list[Log]:

@@ -14,6 +14,7 @@ from scaleproof.report import csvs
 from scaleproof.report.attained import beside
 from scaleproof.report.data import Run
 from scaleproof.report.figures.dots import Dot
+from scaleproof.report.figures.split import COLOURS, HATCHES
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark
 from scaleproof.report.groups import Summary
 from scaleproof.report.numbers import bracket, significant
@@ -138,9 +139,12 @@ def swatches(names: Sequence[str]) -> list[LegendEntry]:
     """Filled squares of the parts of a step, hatched like the bars."""
     lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
     dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
-    style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
+    hatched = {name: lines if hatch == "///" else dots for name, hatch in HATCHES.items()}
+    style = [hatched.get(name, "background:var(--p{0})") for name in names]
     return [
-        LegendEntry(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name)
+        LegendEntry(
+            Markup('<span class="swatch" style="{}"></span>').format(style[index].format(COLOURS.index(name))), name
+        )
         for index, name in enumerate(names)
     ]
 

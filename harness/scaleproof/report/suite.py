@@ -14,6 +14,7 @@ from scaleproof.report.machine import with_floors
 from scaleproof.report.pages import Pages
 from scaleproof.report.sections import Section
 from scaleproof.report.settling import settling_table
+from scaleproof.report.tuned import tuned_sections
 
 
 def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
@@ -49,7 +50,7 @@ def sections(data: SuiteData) -> list[Section]:
     """All sections for which there are launches."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
     parts = levels.sections(data, drawn) + training.sections(data.completed("train"), drawn)
-    parts += own.sections(data, drawn) + gpu_logs.sections(data)
+    parts += own.sections(data, drawn) + gpu_logs.sections(data) + tuned_sections(data)
     return parts + [
         part
         for program in ("transfer", "collective")

@@ -1,5 +1,5 @@
-"""The figures of `train`: throughput against ranks, and loss and accuracy over steps and over time. The parts of a
-step's time are in decomposition.py."""
+"""The figures of `train`: throughput against ranks. The parts of a step's time are in decomposition.py and own_pace.py,
+what trainings learned is in learning.py."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from scaleproof.report.data import Run
 from scaleproof.report.decomposition import base_runs, step_section
-from scaleproof.report.figures.curves import Curve, curves
 from scaleproof.report.figures.scaling import Point, scaling
 from scaleproof.report.figures.style import Look
-from scaleproof.report.groups import Groups, PanelKey, arm, by_arm, by_network, grouped, heading, summary, training
+from scaleproof.report.groups import Groups, arm, by_arm, by_network, grouped, heading, summary, training
+from scaleproof.report.learning import learning_sections
 from scaleproof.report.numbers import bracket, significant
-from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, median_cell, section
+from scaleproof.report.own_pace import own_pace_sections
+from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section
 
 THROUGHPUT_HOW = (
     "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
@@ -43,50 +44,19 @@ THROUGHPUT_CSV_COLUMNS = (
     "launch",
     "throughput_samples_per_s",
 )
-LEARNING_HOW = (
-    "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, "
-    "which starts with the first step."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """A quantity that is recorded while a network learns."""
-
-    event: str
-    """Name of its events in the samples."""
-    title: str
-    name: str
-    """With its unit."""
-    is_better_lower: bool
-    metric: str
-    """Its value at the end."""
-
-    @property
-    def axis(self) -> str:
-        """Label of the y axis."""
-        return f"{self.name}, {'lower' if self.is_better_lower else 'higher'} is better"
-
-    @property
-    def header(self) -> str:
-        """Head of the table's column."""
-        return f"{self.name} {'↓' if self.is_better_lower else '↑'}"
-
-
-LEARNED = (
-    Learned("loss", "Loss", "loss (nat)", True, "final_loss"),
-    Learned("test_accuracy", "Test accuracy", "test accuracy", False, "test_accuracy"),
-)
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     """The sections for which there are launches: times of those whose data cannot be learned, loss and accuracy of the
-    others. Simulated launches are shown by levels.py."""
-    runs = [run for run in runs if not training(run).plugin("fabric").predicted]
-    timed = by_network(run for run in runs if not training(run).learnable)
-    learned = by_network(run for run in runs if training(run).learnable)
-    parts: list[Section] = [_throughput(timed, looks), step_section(timed)] if timed else []
-    return parts + [part for quantity in LEARNED if (part := _learning(learned, looks, quantity)) is not None]
+    others, also in virtual time. Other simulated launches are shown by levels.py."""
+    real = [run for run in runs if not training(run).plugin("fabric").predicted]
+    timed = by_network(run for run in real if not training(run).learnable)
+    lockstep = by_network(run for run in real if not training(run).learnable and training(run).replicas is None)
+    parts: list[Section] = [_throughput(timed, looks)] if timed else []
+    parts += [step_section(lockstep)] if lockstep else []
+    parts += own_pace_sections([run for run in runs if training(run).replicas is not None])
+    computed = [run for run in runs if run.record is not None and run.record.trajectory]
+    return parts + learning_sections([run for run in (*real, *computed) if training(run).learnable], looks)
 
 
 @dataclass(slots=True)
@@ -190,81 +160,3 @@ def _points(runs: list[Run]) -> list[Point]:
         hollow, attained = any(run.hollow for run in group), values[0][0].attained("throughput", median.median)
         points.append(Point(ranks, median.median, median.low, median.high, hollow, dots, attained))
     return points
-
-
-def _learning(groups: Groups, looks: dict[str, Look], quantity: Learned) -> Section | None:
-    """None where no launch recorded the quantity."""
-    parts = _Panels.empty()
-    for key, runs in groups.items():
-        for ranks, group in sorted(grouped(runs, lambda run: training(run).ranks).items()):
-            series = {
-                name: launch_curves
-                for name, launches in by_arm(group).items()
-                if (launch_curves := _curves(launches, quantity.event))
-            }
-            if series:
-                parts.panels += _learning_panels(heading(key, groups), ranks, series, looks, quantity)
-                parts.table += _final_rows(heading(key, groups), ranks, group, quantity.metric)
-                parts.csv_rows += _learning_rows(key, ranks, series)
-                parts.runs += group
-    if not parts.runs:
-        return None
-    caption = f"{quantity.title} at the end: median over launches and its interval."
-    return section(
-        quantity.event.replace("_", "-"),
-        quantity.title,
-        LEARNING_HOW,
-        [quantity.metric],
-        parts.panels,
-        legend(looks, map(arm, parts.runs)),
-        ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", quantity.event),
-        parts.csv_rows,
-        parts.runs,
-        [Table(caption, ["arm", "ranks", quantity.header, "launches"], parts.table)],
-    )
-
-
-def _learning_panels(
-    title: str, ranks: int, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: Learned
-) -> list[Panel]:
-    """The curves over steps and over time; none where every curve is a single point."""
-    if max(len(curve.steps) for launches in series.values() for curve in launches) < 2:
-        return []
-    name = f"{ranks} rank{'s' if ranks > 1 else ''}"
-    panels = []
-    for over_time, axis in ((False, "over steps"), (True, "over time")):
-        label = f"{quantity.title} {axis}, {title}, {name}"
-        panels.append(Panel(f"{name}, {axis}", curves(label, series, looks, quantity.axis, over_time), title))
-    return panels
-
-
-def _learning_rows(key: PanelKey, ranks: int, series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
-    return [
-        (*key, name, ranks, curve.launch, *point)
-        for name, launches in series.items()
-        for curve in launches
-        for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
-    ]
-
-
-def _final_rows(title: str, ranks: int, runs: list[Run], metric: str) -> list[Row]:
-    rows = []
-    for name, launches in by_arm(runs).items():
-        if values := [value for run in launches if (value := run.metric(metric)) is not None]:
-            median = summary(values)
-            rows.append(Row(title, [Cell(name), Cell(str(ranks)), median_cell(median), Cell(str(median.n))]))
-    return rows
-
-
-def _curves(runs: list[Run], event: str) -> list[Curve]:
-    return [curve for run in runs if (curve := _curve(run, event)) is not None]
-
-
-def _curve(run: Run, event: str) -> Curve | None:
-    rows = run.samples[run.samples["rank"] == 0]
-    values = rows[rows["event"] == event].sort_values("step")
-    steps = rows.loc[rows["event"] == "step", "start_ns"]
-    if values.empty or steps.empty:
-        return None
-    seconds = (values["start_ns"].to_numpy() - steps.min()) / 1e9
-    return Curve(run.launch, values["step"].to_numpy(), seconds, values["value"].to_numpy(), run.hollow)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.simulate.cost_file import (
     AllReduceCost,
@@ -16,19 +18,24 @@ from scaleproof.simulate.cost_file import (
     TransportCost,
     read_costs,
 )
-from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Gamma, HopModel
 from scaleproof.simulate.fitted_processor import with_fitted_processor
+from scaleproof.simulate.fitted_tensors import with_fitted_tensors
 from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.nccl.device_calls import device_model, devices_of
 from scaleproof.simulate.program import ASSUMED
 from scaleproof.simulate.shared_cores import shared_cores
 from scaleproof.simulate.stated_model import stated_model
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.common_case import NATIVE
+from scaleproof.spec.emulated import shrunk
 from scaleproof.spec.link_rates import PAYLOAD
 from scaleproof.spec.plugins import FabricPlugin
+from scaleproof.spec.units import format_bytes
 from scaleproof.stats.intervals import smallest_count
+from scaleproof.workloads.case_network import network_of
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
@@ -67,11 +74,31 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     if fitted is not None:
         cores = isinstance(case, TrainCase) and (case.plugin("strategy").has_servers or shared_cores(case) is not None)
         model = with_fitted_processor(model, case, results, machine, cores)
+        model = with_fitted_tensors(model, case, results, machine)
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program in ("train", "collective") and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
-    return model.also_assumed(*_simplified(case, model))
+    return _reducing(case, model).also_assumed(*_simplified(case, model))
+
+
+def _reducing(case: AnyCase, model: CostModel) -> CostModel:
+    """With no smaller gamma than that of the rate at which the case's nodes reduce, if it states one."""
+    rate = case.value("compute.reduces")
+    if rate is None:
+        return model
+    slowest = Uncertain(f"gamma of {rate:g} GB/s", case.dilation * case.shrink / rate / 1e9)
+    faster = all(gamma.value.value <= slowest.value for gamma in model.gammas)
+    return replace(model, gammas=(Gamma(1, slowest),)) if faster else model
+
+
+def arithmetic_byte_s(case: AnyCase, results: Path, machine: str) -> float:
+    """What a byte of a rank's own arithmetic takes, s: the gamma of its prediction; stated where costs have to be
+    fitted first."""
+    try:
+        return cost_model(case, results, machine).central().gamma
+    except MissingInput:
+        return stated_model(case).central().gamma
 
 
 def _simplified(case: AnyCase, model: CostModel) -> list[str]:
@@ -149,7 +176,7 @@ def _line_sure(line: LineCost) -> bool:
 
 
 def _rounds_sure(rounds: RoundsCost) -> bool:
-    return _sure(rounds.call_s, rounds.gamma_s_per_byte)
+    return _sure(rounds.call_s, *(each.s_per_byte for each in rounds.gammas))
 
 
 def _sure(*parameters: Parameter) -> bool:
@@ -175,7 +202,8 @@ def _fitted(case: AnyCase, fit: TransportCost, inside: TransportCost | None) -> 
         upto_nbytes=between.upto_nbytes,
         alphas=between.alphas,
         betas=between.betas,
-        gamma=_parameter(f"gamma of {name}", rounds.gamma_s_per_byte) if rounds else stated.gamma,
+        gammas=_gammas(name, reduces.ranks, rounds) if reduces and rounds else stated.gammas,
+        footprint=footprint(case),
         goodput=PAYLOAD,
         source=source,
         assumed=() if rounds else ("gamma is stated, no all-reduce gave one with an interval",),
@@ -184,6 +212,22 @@ def _fitted(case: AnyCase, fit: TransportCost, inside: TransportCost | None) -> 
         within_node=stated.within_node,
         threads=stated.threads,
         call=_parameter(f"time of a call of {name}", rounds.call_s) if rounds else stated.call,
+    )
+
+
+def footprint(case: AnyCase) -> int:
+    """Bytes that the ranks of a training go through in a step: its gradients, of all ranks, as all are on one machine
+    where costs are fitted. 0 for other programs, whose calls have sizes of their own."""
+    if not isinstance(case, TrainCase):
+        return 0
+    return case.ranks * shrunk(network_of(case).parameters * np.dtype(np.float32).itemsize, case.shrink)
+
+
+def _gammas(name: str, ranks: int, rounds: RoundsCost) -> tuple[Gamma, ...]:
+    """By the bytes that the arrays of all ranks take, which share the caches of the machine."""
+    return tuple(
+        Gamma(ranks * part.nbytes, _parameter(f"gamma at {format_bytes(part.nbytes)} of {name}", part.s_per_byte))
+        for part in rounds.gammas
     )
 
 
@@ -235,7 +279,7 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
             _parameter(f"beta {number} of {name}", share(segment.beta_s_per_byte, reduces.ranks / rounds))
             for number, segment in enumerate(segments)
         ),
-        gamma=Uncertain(f"gamma of {name}", 0.0),
+        gammas=(Gamma(1, Uncertain(f"gamma of {name}", 0.0)),),
         goodput=PAYLOAD,
         source=source,
         assumed=("alpha and beta are those of whole calls, as a ring would need them",),

@@ -62,17 +62,25 @@ class LineCost(_Part):
     points: tuple[Point, ...]
 
 
+class GammaCost(_Part):
+    """s per byte reduced of arrays of `nbytes`."""
+
+    nbytes: int
+    s_per_byte: Parameter
+
+
 class RoundsCost(_Part):
     """What a call takes beside its messages, given the transfer's alpha and beta and the rounds of `algorithm`: call_s,
-    whatever its size, and gamma. `assumed`: the library does not report which algorithm it runs.
+    whatever its size, and gamma, by the size of the array. `assumed`: the library does not report which algorithm it
+    runs.
 
-    `points` and `fit` are predictions: both are fitted to all sizes but the predicted one.
+    `points` and `fit` are predictions: all are fitted to all sizes but the predicted one.
     """
 
     algorithm: str
     assumed: bool
     call_s: Parameter
-    gamma_s_per_byte: Parameter
+    gammas: tuple[GammaCost, ...]
     fit: Fit
     points: tuple[Point, ...]
 
@@ -110,7 +118,7 @@ class Costs(_Part):
     """Costs of one machine at one time. A new fit replaces them; the records that they were fitted to stay.
     `handover_s`: from one thread of a process to another; None: no launch measured it."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     machine: str
     code: str
     """Digest of the code that measured."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,54 +9,10 @@ import numpy as np
 
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.device_costs import DeviceCosts
+from scaleproof.simulate.gamma_between import gamma_between
 from scaleproof.simulate.hop_classes import Hop, hop_class
-
-NORMAL_95 = 1.959963984540054
-"""95 % of a normal distribution lie within this many standard deviations of its median."""
-
-
-@dataclass(frozen=True, slots=True)
-class Uncertain:
-    """A parameter with its 95 % interval; without an interval it counts as exact. Parameters with equal names get equal
-    draws in every case. `scale`: a factor that it shares with others, around 1."""
-
-    name: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    scale: Uncertain | None = None
-
-    def drawn(self, seed: int) -> float:
-        """One draw from a normal distribution around the value, with the width of the interval on either side; never
-        below 0. Positive parameters are drawn on a logarithmic scale, so that a factor up is as likely as one down."""
-        return self._drawn(seed) * (self.scale.drawn(seed) if self.scale is not None else 1.0)
-
-    def _drawn(self, seed: int) -> float:
-        if self.low is None or self.high is None or self.low >= self.high:
-            return self.value
-        digits = hashlib.sha256(f"{seed}/{self.name}".encode()).digest()[:8]
-        step = float(np.random.default_rng(int.from_bytes(digits)).standard_normal()) / NORMAL_95
-        if self.low > 0 and self.value > 0:
-            return self.value * math.exp(
-                step * (math.log(self.value / self.low) if step < 0 else math.log(self.high / self.value))
-            )
-        return max(self.value + step * (self.value - self.low if step < 0 else self.high - self.value), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTime:
-    """Time of a core that a message takes on one side, in s a message and s a byte."""
-
-    message: float = 0.0
-    byte: float = 0.0
-
-    def seconds(self, nbytes: float) -> float:
-        """Of a message."""
-        return self.message + self.byte * nbytes
-
-    def times(self, factor: float) -> ProcessorTime:
-        """All of it times a factor."""
-        return ProcessorTime(self.message * factor, self.byte * factor)
+from scaleproof.simulate.thread_times import ProcessorTime, TensorTimes
+from scaleproof.simulate.uncertain import Uncertain
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +55,9 @@ class DeviceModel:
 
 @dataclass(frozen=True, slots=True)
 class MessageCosts:
-    """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced); `goodput`: share of a link's
-    rate that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
+    """`segments`: alpha and beta of a message, see HopCosts; gamma (s per byte reduced), and `gammas` of some
+    footprints (see CostModel), in bytes; `goodput`: share of a link's rate
+    that is payload. `others`: classes of hops that have costs of their own; `within_node`: the class of messages
     between two ranks of a node; `threads`: of a process, that send and receive at the same time; `device`: of calls
     between GPUs that a model predicts as a whole. `call`: s of a rank for each collective call; `handover`: s from one
     thread of a rank to another."""
@@ -118,6 +73,15 @@ class MessageCosts:
     device: DeviceCosts = DeviceCosts()
     call: float = 0.0
     handover: float = 0.0
+    gammas: tuple[tuple[float, float], ...] = ()
+    tensors: TensorTimes = TensorTimes()
+
+    def with_footprint(self, nbytes: float) -> MessageCosts:
+        """With the gamma of so many bytes."""
+        if not self.gammas:
+            return self
+        sizes, values = map(np.array, zip(*self.gammas, strict=True))
+        return replace(self, gamma=gamma_between(nbytes, sizes, values))
 
     def hop(self, links: int) -> Hop:
         """The class of a message whose route has so many links."""
@@ -155,10 +119,12 @@ class MessageCosts:
             receiving=base.receiving,
             others=tuple((hop, other.times(alpha, beta, cores)) for hop, other in self.others),
             gamma=self.gamma * gamma,
+            gammas=tuple((nbytes, value * gamma) for nbytes, value in self.gammas),
             goodput=self.goodput / links,
             device=self.device.times(alpha, beta),
             call=self.call * call,
             handover=self.handover * call,
+            tensors=self.tensors.times(cores),
         )
 
     def alpha(self, nbytes: np.ndarray, hops: Sequence[Hop] | np.ndarray = ()) -> np.ndarray:
@@ -227,14 +193,23 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
+class Gamma:
+    """s per byte reduced where the footprint is `nbytes`."""
+
+    nbytes: int
+    value: Uncertain
+
+
+@dataclass(frozen=True, slots=True)
 class CostModel:
     """Message costs with their uncertainty, of messages between nodes; `others`: of further classes of hops. `source`:
-    where they come from; `assumed`: assumptions that were not measured."""
+    where they come from; `assumed`: assumptions that were not measured. `footprint`: bytes that the ranks of a machine
+    go through before they use the same byte again, which decides how fast they reduce."""
 
     upto_nbytes: tuple[int | None, ...]
     alphas: tuple[Uncertain, ...]
     betas: tuple[Uncertain, ...]
-    gamma: Uncertain
+    gammas: tuple[Gamma, ...]
     goodput: float
     source: str
     assumed: tuple[str, ...] = ()
@@ -245,8 +220,11 @@ class CostModel:
     threads: int = 1
     factors: Factors = Factors()
     device: DeviceModel | None = None
+    footprint: float = 0.0
     call: Uncertain = Uncertain("time of a call", 0.0)
     handover: Uncertain = Uncertain("hand-over between threads", 0.0)
+    tensors: tuple[Uncertain, ...] = ()
+    """What servers take for a tensor, in the order of TensorTimes."""
 
     def central(self) -> MessageCosts:
         """Every parameter at its value."""
@@ -261,7 +239,7 @@ class CostModel:
         base, factors = self._base.costs(value_of), self.factors
         costs = MessageCosts(
             base.segments,
-            value_of(self.gamma),
+            0.0,
             self.goodput,
             base.sending,
             base.receiving,
@@ -271,7 +249,9 @@ class CostModel:
             self._device(value_of),
             value_of(self.call),
             value_of(self.handover),
-        )
+            tuple((gamma.nbytes, value_of(gamma.value)) for gamma in self.gammas),
+            TensorTimes(*(value_of(each) for each in self.tensors)),
+        ).with_footprint(self.footprint)
         return costs.times(factors.alpha, factors.beta, factors.gamma, factors.processor, factors.beta, factors.call)
 
     def _device(self, value_of: Callable[[Uncertain], float]) -> DeviceCosts:
@@ -287,9 +267,9 @@ class CostModel:
     @property
     def parameters(self) -> tuple[Uncertain, ...]:
         """All parameters, each once, and then the factors that several of them share."""
-        own = dict.fromkeys(
-            parameter for part in (self._base, *self.others) for parameter in part.parameters
-        ) | dict.fromkeys([self.gamma, *(each for each in (self.call, self.handover) if each.value)])
+        messages = [parameter for part in (self._base, *self.others) for parameter in part.parameters]
+        gammas = [*(gamma.value for gamma in self.gammas), *self.tensors]
+        own = dict.fromkeys([*messages, *gammas, *(each for each in (self.call, self.handover) if each.value)])
         shared = dict.fromkeys(parameter.scale for parameter in own if parameter.scale is not None)
         device = () if self.device is None else (self.device.small, self.device.large)
         return (*own, *shared, *device)

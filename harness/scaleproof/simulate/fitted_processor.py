@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from scaleproof.simulate.cost_file import Parameter
-from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel
 from scaleproof.simulate.processor_file import ProcessorCost, read_processor
 from scaleproof.simulate.stated_model import one_run_differs
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec.case import AnyCase
 
 STATED = "the time of a core that a message takes is stated"

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from scaleproof.core.predicted import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.binding import binding_resource
-from scaleproof.simulate.case_costs import cost_model
-from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts, Uncertain
+from scaleproof.simulate.case_costs import arithmetic_byte_s, cost_model
+from scaleproof.simulate.cost_model import CostModel, Factors, MessageCosts
 from scaleproof.simulate.nccl.device_calls import chosen_calls
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.shared_cores import shared_cores
@@ -22,7 +24,8 @@ from scaleproof.simulate.simulated_program import program_of, simulate_program
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
-from scaleproof.simulate.virtual_training import Orders, simulate_training
+from scaleproof.simulate.uncertain import Uncertain
+from scaleproof.simulate.virtual_training import Factor, Orders, ServedOrders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.gpu_node import stated_jitter
@@ -108,6 +111,21 @@ def predict(inputs: Inputs, seed: int | None = None, jitter_seed: int | None = N
     return _simulated(drawn, costs, drawn_profile(inputs.profile, seed), factors_of)
 
 
+def factor_of(inputs: Inputs, seed: int) -> Factor:
+    """By which factor a rank computes longer in a step than the profile says."""
+    case, jitter = inputs.case, inputs.jitter
+    times = relative_times(case)
+
+    @lru_cache(64)  # ranks are in different steps
+    def drawn(step: int) -> Sequence[float]:
+        return [1.0] * case.ranks if jitter is None else jitter.factors(case.ranks, seed, step).tolist()
+
+    def factor(rank: int, step: int) -> float:
+        return drawn(step)[rank] * (times[rank] if times else 1.0)
+
+    return factor
+
+
 class Predictor:
     """Predicts launches of fabric `simulated` for the supervisor. `results`: folder with the machine's costs and
     profiles."""
@@ -122,11 +140,13 @@ class Predictor:
         one is missing."""
         return self._inputs(case, programs).digest
 
-    def predict(self, launch: PlannedLaunch, orders: Orders | None = None) -> Predicted:
+    def predict(
+        self, launch: PlannedLaunch, orders: Orders | None = None, served: ServedOrders | None = None
+    ) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
         profile, the same draw in all cases of a block. Factors on compute follow from the launch's seed, as in a launch
-        that replays them. `orders`: arrivals of another run that are played back (virtual_training.py). Raises
-        SpecError when an input is missing."""
+        that replays them. `orders`, `served`: arrivals and calls of another run that are played back
+        (virtual_training.py). Raises SpecError when an input is missing."""
         inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
         case, checks = launch.case, list[dict[str, Any]]()
@@ -135,7 +155,7 @@ class Predictor:
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
         elif isinstance(case, TrainCase) and case.replicas:
-            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {})
+            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {}, served or {})
         else:
             samples = predict(inputs, seed, launch.seed).samples()
         took_s = round(perf_counter() - started, 6)
@@ -144,20 +164,20 @@ class Predictor:
 
     @staticmethod
     def _trained(
-        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders
+        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders, served: ServedOrders
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """A strategy that is a program of each rank, with its mathematics."""
         costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
         profile = drawn_profile(inputs.profile, seed)
         assert profile is not None
 
-        def factor(rank: int, step: int) -> float:
-            if inputs.jitter is None:
-                return 1.0
-            return float(inputs.jitter.factors(case.ranks, data_seed, step)[rank])
-
         cluster = drawn_cluster(inputs.cluster, seed)
-        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders)
+        factor = factor_of(inputs, data_seed)
+        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders, served)
+
+    def byte_s(self, case: AnyCase) -> float:
+        """What a byte of a rank's own arithmetic takes, s (launch/start/simulated_launch.py)."""
+        return arithmetic_byte_s(case, self._results, machine_id())
 
     def _binds(self, inputs: Inputs) -> str | None:
         """What binds the case, with every input at its value."""

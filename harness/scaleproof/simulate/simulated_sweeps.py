@@ -32,7 +32,8 @@ def sweep(
             seconds, event = np.array([round_trip_s(network, nodes, costs, moved)]), "transfer"
         else:
             call = Call(pattern_of(algorithm_of(case), case.operation, case.ranks), moved, np.zeros(case.ranks))
-            Exchange(network, nodes, costs, symmetry=symmetry, buffer=buffered_nbytes(case)).run([call])
+            reducing = costs.with_footprint(case.ranks * moved)
+            Exchange(network, nodes, reducing, symmetry=symmetry, buffer=buffered_nbytes(case)).run([call])
             seconds, event = call.end, case.operation
         for number in range(case.warmup + repetitions(case, nbytes)):
             start = np.full(len(seconds), at)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.simulate.cost_model import CostModel, HopModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Gamma, HopModel
 from scaleproof.simulate.cost_sheet import Core, Sheet, read_sheet
 from scaleproof.simulate.hop_classes import Hop
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.gpu_node import host_of
@@ -46,7 +47,7 @@ def stated_model(case: AnyCase, here: bool = False) -> CostModel:
         base.upto_nbytes,
         base.alphas,
         base.betas,
-        _unscaled(f"gamma by {sheet.gamma.by}", sheet.gamma.s_per_byte),
+        (Gamma(1, _unscaled(f"gamma by {sheet.gamma.by}", sheet.gamma.s_per_byte)),),
         sheet.goodput,
         f"stated, not measured on this hardware: {sheet.summary}",
         (*alike, *speed.assumed),

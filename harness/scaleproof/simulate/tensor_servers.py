@@ -67,6 +67,25 @@ class Serving:
         """Bytes of a parameter."""
         return self._tensors[index].nbytes
 
+    def push_s(self, index: int) -> np.ndarray:
+        """s of each rank's main thread to hand a gradient over; its own server has none to hand over."""
+        tensor, costs = self._tensors[index], self._costs
+        byte = costs.on("one_link").sending.byte if costs.tensors.push else 0.0
+        return np.where(np.arange(self.ranks) == tensor.owner, 0.0, costs.tensors.push + byte * tensor.nbytes)
+
+    @property
+    def _main_s_per_byte(self) -> float:
+        """What a byte takes of a server's main thread, which takes it and gives it back; tensors of few bytes were
+        fitted."""
+        costs = self._costs.on("one_link")
+        return costs.sending.byte + costs.receiving.byte if self._costs.tensors.serve else 0.0
+
+    def begin_s(self) -> np.ndarray:
+        """s of each rank's main thread before a step: a server waits for a gradient of each of its parameters from each
+        worker."""
+        served = np.bincount([tensor.owner for tensor in self._tensors], minlength=self.ranks)
+        return self._costs.tensors.begin * served * (self.ranks - 1)
+
     def add(
         self, pushed: Mapping[int, np.ndarray], began: np.ndarray, finish: np.ndarray, factors: np.ndarray
     ) -> Served:
@@ -98,7 +117,8 @@ class Serving:
     def _update(self, index: int, earlier: np.ndarray, factor: float) -> tuple[int, int]:
         """Sums the gradients of a parameter, the owner's too, then updates it: a task each, after these."""
         nbytes = self._tensors[index].nbytes
-        summed = self._engine.work(self._threads.inside(nbytes) + self._costs.gamma * nbytes * (self.ranks - 1))
+        serving = self._costs.tensors.serve + (self._costs.gamma + self._main_s_per_byte) * nbytes
+        summed = self._engine.work(self._threads.inside(nbytes) + serving * (self.ranks - 1))
         self._engine.after(np.repeat(summed, len(earlier)), earlier)
         updated = self._engine.work(self._update_s[index] * factor)
         self._engine.after(updated, summed)

@@ -4,7 +4,7 @@ every rank, with what each waits for. All messages of all steps move over one ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,14 +97,17 @@ class TrainingRun:
     def step(self, number: int, effects: Sequence[Effect], factors: np.ndarray) -> None:
         """A step; `factors`: of each rank's computing."""
         began, pushed, served = self.main, dict[int, np.ndarray](), False
+        if any(isinstance(effect, Start) and isinstance(effect.effect, Send) for effect in effects):
+            self._begin_serving()
         self._calls = self._calls[self._before :]
         self._before = len(self._calls)
         for effect in effects:
             if isinstance(effect, Compute):
                 self._compute(effect, number, factors)
             elif isinstance(effect, Start) and isinstance(effect.effect, Send):
-                pushed[parameter_of(effect.effect.tag)] = self.main
+                pushed[index := parameter_of(effect.effect.tag)] = self.main
                 self._calls.append(None)
+                self._push(index)
             elif isinstance(effect, Start):
                 self._submit(effect, number)
             elif isinstance(effect, Receive) and not served:
@@ -146,6 +149,20 @@ class TrainingRun:
         else:
             self.spans.append(Recorded(item.event, step, Moment(self.main), Moment(tasks)))
         self.main = tasks
+
+    def _begin_serving(self) -> None:
+        if (seconds := self._serving.begin_s()).any():
+            self.main = self._after_main(seconds)
+
+    def _push(self, index: int) -> None:
+        """Handing a gradient over is a part of the pass that it interrupts."""
+        seconds = self._serving.push_s(index)
+        if not seconds.any():
+            return
+        before, last = self.main, self.spans[-1]
+        self.main = self._after_main(seconds)
+        if last.end.tasks is before:
+            self.spans[-1] = replace(last, end=Moment(self.main))
 
     def _submit(self, effect: Start, step: int) -> None:
         made = effect.effect

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import networkx
 
-from scaleproof.rank_programs.effects import ANY, AwaitFlag, Effect, Receive, described
+from scaleproof.rank_programs.effect_events import described
+from scaleproof.rank_programs.effects import ANY, AwaitFlag, Effect, Receive
 from scaleproof.simulate.virtual_rank import Rank
 
 SHOWN = 6

@@ -4,7 +4,9 @@ processes, or many replicas together as one stacked model, which is faster and e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -12,10 +14,13 @@ import numpy as np
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Batch, Data, initial_parameters, open_every_rank
-from scaleproof.workloads.learner import Learner, NoLearner, model_learner
+from scaleproof.workloads.learner import Learner, NoLearner, model_learner, share_of
 from scaleproof.workloads.replay import NoData
 from scaleproof.workloads.stacked import stacked_model
 from scaleproof.workloads.stacked_contract import StackedModel, flat, momentum_step
+
+LEAST = 8
+"""Rows that are computed by themselves: a call for fewer takes longer than to copy them."""
 
 
 class Learners(Protocol):
@@ -30,6 +35,9 @@ class Learners(Protocol):
     def end(self, rank: int) -> float:
         """The loss of the gradient that the rank has begun."""
 
+    def renew(self, rank: int) -> None:
+        """The rank has a successor, which begins with the first parameters and has begun nothing."""
+
 
 class Alone:
     """Each replica by itself."""
@@ -37,7 +45,8 @@ class Alone:
     def __init__(self, case: TrainCase, seed: int) -> None:
         network = network_of(case)
         self.data: Sequence[Data] = _data(case, seed)
-        self._models = [model_learner(case, network, seed) for _ in range(case.ranks)]
+        self._new = partial(model_learner, case, network, seed)
+        self._models = [self._new() for _ in range(case.ranks)]
         self.of: Sequence[Learner] = self._models
         self._losses = [math.nan] * case.ranks
 
@@ -49,6 +58,10 @@ class Alone:
         """See Learners."""
         return self._losses[rank]
 
+    def renew(self, rank: int) -> None:
+        """See Learners."""
+        self._models[rank] = self._new()
+
 
 class Stacked:
     """Gradients that are begun are computed together as soon as one of them is needed."""
@@ -57,38 +70,62 @@ class Stacked:
         network = network_of(case)
         self.data: Sequence[Data] = _data(case, seed)
         self._model = stacked_model(network, case.framework, case.threads_per_rank)
-        start = flat(initial_parameters(network, seed))
-        self._rows = np.tile(start, (case.ranks, 1))
+        self._start = flat(initial_parameters(network, seed))
+        self._rows = np.tile(self._start, (case.ranks, 1))
         self._gradients, self._velocities = np.zeros_like(self._rows), np.zeros_like(self._rows)
         self.of: Sequence[Learner] = [
             Row(self._model, case, self._rows[one], self._gradients[one], self._velocities[one])
             for one in (slice(rank, rank + 1) for rank in range(case.ranks))
         ]
         self._begun_at = np.empty_like(self._rows)
-        """Parameters at which gradients are begun, in the order of `_begun`."""
-        self._begun: list[int] = []
-        self._batches: list[Batch] = []
-        self._losses = [math.nan] * case.ranks
+        """Parameters at which each rank has begun its gradient."""
+        self._batches: dict[int, Batch] = {}
+        """Of ranks whose gradients are begun and not computed."""
+        self._losses = np.full(case.ranks, np.nan, np.float32)
 
     def begin(self, rank: int, step: int) -> None:
         """See Learners."""
-        self._begun_at[len(self._begun)] = self._rows[rank]
-        self._begun.append(rank)
-        self._batches.append(self.data[rank].batch(step))
+        self._begun_at[rank] = self._rows[rank]
+        self._batches[rank] = self.data[rank].batch(step)
 
     def end(self, rank: int) -> float:
         """See Learners."""
-        if rank in self._begun:
-            losses, gradients = self._model.gradients(self._begun_at[: len(self._begun)], self._batches)
-            for number, begun in enumerate(self._begun):
-                self._gradients[begun] = gradients[number]
-                self._losses[begun] = float(losses[number])
-            self._begun, self._batches = [], []
-        return self._losses[rank]
+        if rank in self._batches:
+            self._compute()
+        return float(self._losses[rank])
+
+    def _compute(self) -> None:
+        """Neighbouring rows are computed where they lie, others are copied together and back."""
+        ranks, apart = sorted(self._batches), list[int]()
+        for neighbours in _runs(ranks):
+            if len(neighbours) < LEAST:
+                apart += neighbours
+                continue
+            rows = slice(neighbours[0], neighbours[-1] + 1)
+            batches = [self._batches[rank] for rank in neighbours]
+            self._losses[rows] = self._model.gradients(self._begun_at[rows], batches, self._gradients[rows]).losses
+        if apart:
+            computed = self._model.gradients(self._begun_at[apart], [self._batches[rank] for rank in apart])
+            self._losses[apart], self._gradients[apart] = computed
+        self._batches.clear()
+
+    def renew(self, rank: int) -> None:
+        """See Learners."""
+        self._batches.pop(rank, None)  # whoever has begun it is gone
+        self._rows[rank] = self._start
+        self._gradients[rank] = self._velocities[rank] = 0
+
+
+def _runs(ranks: Sequence[int]) -> Iterator[list[int]]:
+    """Parts of ascending numbers without gaps."""
+    for _, part in groupby(enumerate(ranks), lambda each: each[1] - each[0]):
+        yield [rank for _, rank in part]
 
 
 class Row:
     """Implements Learner on one row of the stacked parameters."""
+
+    share = 1.0
 
     def __init__(
         self, model: StackedModel, case: TrainCase, row: np.ndarray, gradient: np.ndarray, velocity: np.ndarray
@@ -100,6 +137,7 @@ class Row:
 
     def own(self, piece: slice) -> None:
         """See Learner."""
+        self.share = share_of(piece, self.parameters)
         row, velocity, gradient = self._stepped
         self._stepped = row[:, piece], velocity[:, piece], gradient[:, piece]
 
@@ -129,6 +167,9 @@ class Nothing:
     def end(self, rank: int) -> float:
         """See Learners."""
         return math.nan
+
+    def renew(self, rank: int) -> None:
+        """See Learners."""
 
 
 def _data(case: TrainCase, seed: int) -> list[Data]:

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
 
 import numpy as np
 
 from scaleproof.simulate.cost_model import MessageCosts
-from scaleproof.simulate.engine.engine import Engine
+from scaleproof.simulate.engine.engine import NEW_TASK, Engine
+from scaleproof.simulate.engine.flow_network import NONE
+from scaleproof.simulate.engine.growing import Growing
+from scaleproof.simulate.engine.tables import RECEIVE, SEND, TASKS
 from scaleproof.simulate.link_network import Network
 
 Next = Callable[[], None]
 """What follows at the end of a task."""
 
 
+@dataclass(slots=True)
+class Way:
+    """From one rank to another: numbers of the engine, the links, and bytes that are under way."""
+
+    route: int
+    stream: int
+    box: int
+    links: tuple[int, ...]
+    queued: int = 0
+    tasks: dict[tuple[int, bool], np.ndarray] = field(default_factory=dict)
+    """By bytes of a message and whether its connection takes it at once."""
+
+
 class Moves:
     """`nodes`: the node of each rank; `buffer`: bytes that a connection takes before its receiver reads. A message goes
-    at once and is kept where it arrives, as in a mailbox."""
+    at once and is kept where it arrives, as in a mailbox.
+
+    What takes a time alone needs nothing of the engine, and waits here: the engine runs up to the first such moment."""
 
     def __init__(self, network: Network, nodes: Sequence[int], costs: MessageCosts, buffer: float) -> None:
         self._network, self._nodes, self._costs, self._buffer = network, nodes, costs, buffer
         self._engine = Engine(network.capacities)
-        self._pairs: dict[tuple[int, int], tuple[int, int, int, tuple[int, ...]]] = {}
+        self._ways: dict[tuple[int, int], Way] = {}
+        self._delays: dict[tuple[tuple[int, ...], int], tuple[float, float]] = {}
+        """By links and bytes: a message's delay, s, and its highest rate, bytes/s."""
         self._following: dict[int, Next] = {}
+        self._waiting: list[tuple[float, int, Next]] = []
+        """A heap: when something has taken its time, in which order that was begun, and what follows."""
+        self._begun, self._moving = 0, False
+        self.messages, self.nbytes = 0, defaultdict[tuple[int, int], int](int)
+        """Moved so far: all messages between ranks, and bytes from one to another."""
 
     @property
     def now(self) -> float:
@@ -31,13 +61,26 @@ class Moves:
 
     def run(self) -> None:
         """Until nothing moves any more."""
-        while len(ended := self._engine.run()):
-            for task in ended.tolist():
-                self._following.pop(task)()
+        while True:
+            first = self._waiting[0][0] if self._waiting else math.inf
+            if self._moving or first >= self._engine.next:
+                ended = self._engine.run(first)
+                self._moving = len(ended) > 0
+                for task in ended.tolist():
+                    self._following.pop(task)()
+                if self._moving:
+                    continue
+                if first == math.inf:
+                    return
+            else:
+                self._engine.wait_until(first)
+            while self._waiting and self._waiting[0][0] <= first:
+                heappop(self._waiting)[2]()
 
     def after(self, seconds: float, then: Next) -> None:
         """Something takes a time."""
-        self._following[int(self._engine.work(seconds, watched=True)[0])] = then
+        heappush(self._waiting, (self.now + seconds, self._begun, then))
+        self._begun += 1
 
     def move(self, source: int, destination: int, nbytes: int, sent: Next, arrived: Next) -> None:
         """A message over the connection of two ranks. `sent`: its sender may go on; `arrived`: all of it is there."""
@@ -45,31 +88,59 @@ class Moves:
             arrived()
             sent()
             return
-        route, stream, box, links = self._pair(source, destination)
-        size, costs = np.array([float(nbytes)]), self._costs.on(self._costs.hop(len(links)))
-        alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
-        send = self._engine.send(
-            box,
-            source,
-            route,
-            nbytes,
-            buffer=self._buffer,
-            highest=self._network.most(links, beta),
-            delay=alpha + self._network.delay_s(links),
-            stream=stream,
-            watched=True,
-        )
-        receive = self._engine.receive(box, source, watched=True)
-        self._following[int(send[0])], self._following[int(receive[0])] = sent, arrived
+        way = self._way(source, destination)
+        self._moving = True
+        self.messages += 1
+        self.nbytes[source, destination] += nbytes
+        way.queued += nbytes
+        fits = way.queued <= self._buffer
+        if (nbytes, fits) not in way.tasks:
+            way.tasks[nbytes, fits] = self._tasks(way, source, nbytes, fits)
+        send = self._engine.add_rows(way.tasks[nbytes, fits])
+        self._following[send + 1] = partial(self._arrived, way, nbytes, arrived)
+        if fits:
+            sent()
+        else:
+            self._following[send] = sent
 
-    def _pair(self, source: int, destination: int) -> tuple[int, int, int, tuple[int, ...]]:
-        """Route, connection, box and links from one rank to another."""
+    def _tasks(self, way: Way, source: int, nbytes: int, fits: bool) -> np.ndarray:
+        """Rows of the engine for a message: that it is sent, and that it is received."""
+        delay, highest = self._delay(way.links, nbytes)
+        both, tasks = {"box": way.box, "source": source, "lane": NONE}, Growing(TASKS, 2, NEW_TASK)
+        tasks.add(
+            1,
+            kind=SEND,
+            route=way.route,
+            amount=nbytes,
+            buffer=self._buffer,
+            highest=highest,
+            delay=delay,
+            stream=way.stream,
+            watched=not fits,
+            **both,
+        )
+        tasks.add(1, kind=RECEIVE, watched=True, **both)
+        return np.asarray(tasks.rows)
+
+    @staticmethod
+    def _arrived(way: Way, nbytes: int, arrived: Next) -> None:
+        way.queued -= nbytes
+        arrived()
+
+    def _way(self, source: int, destination: int) -> Way:
         key = source, destination
-        if key not in self._pairs:
+        if key not in self._ways:
             links = self._network.route(self._nodes[source], self._nodes[destination])
-            route, stream = self._engine.route(links), int(self._engine.streams(1)[0])
-            self._pairs[key] = route, stream, int(self._engine.boxes(1)[0]), links
-        return self._pairs[key]
+            stream, box = int(self._engine.streams(1)[0]), int(self._engine.boxes(1)[0])
+            self._ways[key] = Way(self._engine.route(links), stream, box, links)
+        return self._ways[key]
+
+    def _delay(self, links: tuple[int, ...], nbytes: int) -> tuple[float, float]:
+        if (links, nbytes) not in self._delays:
+            size, costs = np.array([float(nbytes)]), self._costs.on(self._costs.hop(len(links)))
+            alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+            self._delays[links, nbytes] = alpha + self._network.delay_s(links), self._network.most(links, beta)
+        return self._delays[links, nbytes]
 
 
 def nothing() -> None:

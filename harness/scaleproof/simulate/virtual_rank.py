@@ -10,16 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.collectives import Collectives, barrier
-from scaleproof.rank_programs.effects import (
-    Await,
-    AwaitAll,
-    AwaitAny,
-    AwaitFlag,
-    Effect,
-    Receive,
-    check_cancellable,
-)
+from scaleproof.rank_programs.effect_events import check_cancellable
+from scaleproof.rank_programs.effects import AwaitFlag, Effect, Receive, Settle, Sleep, Started, Waiting
 from scaleproof.rank_programs.rank_program import Form
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.transports.mailbox import Arrivals, Regions
@@ -28,10 +22,19 @@ Then = Callable[[Any], None]
 """What goes on with the result of an effect."""
 
 
-class Report(Protocol):
-    """Records an event of a rank that began at a time and ends now."""
+@dataclass(frozen=True, slots=True)
+class Meet(Sleep):
+    """Until all ranks have come, where messages are free."""
 
-    def __call__(self, rank: Rank, event: str, start: float, value: float = math.nan) -> None: ...
+    seconds: float = 0.0
+
+
+class Report(Protocol):
+    """Records an event of a rank that began at a time and ends now, or at `end`."""
+
+    def __call__(
+        self, rank: Rank, event: str, start: float, value: float = math.nan, nbytes: int = 0, end: float | None = None
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -64,6 +67,15 @@ class Lane:
     effects: deque[tuple[Effect, Result]] = field(default_factory=deque)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An effect that was begun on a lane."""
+
+    effect: Effect
+    lane: Lane
+    result: Result
+
+
 @dataclass(slots=True)
 class Wanted:
     """A receive that waits. `source`: of the message that it takes, which may be told where the effect says ANY."""
@@ -84,13 +96,24 @@ class WantedFlag:
 class Rank:
     """One rank; it is its program's clock."""
 
+    succeeds: int | None = None
+    lost: frozenset[int] = frozenset()
+
     def __init__(
         self, form: Form, case: OwnCase | TrainCase, number: int, now: Callable[[], float], report: Report
     ) -> None:
         self.number, self._now, self._report = number, now, report
         self.arrivals, self.wanted, self.wanted_flags = Arrivals(), list[Wanted](), list[WantedFlag]()
         self.lanes: dict[int, Lane] = {}
-        self.started: list[tuple[Effect, Lane, Result]] = []
+        self.started: dict[int, Beside] = {}
+        """Those that were not awaited yet, by number."""
+        self.detached = deque[Result]()
+        self.serves_until = 0.0
+        """When its passive side has answered all calls so far, s."""
+        self._count, self._charged = 0, 0
+        self.resumes, self.counts = 0, False
+        self.held: tuple[Any, ...] = ()
+        """How often its program has gone on; whether it is in it; what it goes on with when a call was served."""
         self.step, self.warmup, self._began, self._zero = -1, False, -1.0, 0.0
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)
@@ -98,18 +121,36 @@ class Rank:
         self.collectives = Collectives(case, number, self.program.groups())
         self.inside = dict[int, Effect]()
         """By id of a collective that is being carried out: what of it."""
-        self.done, self.ended = False, False
-        """Whether its program has ended; whether it has met all others after that."""
+        self.done, self.ended, self.dead = False, False, False
+        """Whether its program has ended; whether it has met all others after that; whether it was killed."""
         self.main = self._whole()
 
+    def _meet(self) -> Generator[Effect, Any, None]:
+        case = self.program.case
+        if case.value("fabric.messages") == "free" and case.value("faults") is None:
+            yield Meet()
+        else:
+            yield from barrier(self.number, self.program.world_size)
+
     def _whole(self) -> Generator[Effect, Any, None]:
-        yield from barrier(self.number, self.program.world_size)
-        self._zero = self._now()
-        self._report(self, "start", self._zero)
+        yield from self._begin()
+        self.counts = True
+        yield Settle()  # the program goes on for the first time
         yield from self.program.main()
+        self.counts = False
+        yield Settle()
         self._report(self, "end", self._now())
         self.done = True
-        yield from barrier(self.number, self.program.world_size)
+        yield from self._await_end()
+
+    def _begin(self) -> Generator[Effect, Any, None]:
+        """All ranks begin together."""
+        yield from self._meet()
+        self._zero = self._now()
+        self._report(self, "start", self._zero)
+
+    def _await_end(self) -> Generator[Effect, Any, None]:
+        yield from self._meet()
 
     @property
     def where(self) -> str:
@@ -124,9 +165,24 @@ class Rank:
         for wanted in reached:
             wanted.then(value)
 
+    def add(self, begun: Beside) -> Started:
+        """An effect of which the program has the number."""
+        number, self._count = self._count, self._count + 1
+        self.started[number] = begun
+        return Started(number)
+
+    def taken(self, started: Started) -> Result:
+        """The result of a started effect, which is forgotten then."""
+        if started.number not in self.started:
+            raise TransportError(f"a started effect is awaited once: number {started.number} was awaited before")
+        return self.started.pop(started.number).result
+
     def cancel(self, number: int) -> bool:
         """Cancels a started wait; False: it has ended."""
-        effect, lane, result = self.started[number]
+        if number not in self.started:
+            return False
+        begun = self.started[number]
+        effect, lane, result = begun.effect, begun.lane, begun.result
         check_cancellable(effect)
         if result.there:
             return False
@@ -144,7 +200,7 @@ class Rank:
     def waits(self) -> Iterator[Effect]:
         """Effects that are being carried out."""
         effects = [lane.effects[0][0] for lane in self.lanes.values() if lane.effects]
-        if self.waits_in is not None and not isinstance(self.waits_in, Await | AwaitAll | AwaitAny):
+        if self.waits_in is not None and not isinstance(self.waits_in, Waiting):
             effects.insert(0, self.waits_in)
         for effect in effects:
             yield self.inside.get(id(effect), effect)
@@ -161,6 +217,15 @@ class Rank:
     def note(self, event: str, value: float) -> None:
         """See Clock."""
         self._report(self, event, self._now(), value)
+
+    def charge(self, nbytes: int) -> None:
+        """See Clock."""
+        self._charged += nbytes
+
+    def charged(self) -> int:
+        """Bytes that `serve` has charged since the last time."""
+        nbytes, self._charged = self._charged, 0
+        return nbytes
 
     def memory(self, nbytes: int) -> np.ndarray:
         """See Clock."""

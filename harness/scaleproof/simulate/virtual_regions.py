@@ -25,8 +25,14 @@ class RegionMoves:
         }
 
     def _put(self, rank: Rank, effect: Put, then: Then) -> None:
-        value, regions = effect.value.copy(), self._ranks[effect.peer].regions
-        there = partial(regions.put, rank.number, effect.region, effect.start, value)
+        value, peer = effect.value.copy(), self._ranks[effect.peer]
+
+        def there() -> None:
+            peer.regions.put(rank.number, effect.region, effect.start, value)
+            if effect.flag:
+                peer.regions.flag(effect.flag, 1)
+                peer.flag_changed(effect.flag)
+
         self._moves.move(rank.number, effect.peer, value.nbytes, partial(then, None), there)
 
     def _get(self, rank: Rank, effect: Get, then: Then) -> None:

@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.rank_programs.effect_events import event_of, moved_nbytes, source_of
 from scaleproof.rank_programs.effects import (
-    Await,
-    AwaitAll,
-    AwaitAny,
     Call,
-    Cancel,
     Charge,
     Collective,
     Compute,
     Effect,
-    Ended,
+    Poll,
     Receive,
     Send,
     Sleep,
-    Start,
-    Started,
-    event_of,
-    moved_nbytes,
-    source_of,
 )
+from scaleproof.rank_programs.polling import polling
 from scaleproof.rank_programs.rank_program import Form, RankProgram
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.free_moves import FreeMoves, moves_of
+from scaleproof.simulate.free_polls import FreePolls
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.served_in_order import ServedInOrder
 from scaleproof.simulate.virtual_deadlock import why
+from scaleproof.simulate.virtual_lanes import VirtualLanes
 from scaleproof.simulate.virtual_messages import Moves, nothing
-from scaleproof.simulate.virtual_rank import Lane, Rank, Result, Then, Wanted
+from scaleproof.simulate.virtual_rank import Rank, Result, Then, Wanted
 from scaleproof.simulate.virtual_regions import RegionMoves
 from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.mailbox import ANY, Message
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(NamedTuple):
     """An event of one rank, in s of virtual time."""
 
     rank: int
@@ -73,39 +70,43 @@ class VirtualRun:
         costs: MessageCosts,
         buffer: float,
     ) -> None:
-        self._case, self._costs, self._name = (
-            case,
-            costs,
-            _name_of(case),
-        )
-        self._moves = Moves(network, nodes, costs, buffer)
+        self._case, self._costs, self._name = case, costs, _name_of(case)
+        self._moves = moves_of(case, network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
         """Sources of a rank's receives from any, in the order of another run."""
+        self.calls: dict[int, ServedInOrder] = {}
+        """Calls of a rank, as another run served them."""
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
             Compute: self._compute,
-            Charge: lambda rank, effect, then: self._moves.after(
-                effect.nbytes * self._costs.gamma, partial(then, None)
-            ),
+            Charge: lambda rank, effect, then: self._moves.after(self._own_s(effect.nbytes), partial(then, None)),
             Sleep: lambda rank, effect, then: self._moves.after(effect.seconds * case.dilation, partial(then, None)),
             Send: self._send,
             Receive: self._receive,
             Call: self._call,
-            Start: self._start,
-            Await: lambda rank, effect, then: rank.started[effect.started.number][-1].tell(then),
-            AwaitAll: self._await_all,
-            AwaitAny: self._await_any,
-            Cancel: lambda rank, effect, then: then(rank.cancel(effect.started.number)),
-            Collective: self._collective,
+            Collective: lambda rank, effect, then: self._part(rank, effect, rank.collectives.messages(effect), then),
+            Poll: lambda rank, effect, then: self._part(rank, effect, polling(effect), then),
         }
         self._ranks: list[Rank] = []
-        self._perform |= RegionMoves(self._moves, self._ranks).perform
+        self._perform |= RegionMoves(self._moves, self._ranks).perform | VirtualLanes(self._carry_out).perform
+        if isinstance(self._moves, FreeMoves):
+            self._perform |= FreePolls(self._moves, self._ranks, case, self._failed).perform
         self._ranks += [self._rank(form, number) for number in range(case.ranks)]
 
     @property
     def now(self) -> float:
         """The time, in s."""
         return self._moves.now
+
+    @property
+    def dilation(self) -> float:
+        """Of the case."""
+        return self._case.dilation
+
+    @property
+    def moves(self) -> Moves:
+        """What has moved."""
+        return self._moves
 
     def run(self) -> list[RankProgram]:
         """Runs all ranks to their ends and returns their programs. Raises SpecError, one line with rank and operation,
@@ -152,7 +153,12 @@ class VirtualRun:
 
     def _resume(self, rank: Rank, value: Any) -> None:
         """The main program goes on, up to the next effect that takes time."""
+        order = self.calls.get(rank.number)
         while True:
+            if order is not None and rank.counts and order.serve_due(rank.resumes):
+                rank.held = (value,)
+                return
+            rank.resumes += rank.counts
             try:
                 effect = rank.main.send(value)
             except StopIteration:
@@ -160,6 +166,8 @@ class VirtualRun:
                 return
             except Exception as error:
                 raise self._failed(rank.where, error) from error
+            if order is not None:
+                order.serve_due(rank.resumes)
             rank.waits_in = effect
             result = self._carry_out(rank, effect)
             if not result.there:
@@ -168,12 +176,15 @@ class VirtualRun:
             value = result.value
 
     def _carry_out(self, rank: Rank, effect: Effect) -> Result:
-        result, began = Result(), self.now
-        name = event_of(effect)
+        result, name = Result(), event_of(effect)
+        if not name:
+            self._perform[type(effect)](rank, effect, result.put)
+            return result
+        began = self.now
 
         def then(value: Any) -> None:
-            if name:
-                self.happened(rank, name, began, source_of(effect, value), moved_nbytes(effect, value))
+            event = event_of(effect, value)
+            self.happened(rank, event, began, source_of(effect, value), moved_nbytes(effect, value))
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)
@@ -201,10 +212,20 @@ class VirtualRun:
         if source == ANY and effect.tag >= 0 and rank.number in self.orders:
             source = next(self.orders[rank.number])
         message = rank.arrivals.take(source, effect.tag)
-        if message is None:
-            rank.wanted.append(Wanted(effect, source, then))
-        else:
+        if message is not None:
             then(message)
+            return
+        wanted = Wanted(effect, source, then)
+        rank.wanted.append(wanted)
+        if effect.within is not None:
+            self._moves.after(effect.within * self._case.dilation, partial(self._over, rank, wanted))
+
+    def _over(self, rank: Rank, wanted: Wanted) -> None:
+        """A receive has waited as long as it may."""
+        waits = [each for each in rank.wanted if each is not wanted]
+        if len(waits) < len(rank.wanted):
+            rank.wanted = waits
+            wanted.then(None)
 
     def _arrive(self, number: int, message: Message) -> None:
         """A message is there: for the receive that has waited longest, or for a later one."""
@@ -217,42 +238,40 @@ class VirtualRun:
         rank.arrivals.add(message)
 
     def _call(self, rank: Rank, effect: Call, then: Then) -> None:
-        value, peer = effect.value.copy(), effect.peer
+        serve = partial(self._serve, rank, effect, effect.value.copy(), then)
+        asked = partial(self._ask, rank.number, self._ranks[effect.peer], serve)
+        self._moves.move(rank.number, effect.peer, effect.value.nbytes, nothing, asked)
 
-        def answer() -> None:
-            try:
-                served = self._ranks[peer].program.serve(rank.number, effect.name, value)
-            except Exception as error:
-                raise self._failed(f"rank {peer} serves rank {rank.number}", error) from error
-            self._moves.move(peer, rank.number, served.nbytes, nothing, partial(then, served))
+    def _ask(self, source: int, peer: Rank, serve: Callable[[], None]) -> None:
+        """A call is there."""
+        if (order := self.calls.get(peer.number)) is None:
+            serve()
+            return
+        order.ask(source, serve)
+        if not order.serve_due(peer.resumes) and peer.held:
+            (value,), peer.held = peer.held, ()
+            self._resume(peer, value)
 
-        self._moves.move(rank.number, peer, value.nbytes, nothing, answer)
+    def _serve(self, rank: Rank, effect: Call, value: np.ndarray, then: Then) -> None:
+        """A rank serves one call after the other, each for as long as its arithmetic takes."""
+        peer = self._ranks[effect.peer]
+        try:
+            served = peer.program.serve(rank.number, effect.name, value)
+        except Exception as error:
+            raise self._failed(f"rank {peer.number} serves rank {rank.number}", error) from error
+        answer = partial(self._moves.move, peer.number, rank.number, served.nbytes, nothing, partial(then, served))
+        peer.serves_until = max(peer.serves_until, self.now) + self._own_s(peer.charged())
+        if peer.serves_until > self.now:
+            self._moves.after(peer.serves_until - self.now, answer)
+        else:
+            answer()
 
-    def _start(self, rank: Rank, effect: Start, then: Then) -> None:
-        result, lane = Result(), rank.lanes.setdefault(effect.lane, Lane())
-        begun = replace(effect.effect)  # of its own: a program may start one object twice
-        rank.started.append((begun, lane, result))
-        lane.effects.append((begun, result))
-        if len(lane.effects) == 1:
-            self._next(rank, lane)
-        then(Started(len(rank.started) - 1))
+    def _own_s(self, nbytes: int) -> float:
+        """How long a rank's own arithmetic takes, on so many bytes of shrunk arrays, on the dilated clock."""
+        return nbytes * self._costs.gamma * self._case.shrink * self._case.dilation
 
-    def _next(self, rank: Rank, lane: Lane) -> None:
-        """Carries out the first effect of a lane."""
-        effect, result = lane.effects[0]
-
-        def ended(value: Any) -> None:
-            lane.effects.popleft()
-            more = bool(lane.effects)  # what the program starts on this lane now begins by itself
-            result.put(value)
-            if more:
-                self._next(rank, lane)
-
-        self._carry_out(rank, effect).tell(ended)
-
-    def _collective(self, rank: Rank, effect: Collective, then: Then) -> None:
-        """Its messages one after the other, without events of their own."""
-        part = rank.collectives.messages(effect)
+    def _part(self, rank: Rank, effect: Effect, part: Generator[Effect, Any, Any], then: Then) -> None:
+        """The effects that an effect is made of one after the other, without events of their own."""
 
         def go_on(value: Any) -> None:
             while True:
@@ -266,34 +285,13 @@ class VirtualRun:
                     raise self._failed(rank.where, error) from error
                 rank.inside[id(effect)] = inner
                 result = Result()
-                self._perform[type(inner)](rank, inner, result.put)
+                if isinstance(inner, Charge):  # what it adds up is as fast as its messages, on every clock
+                    self._moves.after(inner.nbytes * self._costs.gamma, partial(result.put, None))
+                else:
+                    self._perform[type(inner)](rank, inner, result.put)
                 if not result.there:
                     result.tell(go_on)
                     return
                 value = result.value
 
         go_on(None)
-
-    def _await_all(self, rank: Rank, effect: AwaitAll, then: Then) -> None:
-        left = [rank.started[started.number][-1] for started in effect.started]
-
-        def go_on(_: Any = None) -> None:
-            if all(result.there for result in left):
-                then([result.value for result in left])
-            else:
-                next(result for result in left if not result.there).tell(go_on)
-
-        go_on()
-
-    def _await_any(self, rank: Rank, effect: AwaitAny, then: Then) -> None:
-        waits = True
-
-        def ended(started: Started, value: Any) -> None:
-            nonlocal waits
-            if waits:
-                waits = False
-                then(Ended(started, value))
-
-        for started in effect.started:
-            if waits:
-                rank.started[started.number][-1].tell(partial(ended, started))

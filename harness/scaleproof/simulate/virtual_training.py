@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 
 from scaleproof.programs.evaluation import Together, agreement, evaluated
@@ -17,13 +18,16 @@ from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.served_in_order import Served, ServedInOrder
 from scaleproof.simulate.simulated_program import samples
+from scaleproof.simulate.virtual_faults import FaultyRun
 from scaleproof.simulate.virtual_learners import Learners, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
-from scaleproof.simulate.virtual_run import Happened, VirtualRun
+from scaleproof.simulate.virtual_run import Happened
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.replica import CaseDelays, Replica
 from scaleproof.workloads.profile import Profile
 
@@ -34,6 +38,8 @@ Factor = Callable[[int, int], float]
 Perform = Callable[[Rank, Any, Then], None]
 Orders = Mapping[int, Sequence[int]]
 """Of ranks: the sources of their receives from any rank, as another run had them."""
+ServedOrders = Mapping[int, Sequence[Served]]
+"""Of ranks: the calls that they served, as in another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Passes:
     factor: Factor
 
 
-class VirtualTraining(VirtualRun):
+class VirtualTraining(FaultyRun):
     """`learners` and `data` of each rank."""
 
     def __init__(
@@ -66,25 +72,35 @@ class VirtualTraining(VirtualRun):
 
         network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
         nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case))
+        super().__init__(form, case, network, nodes, costs, buffered_nbytes(case), seed)
         self._delays = CaseDelays(case, seed)
+        self._lasts = list(relative_times(case) or [1.0] * case.ranks)
+        """By which factor each rank computes longer in its present step."""
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
+    def renew(self, number: int) -> None:
+        """See FaultyRun: with the parameters that all began with."""
+        self._learners.renew(number)
+        self._delays.begin_again(number)
+
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
-        factor = self._passes.factor(number, effect.step) * dilation
-        delay = self._delays.of_step(number, effect.step) * dilation
+        self._lasts[number] = self._passes.factor(number, effect.step)
+        factor = self._lasts[number] * dilation
+        delay = self._delays.of_step(number, effect.step) * dilation if effect.delayed else 0.0
         passed = self.now + self._passes.forward * factor
         ready, began = passed + self._passes.backward * factor, self.now
         self._learners.begin(number, effect.step)
 
         def ended() -> None:
+            if rank.dead:
+                return
             loss = self._learners.end(number)
             self.happened(rank, "forward", began, end=passed)
             self.happened(rank, "backward", passed, end=ready)
-            if not math.isnan(loss):
+            if not math.isnan(loss) or self._train_case.compute == "real":
                 self.happened(rank, "loss", ready, loss, end=ready)
             if delay:
                 self.happened(rank, "delay", ready)
@@ -117,14 +133,18 @@ class VirtualTraining(VirtualRun):
         return later
 
     def _update(self, rank: Rank, effect: Update, then: Then) -> None:
-        began, seconds = self.now, self._passes.update * self._train_case.dilation
+        learner = self._learners.of[rank.number]
+        seconds = self._passes.update * learner.share * self._lasts[rank.number]
+        began = self.now
 
         def ended() -> None:
-            self._learners.of[rank.number].update()
+            if rank.dead:
+                return
+            learner.update()
             self.happened(rank, "update", began)
             then(None)
 
-        self._moves.after(seconds, ended)
+        self._moves.after(seconds * self._train_case.dilation, ended)
 
 
 def simulate_training(
@@ -135,22 +155,33 @@ def simulate_training(
     factor: Factor,
     seed: int,
     orders: Orders,
+    served: ServedOrders,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws."""
+    """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
+    `orders`, `served`: of another run that is played back."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
-    programs = [cast(Replica, program) for program in run.run()]
+    run.calls = {rank: ServedInOrder(calls) for rank, calls in served.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # a training may diverge
+        checks = _trained(case, run, learners)
+    return samples(run.events, case.dilation), checks
+
+
+def _trained(case: TrainCase, run: VirtualTraining, learners: Learners) -> list[dict[str, Any]]:
+    """Runs all ranks and evaluates what they have kept. The checks of the record."""
+    run.run()
+    programs = [cast(Replica, rank.program) for rank in run.living]
     for program in programs:
+        program.end()
         program.keep()
     kept = [program.snapshots for program in programs]
     zero = min(event.start for event in run.events if event.event == "start")
     if case.compute == "real":
-        for value in evaluated(case, kept, learners.of[0], learners.data[0]):
+        first = programs[0].rank
+        for value in evaluated(case, kept, learners.of[first], learners.data[first]):
             moment = zero + value.moment * case.dilation
-            run.events.append(Happened(0, value.event, value.step, False, moment, moment, 0, value.value))
+            run.events.append(Happened(first, value.event, value.step, False, moment, moment, 0, value.value))
     passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
-    return samples(run.events, case.dilation), [
-        {"rank": 0, "name": "final_parameters", "passed": passed, "detail": detail}
-    ]
+    return [{"rank": programs[0].rank, "name": "final_parameters", "passed": passed, "detail": detail}]

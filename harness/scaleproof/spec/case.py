@@ -22,6 +22,8 @@ from scaleproof.spec.common_case import SHORT, CommonCase, Framework, Strategy, 
 from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.delay_law import MEANING, DelayText
 from scaleproof.spec.errors import FieldError, SpecError
+from scaleproof.spec.faults import MEANING as MEANING_OF_FAULTS
+from scaleproof.spec.faults import FaultText
 from scaleproof.spec.plugins import Kind, Options, WorkloadOptions
 from scaleproof.spec.program_options import ProgramOptions
 from scaleproof.spec.replica_traits import ReplicaTraits
@@ -103,6 +105,10 @@ class TrainCase(CommonCase):
     message_delay: DelayText | None = Field(
         None,
         description="The same strategies: time that a rank waits before it sends a message or calls, by the same laws.",
+    )
+    faults: FaultText | None = Field(
+        None,
+        description=f"The same strategies: what happens to their ranks and calls (docs/faults.md): {MEANING_OF_FAULTS}",
     )
     evaluate_s: PositiveFloat | None = Field(
         None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.fault_checks import check_faults
 from scaleproof.spec.mixed_nodes import other_nodes
 
 Case = Any
@@ -106,7 +107,13 @@ def check_training(case: Case) -> None:
         raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
     if case.compute_options.burns and case.dilation != 1:
         raise FieldError("dilation", "a core that burns for compute is no slower than the real one: leave it out")
+    ours = case.plugin("collective").implementation is not None and case.plugin("strategy").collective_calls
+    if case.compute_options.reduces is not None and not ours:
+        message = "is of collectives of ours: choose one (collective: ring), and a strategy without servers"
+        raise FieldError("compute.reduces", message)
     _other_nodes_fit(case)
+    if case.faults is not None:
+        check_faults(case)
 
 
 def _minibatch_divides(case: Case) -> None:
@@ -114,7 +121,7 @@ def _minibatch_divides(case: Case) -> None:
         who = "ranks" if case.workers == case.ranks else "workers"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
     if case.replicas is None:
-        for field in ("seconds", "evaluate_s", "step_delay", "message_delay"):
+        for field in ("seconds", "evaluate_s", "step_delay", "message_delay", "faults"):
             if getattr(case, field) is not None:
                 raise FieldError(field, f"strategy {case.strategy!r} is no program of each rank; leave it out")
 

@@ -38,6 +38,17 @@ class CaseLayers:
         result.layer = {**self.layer, **dict.fromkeys(flat, result.height)}
         return result
 
+    def between(self, fields: dict[str, Any], path: Key, height: int) -> CaseLayers:
+        """A copy with these fields above the first `height` layers and below the others."""
+        flat, origins = self._flat(fields, path)
+        new = {key: value for key, value in flat.items() if self.layer.get(key, 0) <= height}
+        result = CaseLayers(self.document)
+        result.height = self.height
+        result.values = {**self.values, **new}
+        result.origins = {**self.origins, **{key: origins[key] for key in new}}
+        result.layer = {**self.layer, **dict.fromkeys(new, height)}
+        return result
+
     def _flat(self, fields: dict[str, Any], path: Key) -> tuple[dict[str, Any], Origins]:
         """Mappings of a plugin's options as dotted keys, and where each key stands."""
         flat: dict[str, Any] = {}

@@ -40,6 +40,19 @@ class ComputeOptions(Options):
             raise FieldError("burns", f"only compute that is replayed burns a core, not {self.name!r}")
         return self
 
+    reduces: float | None = Field(
+        None,
+        gt=0,
+        description="replay: GB/s at which a node reduces in collectives of ours, where that is slower than this "
+        "machine; null: as this machine.",
+    )
+
+    @model_validator(mode="after")
+    def _only_replay_reduces(self) -> ComputeOptions:
+        if self.reduces is not None and self.name != "replay":
+            raise FieldError("reduces", f"only compute that is replayed reduces at a rate, not {self.name!r}")
+        return self
+
     jitter: str | None = Field(
         None,
         description="replay: law of the factor by which a rank's compute lasts longer in a step, as for "

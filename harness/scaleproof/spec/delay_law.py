@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator
+
+from scaleproof.spec.contention_law import Contention, slow_chains
+from scaleproof.spec.law_text import number, split
 
 
 class Law(NamedTuple):
@@ -28,6 +30,12 @@ LAWS = {
         ("S", "IN", "OUT", "HOSTS"),
         "S in all ranks of a host while it is slow: rank r is on host r mod HOSTS, which becomes slow with probability "
         "IN a step and fast again with OUT",
+    ),
+    "contention": Law(
+        ("S", "FACTOR", "IN", "OUT", "HOSTS", "CORRELATION", "RHO", "SCALE", "NOISE"),
+        "median S, FACTOR times as long while slow: a share CORRELATION of the ranks is slow with its host, as in "
+        "two_state, the others by themselves with the same IN and OUT; its logarithm wanders by rank with standard "
+        "deviation SCALE and correlation RHO from step to step, and has noise of standard deviation NOISE",
     ),
 }
 MEANING = (
@@ -49,10 +57,14 @@ class DelayLaw:
         """The delay of a rank's n-th step or message, in s, determined by the seed."""
         if rank not in _chosen(seed, ranks, round(self.share * ranks)):
             return 0.0
+        if self.name == "fixed":
+            return self.numbers[0]
         if self.name == "two_state":
             seconds, into, out, hosts = self.numbers
-            slow = _slow_hosts(seed, into, out, int(hosts), 1 << number.bit_length())
+            slow = slow_chains((seed, 22), into, out, int(hosts), 1 << number.bit_length())
             return seconds * bool(slow[number, rank % int(hosts)])
+        if self.name == "contention":
+            return Contention(*self.numbers).delay(rank, ranks, seed, number)
         return self._value(np.random.default_rng((seed, 21, rank, number)))
 
     def _value(self, generator: np.random.Generator) -> float:
@@ -72,16 +84,6 @@ class DelayLaw:
 def _chosen(seed: int, ranks: int, count: int) -> frozenset[int]:
     """Ranks that a law delays."""
     return frozenset(np.random.default_rng((seed, 20)).permutation(ranks)[:count].tolist())
-
-
-@lru_cache
-def _slow_hosts(seed: int, into: float, out: float, hosts: int, steps: int) -> np.ndarray:
-    """Whether a host is slow, bool (steps, hosts): a chain of two states from fast."""
-    slow = np.zeros((steps, hosts), bool)
-    for step, row in enumerate(np.random.default_rng((seed, 22)).random((steps, hosts))):
-        before = slow[step - 1] if step else np.zeros(hosts, bool)
-        slow[step] = np.where(before, row >= out, row < into)
-    return slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +106,17 @@ def delays_of(text: str | None) -> Delays:
 
 
 def _law(text: str) -> DelayLaw:
-    from scaleproof.spec.registry import nearest
-
     body, _, share = text.partition("@")
-    name, _, rest = body.partition(":")
-    if name not in LAWS:
-        raise ValueError(f"unknown law {name!r}; {nearest(name, list(LAWS))}")
+    name, written = split(body, "law", list(LAWS))
     wanted = LAWS[name].numbers
-    written = rest.split(",") if rest else []
     if len(written) != len(wanted):
         raise ValueError(f"{text!r}: write {name}:{','.join(wanted)}")
-    numbers = tuple(_number(text, label, each) for label, each in zip(wanted, written, strict=True))
+    numbers = tuple(number(text, label, each) for label, each in zip(wanted, written, strict=True))
     _check(text, name, numbers)
-    part = _number(text, "SHARE", share) if share else 1.0
+    part = number(text, "SHARE", share) if share else 1.0
     if part > 1:
         raise ValueError(f"{text!r}: SHARE is at most 1")
     return DelayLaw(name, numbers, part)
-
-
-def _number(text: str, label: str, written: str) -> float:
-    try:
-        value = float(written)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{text!r}: {label} is a number of at least 0")
-    return value
 
 
 def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:
@@ -137,6 +124,8 @@ def _check(text: str, name: str, numbers: tuple[float, ...]) -> None:
         raise ValueError(f"{text!r}: LOW is above HIGH")
     if name == "two_state" and (numbers[1] > 1 or numbers[2] > 1 or numbers[3] < 1 or numbers[3] % 1):
         raise ValueError(f"{text!r}: IN and OUT are probabilities, HOSTS is a whole number of at least 1")
+    if name == "contention" and (mistake := Contention(*numbers).mistake()):
+        raise ValueError(f"{text!r}: {mistake}")
     if name in ("gamma", "pareto") and 0 in numbers:
         raise ValueError(f"{text!r}: numbers of {name} are above 0")
 

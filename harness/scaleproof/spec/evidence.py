@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from scaleproof.spec.faults import faults_of
 from scaleproof.spec.launch_kind import replays
 
 if TYPE_CHECKING:
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
 Evidence = Literal["measured", "emulated", "simulated"]
 STATED_WAITS = ("step_delay", "message_delay", "handicap")
 """Fields of a case that make its times longer by waits that are stated, not caused."""
+WAITED_FOR = frozenset({"pause", "lose"})
+"""Faults that are such waits; a death is one that happens."""
 
 
 def emulates(case: AnyCase) -> bool:
     """Whether a case asks for compute that is replayed or slept, for something to stand in for a part of the machine
     (options of a suite's own program with the value `emulated`), or for stated waits."""
-    return replays(case) or bool(case.value("stand_ins")) or any(case.value(name) for name in STATED_WAITS)
+    waits = any(case.value(name) for name in STATED_WAITS) or faults_of(case.value("faults")).names & WAITED_FOR
+    return replays(case) or bool(case.value("stand_ins")) or bool(waits)
 
 
 def evidence_on(case: AnyCase, network: Evidence) -> Evidence:

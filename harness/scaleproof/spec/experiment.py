@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -18,7 +18,8 @@ from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.messages import field_of, options_of, phrase
 from scaleproof.spec.programs import programs_digest, programs_folder
 from scaleproof.spec.request import Request, RequestForm, request
-from scaleproof.spec.suite_form import CAMPAIGNS, ExperimentForm, MatrixForm, SizeForm
+from scaleproof.spec.suite_form import CAMPAIGNS, ExperimentForm, MatrixForm, SizeForm, TuneForm
+from scaleproof.spec.tuned import Chosen
 from scaleproof.spec.units import parse_bytes
 
 _BYTES = ("sizes",)
@@ -75,6 +76,7 @@ class Experiment:
     arms: tuple[str, ...]
     sizes: dict[str, Size]
     on_node_loss: str = "continue"
+    tune: TuneForm | None = None
 
     def size(self, name: str) -> Size:
         """By name; raises SpecError with the sizes that there are."""
@@ -85,21 +87,23 @@ class Experiment:
         return self.sizes[name]
 
 
-def resolve_experiment(document: Document, suite: str, name: str, form: ExperimentForm) -> Experiment:
-    """All sizes of an experiment; raises SpecError for the first thing wrong."""
+def resolve_experiment(
+    document: Document, suite: str, name: str, form: ExperimentForm, tuned: Chosen | None = None
+) -> Experiment:
+    """All sizes of an experiment; raises SpecError for the first thing wrong. `tuned`: where it has `tune`."""
     path: Key = ("experiments", name)
     base = CaseLayers(document).over(form.base, (*path, "base"))
     for arm, fields in form.arms.items():
         base.over(fields, (*path, "arms", arm))
     sizes: dict[str, Size] = {}
     for size, size_form in form.sizes.items():
-        cases = _resolve_size(base, (suite, name), path, form, size_form, (*path, "sizes", size))
+        cases = _resolve_size(base, (suite, name), path, form, size, tuned)
         stop = _resolve_stop(document, size_form, (*path, "sizes", size, "stop"))
         deadline_s, stall_s = size_form.deadline_s or form.deadline_s, size_form.stall_s or form.stall_s
         allocation = size_form.allocation.over(form.allocation)
         campaigns = _campaigns(size, size_form, cases)
         sizes[size] = Size(size, size_form.launches, deadline_s, cases, stop, stall_s, allocation, campaigns)
-    return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss)
+    return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss, form.tune)
 
 
 def _campaigns(size: str, form: SizeForm, cases: Sequence[AnyCase]) -> int:
@@ -128,28 +132,48 @@ def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
 
 
 def _resolve_size(
-    base: CaseLayers, names: tuple[str, str], path: Key, form: ExperimentForm, size: SizeForm, size_path: Key
+    base: CaseLayers, names: tuple[str, str], path: Key, form: ExperimentForm, size: str, tuned: Chosen | None
 ) -> tuple[AnyCase, ...]:
     document, resolved = base.document, dict[str, tuple[AnyCase, Key]]()
-    sized = base.over(size.set, (*size_path, "set"))
-    for index, row in enumerate(size.matrix):
-        row_path = (*size_path, "matrix", index)
-        for index, arm in enumerate(row.arms):
-            if arm not in form.arms:
-                raise document.error(
-                    (*row_path, "arms", index), f"unknown arm {arm!r}; {registry.nearest(arm, list(form.arms))}"
-                )
-            armed = sized.over(form.arms[arm], (*path, "arms", arm)).over(row.set, (*row_path, "set"))
-            for layers in _sweep(armed, row, row_path):
-                case = _case(layers, names, arm, row_path)
-                if case.case_id in resolved:
-                    raise document.error(
-                        row_path,
-                        f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; "
-                        f"first in {_short(resolved[case.case_id][1])}",
-                    )
-                resolved[case.case_id] = case, row_path
+    for arm, row, row_path, layers, height in swept(base, path, form, size):
+        if tuned is not None:
+            layers = tuned.over_arm(layers, arm, size, height)
+        case = resolved_case(layers, names, arm, row_path)
+        if case.case_id in resolved:
+            raise document.error(
+                row_path,
+                f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; "
+                f"first in {_short(resolved[case.case_id][1])}",
+            )
+        resolved[case.case_id] = case, row_path
     return tuple(case for case, _ in resolved.values())
+
+
+class SweptLayers(NamedTuple):
+    """The fields of one case of a size."""
+
+    arm: str
+    row: MatrixForm
+    row_path: Key
+    layers: CaseLayers
+    height: int
+    """Of the arm's layer."""
+
+
+def swept(base: CaseLayers, path: Key, form: ExperimentForm, size: str) -> Iterator[SweptLayers]:
+    """The cases of a size, in the order of its matrix. `path`: of the experiment."""
+    size_form, size_path = form.sizes[size], (*path, "sizes", size)  # type: ignore[index]
+    sized = base.over(size_form.set, (*size_path, "set"))
+    for index, row in enumerate(size_form.matrix):
+        row_path: Key = (*size_path, "matrix", index)
+        for position, arm in enumerate(row.arms):
+            if arm not in form.arms:
+                raise base.document.error(
+                    (*row_path, "arms", position), f"unknown arm {arm!r}; {registry.nearest(arm, list(form.arms))}"
+                )
+            armed = sized.over(form.arms[arm], (*path, "arms", arm))
+            for layers in _sweep(armed.over(row.set, (*row_path, "set")), row, row_path):
+                yield SweptLayers(arm, row, row_path, layers, armed.height)
 
 
 def _sweep(armed: CaseLayers, row: MatrixForm, row_path: Key) -> Iterator[CaseLayers]:
@@ -167,7 +191,8 @@ def _sweep(armed: CaseLayers, row: MatrixForm, row_path: Key) -> Iterator[CaseLa
         yield layers
 
 
-def _case(layers: CaseLayers, names: tuple[str, str], arm: str, row_path: Key) -> AnyCase:
+def resolved_case(layers: CaseLayers, names: tuple[str, str], arm: str, row_path: Key) -> AnyCase:
+    """The case of all layers, of a suite, experiment and arm; SpecError with the line of what is wrong."""
     document, origins = layers.document, layers.origins
     values = {**layers.resolved(), "suite": names[0], "experiment": names[1], "arm": arm}
     program = values.get("program")

@@ -78,6 +78,11 @@ def order_seed(suite: str, experiment: str, size: str, campaign: int = 0) -> int
     return _number(f"order/{suite}/{experiment}/{size}" + (f"/{campaign}" if campaign else ""))
 
 
+def tuning_seed(suite: str, experiment: str, index: int) -> int:
+    """The seed of launch `index` of each grid point: none of those that the experiment itself has."""
+    return _number(f"tune/{suite}/{experiment}/{index}")
+
+
 def _number(text: str) -> int:
     """31 bits, as every library's seed takes them."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1

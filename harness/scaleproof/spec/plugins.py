@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scaleproof.spec.faults import Name as FaultName
 from scaleproof.spec.replica_traits import ReplicaTraits
 
 Kind = Literal[
@@ -121,8 +122,7 @@ class TransportPlugin(Plugin):
     within_node: Literal["memory", "loopback"] = "loopback"
     """How bytes move between ranks of one machine; a noise floor belongs to one of them."""
     pinned_bytes: Callable[[Any, int], int] | None = None
-    """Bytes that each rank of a case locks in memory, with so many ranks on its node: the limit `memlock` must allow
-    them. None: it locks none."""
+    """Bytes that a rank of a case locks (limit `memlock`), with so many ranks on its node; None: it locks none."""
     progress: Progress = "background"
     """Who moves the bytes of a call under way: the caller inside wait and test, or a thread of the library's own."""
     moves_in_wait: bool = False
@@ -139,16 +139,15 @@ class TransportPlugin(Plugin):
     stated_costs: str = ""
     """File beside its own with its costs where nothing was measured (docs/costs.md); empty: simulate/stated.yaml."""
     polls: bool = False
-    """A rank that waits for a message keeps its core busy, so that its processor time does not say what messages
-    take."""
+    """A rank that waits for a message keeps its core busy: processor time does not say what messages take."""
     message_threads: int = 1
-    """Threads of a process that send and receive its messages at the same time; 1 also where Python's lock lets one of
-    them work at a time."""
+    """Threads of a process that move its messages at once; 1 also where Python's lock lets one work at a time."""
     calls_between_gpus: bool = False
-    """Its own collectives run between GPUs as NCCL's do: on a node type with GPUs the simulator has them from the model
-    of NCCL (docs/nccl.md)."""
+    """Its collectives run between GPUs as NCCL's do: nodes with GPUs are simulated by its model (docs/nccl.md)."""
     launcher: str = "local"
     """The launcher that it needs."""
+    bears: frozenset[FaultName] = frozenset()
+    """Faults of a peer that take nothing but the connections with it: kill, and replace where a successor can join."""
 
     @property
     def fuses(self) -> bool:
@@ -254,6 +253,8 @@ class LauncherPlugin(Plugin):
     """Every rank is a process of its own from the start, so that each pays for imports."""
     substitutes: str = ""
     """Another launcher, whose transports also run under this one."""
+    outlives_ranks: bool = False
+    """A rank that is killed does not end the others, and a successor can be started."""
 
 
 class WorkloadOptions(Options):

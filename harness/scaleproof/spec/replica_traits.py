@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from scaleproof.spec.faults import Name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaTraits:
@@ -19,3 +21,5 @@ class ReplicaTraits:
     """The model that is evaluated: that of the first rank that trains, the average of those ranks, or the servers'."""
     dedicated_servers: Callable[[Any], int] | None = None
     """How many of the first ranks of a case serve and train nothing; None: none."""
+    bears: frozenset[Name] = frozenset()
+    """Faults of other ranks with which training goes on, besides pauses, which all strategies bear."""

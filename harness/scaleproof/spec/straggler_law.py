@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+from scaleproof.spec.law_text import number, split
+
 Name = Literal["lognormal", "pareto", "exponential", "slow", "spread", "fitted", "node", "none"]
 NO_LAW, NODE_LAW = "none", "node"
 
@@ -79,31 +81,15 @@ class StragglerLaw:
 
 def straggler_law(text: str) -> StragglerLaw:
     """Parses a law. Raises ValueError, with what is wrong and how it is written."""
-    from scaleproof.spec.registry import nearest  # `--help`, which shows the laws, imports nothing heavy
-
-    name, _, rest = text.partition(":")
-    known = get_args(Name)
-    if name not in known:
-        raise ValueError(f"unknown law {name!r}; {nearest(name, list(known))}")
+    name, written = split(text, "law", get_args(Name))
     law: Name = name  # type: ignore[assignment]
     form = FORMS[law]
-    written = rest.split(",") if rest else []
     least = sum(number.default is None for number in form.numbers)
     if not least <= len(written) <= len(form.numbers):
         raise ValueError(f"{text!r}: write {_usage(law)}")
-    values = [_value(text, law, number, part) for number, part in zip(form.numbers, written, strict=False)]
-    values += [number.default for number in form.numbers[len(written) :] if number.default is not None]
+    values = [
+        number(text, f"{each.name} of {law}", part, each.above, each.most, each.or_equal)
+        for each, part in zip(form.numbers, written, strict=False)
+    ]
+    values += [each.default for each in form.numbers[len(written) :] if each.default is not None]
     return StragglerLaw(law, tuple(values))
-
-
-def _value(text: str, law: Name, number: Number, written: str) -> float:
-    try:
-        value = float(written)
-    except ValueError:
-        value = math.nan
-    enough = value >= number.above if number.or_equal else value > number.above
-    if not (enough and value <= number.most and math.isfinite(value)):
-        least = "of at least" if number.or_equal else "above"
-        upto = f" and at most {number.most:g}" if math.isfinite(number.most) else ""
-        raise ValueError(f"{text!r}: {number.name} of {law} is a number {least} {number.above:g}{upto}")
-    return value

@@ -15,6 +15,7 @@ from scaleproof.spec.locate import Document, read_document, shown
 from scaleproof.spec.messages import form_error
 from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite_form import SuiteForm
+from scaleproof.spec.tuned import Chosen, check_tune, read_tuned
 
 FILE = "suite.yaml"
 
@@ -44,16 +45,33 @@ class Suite:
 
 def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
     """A suite by name or by its folder (or file), checked; raises SpecError with one line."""
+    document, form = read_suite(name_or_path, suites)
+    tuned = _tuned(document, form)
+    experiments = {
+        name: resolve_experiment(document, form.suite, name, experiment, tuned.get(name))
+        for name, experiment in form.experiments.items()
+    }
+    return Suite(form.suite, form.title, form.summary, document.file, experiments, form.reference_minutes)
+
+
+def read_suite(name_or_path: str | Path, suites: Path | None = None) -> tuple[Document, SuiteForm]:
+    """The file of a suite and its form, without its cases; raises SpecError with one line."""
     document = read_document(find_suite(str(name_or_path), suites) / FILE)
     form = _parse(document)
     folder = document.file.absolute().parent.name
     if form.suite != folder:
         raise document.error(("suite",), f"{form.suite!r} is not the name of its folder, {folder!r}")
-    experiments = {
-        name: resolve_experiment(document, form.suite, name, experiment)
-        for name, experiment in form.experiments.items()
-    }
-    return Suite(form.suite, form.title, form.summary, document.file, experiments, form.reference_minutes)
+    return document, form
+
+
+def _tuned(document: Document, form: SuiteForm) -> dict[str, Chosen]:
+    """The tuned values of each experiment that has `tune`."""
+    tunes = {name: experiment.tune for name, experiment in form.experiments.items() if experiment.tune is not None}
+    for name, tune in tunes.items():
+        check_tune(document, name, tune, form.experiments[name].arms)
+    file = read_tuned(document.file.parent) if tunes else None
+    found = file.experiments if file else {}
+    return {name: Chosen(document, form.suite, name, tune, found.get(name, {})) for name, tune in tunes.items()}
 
 
 def suite_folders(suites: Path | None = None) -> list[Path]:

@@ -71,6 +71,28 @@ class SizeForm(_Form):
     )
 
 
+Values = Annotated[list[Any], Field(min_length=1)]
+"""Of a field of the case."""
+
+
+class TuneForm(_Form):
+    """Fields of a case that `scaleproof tune` tunes for every arm with the same budget (docs/tuning.md)."""
+
+    grid: Annotated[dict[str, Values], Field(min_length=1)] = Field(
+        description="Values of fields of the case: every arm is run at each point of their product."
+    )
+    metric: str = Field(description="Metric of a launch: the point with the best median is chosen.")
+    launches: PositiveInt = Field(le=100, description="Launches of each point, with seeds of their own.")
+    by: list[str] = Field(
+        [], description="Fields of the case: an arm is tuned for each combination of their values by itself."
+    )
+    set: Fields = Field({}, description="Fields of a case over all others while it is tuned.")
+    arms: dict[str, Annotated[dict[str, Values], Field(min_length=1)]] = Field(
+        {}, description="Grids of arms with options of their own, each of as many points as `grid`."
+    )
+    fixed: list[str] = Field([], description="Arms that are not tuned and keep their own fields.")
+
+
 class ExperimentForm(_Form):
     """Arms that are compared, over a base, at each size."""
 
@@ -90,6 +112,9 @@ class ExperimentForm(_Form):
         "continue",
         description="When a node of an allocation is lost: go on with the launches that the other nodes can hold, or "
         "end the run.",
+    )
+    tune: TuneForm | None = Field(
+        None, description="What is tuned for each arm, and stands in the suite's tuned.yaml; null: nothing."
     )
     base: Fields = Field(description="Fields of a case that all arms share.")
     arms: Annotated[dict[str, Fields], Field(min_length=1)] = Field(

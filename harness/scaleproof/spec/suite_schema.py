@@ -24,7 +24,7 @@ def suite_schema() -> Schema:
     """JSON Schema (draft 2020-12)."""
     schema = SuiteForm.model_json_schema()
     forms = schema["$defs"]
-    for form, key in (("ExperimentForm", "base"), ("SizeForm", "set"), ("MatrixForm", "set")):
+    for form, key in (("ExperimentForm", "base"), ("SizeForm", "set"), ("MatrixForm", "set"), ("TuneForm", "set")):
         meaning = forms[form]["properties"][key]["description"]
         forms[form]["properties"][key] = {**CASE, "description": meaning}
     forms["ExperimentForm"]["properties"]["arms"]["additionalProperties"] = CASE

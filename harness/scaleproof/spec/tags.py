@@ -170,7 +170,7 @@ def asynchronous_tags(optimization: str, scheduling: str, topology: str | None =
 
     def tags(case: TrainCase) -> Tags:
         servers = case.value("strategy.dedicated_servers", 0)
-        placed = topology or ("single-PS" if servers == 1 else "distributed-PS(k<n)")
+        placed = topology or ("single-PS" if servers <= 1 else "distributed-PS(k<n)")
         consistency = "stale-synchronous" if scheduling == "bounded-asynchronous" else "asynchronous"
         return _centralized("DP", "data") | {
             "optimization": optimization,

@@ -15,6 +15,8 @@ POWER = 0.95
 WORTH_FINDING = 0.05
 """The difference that the default budget of launches can find. Arms that may differ by so much are never called equal,
 also where the noise floor is larger."""
+_MOST = 700.0
+"""Of a logarithm: launches without a number are further apart than a float can say."""
 _SEED = 20_160_222
 _TRIALS = 4_000
 
@@ -81,7 +83,8 @@ def detectable(
     short, centre = _null_comparisons(n_per_arm, paired, confidence)
     # Adding a shift moves both bounds by it: a comparison finds every shift larger than the distance of its bound.
     needed = np.maximum(spread * short, np.log1p(floor) - spread * centre)
-    return float(np.expm1(max(0.0, float(np.quantile(needed, POWER, method="higher")))))
+    found = max(0.0, float(np.quantile(needed, POWER, method="higher")))
+    return float(np.expm1(min(found, _MOST)))
 
 
 @lru_cache(maxsize=64)

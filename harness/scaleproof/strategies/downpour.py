@@ -13,7 +13,7 @@ from scaleproof.rank_programs.effects import Charge, Effect, Gradient
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.centre import GET, MOVE, Centre
+from scaleproof.strategies.centre import BORNE, GET, MOVE, Centre
 from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
 
 
@@ -33,6 +33,7 @@ class Downpour(Centre):
 
     def _work(self) -> Generator[Effect, Any, None]:
         tau, pushed = self.case.options_of(DownpourOptions).tau, np.zeros_like(self.x)
+        yield from self.take_place()
         for step in self.steps():
             yield Gradient(step)
             self.g *= np.float32(-self.case.learning_rate)
@@ -54,6 +55,8 @@ PLUGIN = StrategyPlugin(
     options=DownpourOptions,
     check=check_servers,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=asynchronous_tags("centralized", "asynchronous"),
 )

@@ -4,24 +4,21 @@ stale-synchronous). Gradients go to asynchronous parameter servers."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Call, Effect, Gradient, Send, Sleep
+from scaleproof.rank_programs.effects import Effect, Poll
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
+from scaleproof.strategies.peer_sample import PeerSample
 from scaleproof.strategies.replica import check_servers, dedicated_servers
-from scaleproof.strategies.server import ENDED, PUSH, Server, ServerOptions
-
-NOTHING = np.empty(0, np.float32)
-GONE = float(np.finfo(np.float32).max)
-"""The progress of a rank that takes no more steps."""
+from scaleproof.strategies.server import BORNE, Server, ServerOptions
 
 
 class BarrierOptions(ServerOptions):
@@ -38,44 +35,25 @@ class BarrierOptions(ServerOptions):
 
 
 class ProbabilisticBarrier(Server):
-    """`serve` answers with the steps that this rank has finished."""
+    """Every rank answers with the steps that it has finished."""
 
-    def _work(self) -> Generator[Effect, Any, None]:
-        options = self.case.options_of(BarrierOptions)
-        for step in self.steps():
-            yield Gradient(step)
-            yield from self.push_and_pull(step)
-            self.finished = step + 1
-            yield from self._meet(options)
-        self.finished = GONE
-        for server in range(self.servers):
-            yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
-
-    finished = 0.0
-    """Steps of this worker, or GONE."""
-
-    def _meet(self, options: BarrierOptions) -> Generator[Effect, Any, None]:
-        began, peers = self._clock.now(), self._sample(options)
-        while peers:
-            least = GONE
-            for peer in peers:
-                least = min(least, float((yield Call(peer, NOTHING, "progress", control=True))[0]))
-            if self.finished - least <= options.staleness:
-                break
-            yield Sleep(options.poll_s)
-            if options.resample == "each_poll":
-                peers = self._sample(options)
-        self.note("barrier_s", self._clock.now() - began)
-
-    def _sample(self, options: BarrierOptions) -> list[int]:
+    def main(self) -> Generator[Effect, Any, None]:
+        """See Replica."""
+        self.barrier = self.case.options_of(BarrierOptions)
         others = [rank for rank in range(self.servers, self.world_size) if rank != self.rank]
-        if options.sample is None:
-            return others
-        return sorted(self.random.choice(others, options.sample, replace=False).tolist()) if options.sample else []
+        self.size = len(others) if self.barrier.sample is None else self.barrier.sample
+        self.sample = PeerSample(others, self.size, self.random)
+        return super().main()
 
-    def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
-        """See RankProgram."""
-        return np.array([self.finished], np.float32)
+    def meet(self) -> Generator[Effect, Any, None]:
+        """See Server."""
+        if not self.size:
+            return
+        began, barrier = self._clock.now(), self.barrier
+        each_time = barrier.resample == "each_poll"
+        peers: Callable[[], Sequence[int]] = self.sample if each_time else partial(list, self.sample())
+        yield Poll(peers, self.finished - barrier.staleness, barrier.poll_s)
+        self.note("barrier_s", self._clock.now() - began)
 
 
 def check(case: TrainCase) -> None:
@@ -103,6 +81,8 @@ PLUGIN = StrategyPlugin(
     options=BarrierOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=tags,
 )

@@ -17,6 +17,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.delay_law import delays_of
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.faults import faults_of
 from scaleproof.workloads.learner import Learner
 
 SERVERS = "Ranks that only serve, the first ones; each holds an equal part of the parameters."
@@ -25,9 +26,10 @@ SERVERS = "Ranks that only serve, the first ones; each holds an equal part of th
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A replica's parameters at the end of a step: kept during the run, evaluated after it. `moment`: true time since
-    all ranks began, s."""
+    """A replica's parameters at the end of a step: kept during the run, evaluated after it. `number`: of the
+    evaluation; `moment`: true time since all ranks began, s."""
 
+    number: int
     step: int
     moment: float
     values: np.ndarray
@@ -50,6 +52,10 @@ class CaseDelays:
         self._sent[rank] += 1
         return self._of_messages.drawn(rank, self._ranks, self._seed + 1, self._sent[rank])
 
+    def begin_again(self, rank: int) -> None:
+        """A rank has a successor, which has sent nothing yet."""
+        self._sent[rank] = 0
+
 
 class Replica(RankProgram):
     """One rank. `x` and `g`: its parameters and their gradient, float32 (n,); `worker`: its number among the ranks that
@@ -60,12 +66,16 @@ class Replica(RankProgram):
     def __init__(self, case: TrainCase, rank: int, clock: Clock, learner: Learner, seed: int) -> None:
         super().__init__(case, rank, clock)
         self.learner, self.x, self.g = learner, learner.parameters, learner.gradient
-        self.servers = case.ranks - case.workers
+        self.seed, self.servers = seed, case.ranks - case.workers
         self.worker = rank - self.servers
-        self.random = np.random.default_rng([seed, 8, rank])
+        self.is_successor, self.first_step = clock.succeeds is not None, clock.succeeds or 0
+        self.random = np.random.default_rng([seed, 8, rank, 1] if self.is_successor else [seed, 8, rank])
+        self.faults = faults_of(case.faults)
         self.snapshots: list[Snapshot] = []
-        self.done = 0
-        """Steps that this rank has finished, warm-up included."""
+        self.missed = 0
+        """Evaluations before this rank took the place of another."""
+        self.done = self.first_step
+        """Steps that this rank, and the one before it, have finished, warm-up included."""
 
     @abstractmethod
     def main(self) -> Generator[Effect, Any, None]:
@@ -73,6 +83,8 @@ class Replica(RankProgram):
 
     def steps(self, count: int | None = None) -> Iterator[int]:
         """See RankProgram; ends when the case's seconds are over."""
+        if self.is_successor:
+            self.done, self.missed = self.first_step, self._missed()
         for step in super().steps(count):
             yield step
             self.done = step + 1
@@ -84,9 +96,13 @@ class Replica(RankProgram):
         return self.case.steps
 
     def random_peer(self) -> int:
-        """One of the other ranks."""
+        """One of the other ranks, but none that is known to be gone; this rank itself where no other is left."""
         other = int(self.random.integers(self.world_size - 1))
-        return other + (other >= self.rank)
+        peer = other + (other >= self.rank)
+        if peer not in self._clock.lost:
+            return peer
+        left = [rank for rank in range(self.world_size) if rank != self.rank and rank not in self._clock.lost]
+        return int(self.random.choice(left)) if left else self.rank
 
     def time_is_over(self) -> bool:
         """See RankProgram."""
@@ -96,9 +112,12 @@ class Replica(RankProgram):
         """Records a value at this moment."""
         self._clock.note(event, value)
 
+    def end(self) -> None:
+        """All ranks have ended, and all that they have sent has arrived: takes what this one has not taken yet."""
+
     def keep_if_due(self) -> None:
         """Keeps a copy of the parameters where an evaluation is due."""
-        case, kept = self.case, len(self.snapshots)
+        case, kept = self.case, self.missed + len(self.snapshots)
         if case.evaluate_s is not None:
             due = self._clock.now() >= (kept + 1) * case.evaluate_s
         else:
@@ -106,9 +125,16 @@ class Replica(RankProgram):
         if due:
             self.keep()
 
+    def _missed(self) -> int:
+        """Evaluations that were due before the first step of a successor."""
+        if self.case.evaluate_s is not None:
+            return int(self._clock.now() // self.case.evaluate_s)
+        return self.first_step // self.case.evaluate_every if self.case.evaluate_every else 0
+
     def keep(self) -> None:
         """Keeps a copy of the parameters."""
-        self.snapshots.append(Snapshot(self.done - 1, self._clock.now(), self.x.copy()))
+        number = self.missed + len(self.snapshots)
+        self.snapshots.append(Snapshot(number, self.done - 1, self._clock.now(), self.x.copy()))
 
 
 def parts_of(count: int, servers: int) -> list[slice]:

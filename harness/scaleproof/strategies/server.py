@@ -6,6 +6,7 @@ Asynchronous (Dean et al. 2012), stale-synchronous with a bound (Ho et al. 2013)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,18 +15,25 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import ANY, Charge, Effect, Gradient, Receive, Send, Update
+from scaleproof.rank_programs.rank_program import GONE
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
+from scaleproof.spec.faults import Name
 from scaleproof.spec.plugins import Options, StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
+from scaleproof.transports.mailbox import Lost
 
 PUSH, PULL = 0, 1
 HEAD = 2
 """Elements before the gradient in a push: the worker's step, and the number of updates that its parameters had."""
-ENDED = -1.0
-"""The step in the last push of a worker."""
+ENDED, JOINED = -1.0, -2.0
+"""The step in the last push of a worker, and in the first one of a successor, which asks for parameters."""
+EVERY = sys.maxsize
+"""Steps of a worker that takes no more."""
+BORNE: frozenset[Name] = frozenset({"kill", "replace"})
+"""Faults of workers."""
 
 
 class ServerOptions(Options):
@@ -53,10 +61,19 @@ class Progress:
     """What a server knows of its workers."""
 
     steps: list[int]
-    """Steps that each has pushed."""
+    """Steps that each has pushed; EVERY where it has ended."""
     waiting: dict[int, int] = field(default_factory=dict)
     """Workers that wait for parameters: the step that each has pushed last."""
     ended: set[int] = field(default_factory=set)
+    away: set[int] = field(default_factory=set)
+    """Workers that were killed and will have a successor."""
+    slowest: int = 0
+    """Steps of the slowest, when parameters were last sent."""
+
+    @property
+    def gone(self) -> set[int]:
+        """Workers that push nothing now."""
+        return self.ended | self.away
 
 
 class Server(Replica):
@@ -72,17 +89,40 @@ class Server(Replica):
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
+        yield from self.take_place()
         for step in self.steps():
             yield Gradient(step)
             yield from self.push_and_pull(step)
+            yield from self.meet()
+        self.finished = GONE
         for server in range(self.servers):
             yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
+
+    def take_place(self) -> Generator[Effect, Any, None]:
+        """A successor begins with the servers' parameters, in a synchronous step where the servers are."""
+        if not self.is_successor:
+            return
+        for server in range(self.servers):
+            yield Send(server, np.array([JOINED, self.first_step], np.float32), PUSH)
+        yield from self._pull()
+        if self.together:
+            self.first_step = max(self.first_step, int(min(self.versions)))
+        self.finished = float(self.first_step)
+
+    def meet(self) -> Generator[Effect, Any, None]:
+        """What a worker waits for between its steps, beside the servers."""
+        yield from ()
 
     def push_and_pull(self, step: int) -> Generator[Effect, Any, None]:
         """The gradient goes to all servers, and their parameters come back."""
         for server, part in enumerate(self.parts):
             yield Send(server, np.concatenate([[step, self.versions[server]], self.g[part]], dtype=np.float32), PUSH)
+        self.finished = step + 1.0
+        self.note("finished", self.finished)
         yield Charge(self.g.nbytes)
+        yield from self._pull()
+
+    def _pull(self) -> Generator[Effect, Any, None]:
         for server, part in enumerate(self.parts):
             pulled = (yield Receive(server, PULL)).value
             self.versions[server] = float(pulled[0])
@@ -92,19 +132,39 @@ class Server(Replica):
     def _serve(self) -> Generator[Effect, Any, None]:
         self.part = self.parts[self.rank]
         self.learner.own(self.part)
-        self.progress = Progress([0] * self.case.workers)
+        self.workers = self.case.workers
+        self.progress = Progress([0] * self.workers)
         self.updates, self.summed = 0, 0
         self.answer = np.empty(1 + self.part.stop - self.part.start, np.float32)
         self.g[:] = 0
-        while len(self.progress.ended) < self.case.workers:
+        while len(self.progress.ended) < self.workers:
             message = yield Receive(ANY, PUSH)
-            worker, step = message.source - self.servers, float(message.value[0])
-            if step == ENDED:
+            worker = message.source - self.servers
+            if isinstance(message, Lost):
+                yield from self._lose(worker)
+            elif message.value[0] == ENDED:
                 self.progress.ended.add(worker)
+                self.progress.steps[worker] = EVERY
+            elif message.value[0] == JOINED:
+                self._join(worker, int(message.value[1]))
             else:
-                yield from self._take(worker, int(step), message.value)
-            yield from self._answer_all()
-        self.done = self.updates
+                yield from self._take(worker, int(message.value[0]), message.value)
+            yield from self._answer_all(worker)
+        self.done = self.updates if self.together else self.updates // self.workers
+
+    def _lose(self, worker: int) -> Generator[Effect, Any, None]:
+        """Nobody waits for a worker that is gone."""
+        gone = self.progress.away if worker + self.servers in self.faults.returning else self.progress.ended
+        gone.add(worker)
+        self.progress.steps[worker] = EVERY
+        self.progress.waiting.pop(worker, None)
+        if self.together and self.summed:
+            yield from self._step_if_complete(float(self.updates))
+
+    def _join(self, worker: int, first_step: int) -> None:
+        """The successor of a worker waits for its first parameters."""
+        self.progress.away.discard(worker)
+        self.progress.steps[worker], self.progress.waiting[worker] = first_step, first_step - 1
 
     def _take(self, worker: int, step: int, push: np.ndarray) -> Generator[Effect, Any, None]:
         """A gradient has arrived."""
@@ -120,10 +180,14 @@ class Server(Replica):
         self.g[self.part] += push[HEAD:]
         self.summed += 1
         yield Charge(push.nbytes)
-        needed = max(1, self.case.workers - self.options.backup - len(self.progress.ended))
+        yield from self._step_if_complete(float(push[1]))
+
+    def _step_if_complete(self, version: float) -> Generator[Effect, Any, None]:
+        needed = max(1, self.workers - self.options.backup - len(self.progress.gone))
         if self.summed >= needed:
+            self.note("used_gradients", self.summed)
             self.g[self.part] /= np.float32(self.summed)
-            yield from self._step(float(push[1]))
+            yield from self._step(version)
             self.g[self.part], self.summed = 0, 0
 
     def _step(self, version: float) -> Generator[Effect, Any, None]:
@@ -131,25 +195,32 @@ class Server(Replica):
         yield Update()
         self.note("staleness", self.updates - version)
         self.updates += 1
-        self.done = self.updates // self.case.workers if not self.together else self.updates
+        self.done = self.updates // self.workers if not self.together else self.updates
         self.keep_if_due()
 
-    def _answer_all(self) -> Generator[Effect, Any, None]:
-        """Parameters for all workers that need wait no longer."""
-        for worker in sorted(self.progress.waiting):
-            if self._may_go(worker):
-                del self.progress.waiting[worker]
+    def _answer_all(self, latest: int) -> Generator[Effect, Any, None]:
+        """Parameters for all workers that need wait no longer: those that waited before only where all have moved on,
+        and the one whose push came last."""
+        waiting = self.progress.waiting
+        for worker in sorted(waiting) if self.together or self._slowest_moved() else [latest]:
+            if worker in waiting and self._may_go(worker):
+                del waiting[worker]
                 self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
                 yield Charge(self.answer.nbytes)
                 yield Send(worker + self.servers, self.answer, PULL)
 
-    def _may_go(self, worker: int) -> bool:
-        if self.together:
-            return self.progress.waiting[worker] < self.updates
+    def _slowest_moved(self) -> bool:
+        """Whether the slowest worker is further than when parameters were last sent."""
         if self.options.bound is None:
-            return True
-        others = [steps for each, steps in enumerate(self.progress.steps) if each not in self.progress.ended]
-        return self.progress.steps[worker] - min(others, default=0) <= self.options.bound
+            return False
+        before, self.progress.slowest = self.progress.slowest, min(self.progress.steps)
+        return self.progress.slowest > before
+
+    def _may_go(self, worker: int) -> bool:
+        progress = self.progress
+        if self.together:
+            return progress.waiting[worker] < self.updates
+        return self.options.bound is None or progress.steps[worker] - progress.slowest <= self.options.bound
 
 
 def check(case: TrainCase) -> None:
@@ -181,6 +252,8 @@ PLUGIN = StrategyPlugin(
     options=ServerOptions,
     check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers),
+    rank_program=ReplicaTraits(
+        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+    ),
     tags=tags,
 )

@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.rank_programs.effects import Charge, Effect
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.gossip import Gossip, GossipOptions
-from scaleproof.strategies.replica import check_peers
+from scaleproof.strategies.gossip import BORNE, Gossip, GossipOptions
+from scaleproof.strategies.gossip import check as check_gossip
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.learner import sizes_of
 
@@ -43,20 +45,21 @@ class TriggeredGossip(Gossip):
         options = self.case.options_of(TriggeredOptions)
         ends = np.cumsum(sizes_of(network_of(self.case), self.case.shrink)).tolist()
         self.pieces = [slice(low, high) for low, high in zip([0, *ends[:-1]], ends, strict=True)]
+        yield from self.take_place()
         last, last_step, theta = self.x.copy(), -1, options.theta
         for step in self.steps():
-            yield Gradient(step)
-            yield Update()
+            yield from self.stepper.gradient(step)
+            yield from self.stepper.update()
             change = self._change(last, options.measure)
             yield Charge(2 * self.x.nbytes)
             self.note("change", change)
             if change >= theta and step - last_step >= options.tau:
-                yield from self.exchange(options)
+                yield from self.exchange()
                 last, last_step = self.x.copy(), step
             elif options.form != "pull":
-                yield from self.take_arrived()
+                yield from self.take_arrived(options.weight)
             theta *= options.decay
-            self.publish()
+            yield from self.end_step()
 
     def _change(self, last: np.ndarray, measure: str) -> float:
         if measure == "mean_absolute":
@@ -69,13 +72,24 @@ def _relative(now: np.ndarray, before: np.ndarray) -> float:
     return float(np.linalg.norm(now - before) / max(np.linalg.norm(before), np.finfo(np.float32).tiny))
 
 
+def check(case: TrainCase) -> None:
+    """Raises FieldError for a rank without a peer, parameters that never change, and a form without a trigger."""
+    check_gossip(case)
+    options = case.options_of(TriggeredOptions)
+    if options.averaged != "after_step":
+        raise FieldError("strategy.averaged", "the trigger looks at the parameters after a step; leave it out")
+    if case.compute != "real" and options.theta > 0:
+        message = "where nothing is learned parameters do not change, and nothing triggers; use gossip with a period"
+        raise FieldError("strategy.theta", message)
+
+
 PLUGIN = StrategyPlugin(
     name="triggered_gossip",
     summary="gossip when the local parameters have changed enough since the last exchange",
     implementation=TriggeredGossip,
     options=TriggeredOptions,
-    check=check_peers,
+    check=check,
     collective_calls=False,
-    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average"),
+    rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),
     tags=asynchronous_tags("decentralized", "asynchronous", "p2p-mesh"),
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._buffers import as_bytes
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, Reducing
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
@@ -145,7 +145,7 @@ class Inbox:
 class Receive:
     """Handle of a message that is being received."""
 
-    def __init__(self, inbox: Inbox, buffer: Array, ufunc: np.ufunc | None) -> None:
+    def __init__(self, inbox: Inbox, buffer: Array, ufunc: Reducing | None) -> None:
         self.finished = threading.Event()
         self._inbox = inbox
         self._dtype = buffer.dtype

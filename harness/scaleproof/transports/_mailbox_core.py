@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +15,7 @@ import numpy as np
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._mailbox_frames import ANSWER, CALL, END, FLAG, GET, LAST, MESSAGE, PUT, SWAP, Frame
 from scaleproof.transports.contract import Capabilities, Traffic
-from scaleproof.transports.mailbox import ANY, Arrivals, Message, Posted, Regions, Serve
+from scaleproof.transports.mailbox import ANY, Arrivals, Lost, Message, Posted, Regions, Serve
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -45,6 +46,11 @@ class MailboxCore(ABC):
         self._left: set[int] = set()
         """Peers that send nothing any more."""
         self._error: TransportError | None = None
+        self.mortal: frozenset[int] = frozenset()
+        self.returning: frozenset[int] = frozenset()
+        self.lost: frozenset[int] = frozenset()
+        self._losses: Counter[int] = Counter()
+        """How often each peer was lost: what waits for an answer of one that was lost meanwhile has none."""
 
     @abstractmethod
     def _push(self, peer: int, frame: Frame) -> None:
@@ -76,7 +82,7 @@ class MailboxCore(ABC):
 
     def receive(self, source: int, tag: int, posted: Posted | None = None) -> Message | None:
         """See Mailbox.receive."""
-        return self._unless(posted, lambda: self._messages.take(source, tag), source, f"a message with tag {tag}")
+        return self._unless(posted, lambda: self._taken(source, tag), source, f"a message with tag {tag}")
 
     def call(self, value: np.ndarray, peer: int, name: str) -> np.ndarray:
         """See Mailbox.call."""
@@ -121,6 +127,11 @@ class MailboxCore(ABC):
             self._changed.notify_all()
         return posted.cancelled
 
+    def _taken(self, source: int, tag: int) -> Message | None:
+        if isinstance(taken := self._messages.take(source, tag), Lost):
+            raise taken.error()
+        return taken
+
     def _reached(self, name: str, least: int) -> int | None:
         value = self._flag(name)
         return value if value >= least else None
@@ -131,17 +142,35 @@ class MailboxCore(ABC):
 
     def _end(self) -> None:
         """Tells all peers that the program has ended, and waits until theirs have."""
+        self._push_to_all(Frame(END, EMPTY))
+        self._until_all(self._ended)
+
+    def _push_to_all(self, frame: Frame) -> None:
+        """To all peers but those that are lost."""
         for peer in self._peers:
-            self._push(peer, Frame(END, EMPTY))
+            try:
+                self._push(peer, frame)
+            except PeerLost:
+                if peer not in self.mortal:
+                    raise
+
+    def _until_all(self, reached: set[int]) -> None:
+        """Waits until each peer is there, or is lost."""
         for peer in self._peers:
-            self._until(lambda peer=peer: peer in self._ended or None, peer)  # type: ignore[misc]
+            self._until(lambda peer=peer: peer in reached | self.lost or None, peer)  # type: ignore[misc]
 
     def _answer_of(self, peer: int, kind: int, value: np.ndarray, name: str, tag: int = 0) -> np.ndarray:
         with self._changed:
-            number = self._calls
+            number, losses = self._calls, self._losses[peer]
             self._calls += 1
         self._push(peer, Frame(kind, value, tag, name, number))
-        return self._until(lambda: self._answers.pop(number, None), peer)
+        return self._until(lambda: self._answer(number, peer, losses), peer)
+
+    def _answer(self, number: int, peer: int, losses: int) -> np.ndarray | None:
+        answer = self._answers.pop(number, None)
+        if answer is None and self._losses[peer] > losses:
+            raise Lost(peer).error()
+        return answer
 
     def _deliver(self, peer: int, frame: Frame) -> None:
         """A frame has arrived. Called in their order. Raises TransportError where it makes no sense."""
@@ -203,6 +232,26 @@ class MailboxCore(ABC):
             self._error = self._error or (error if isinstance(error, TransportError) else TransportError(str(error)))
             self._changed.notify_all()
 
+    def _lose(self, peer: int) -> None:
+        """A mortal rank is gone: what waits for it alone has an error."""
+        with self._changed:
+            if peer not in self.lost:
+                self.lost |= {peer}
+                self._losses[peer] += 1
+                self._messages.lose(peer)
+                self._changed.notify_all()
+
+    def _regain(self, peer: int) -> None:
+        """A lost rank has a successor."""
+        with self._changed:
+            self.lost -= {peer}
+            self._messages.regain(peer)
+            self._changed.notify_all()
+
+    def _raise_if_lost(self, peer: int) -> None:
+        if peer in self.lost:
+            raise Lost(peer).error()
+
     def _unless(
         self, posted: Posted | None, ready: Callable[[], Result | None], peer: int, expected: str
     ) -> Result | None:
@@ -221,14 +270,19 @@ class MailboxCore(ABC):
     def _until(self, ready: Callable[[], Result | None], peer: int, expected: str = "") -> Result:
         """Waits until there is a result. `expected`: of a peer, or of ANY, that has not ended."""
         silent = False
-        with self._changed:
-            while (result := ready()) is None:
-                self._raise_if_failed()
-                if expected:
-                    self._raise_if_gone(peer, expected)
-                if not self._changed.wait(None if silent else SILENT_S):
-                    silent = True  # and looks again: it may have come between the wait and the lock
-                    self._post.wait(peer)
+        try:
+            with self._changed:
+                while (result := ready()) is None:
+                    self._raise_if_failed()
+                    if expected:
+                        self._raise_if_gone(peer, expected)
+                    if not self._changed.wait(None if silent else SILENT_S):
+                        silent = True  # and looks again: it may have come between the wait and the lock
+                        self._post.wait(peer)
+        except PeerLost as error:
+            if silent and error.peer in self.mortal:  # the rank goes on
+                self._post.stop_waiting()
+            raise
         if silent:
             self._post.stop_waiting()
         return result
@@ -240,6 +294,6 @@ class MailboxCore(ABC):
     def _raise_if_gone(self, source: int, what: str) -> None:
         """Raises where no rank is left that could send."""
         peers = set(self._peers) if source == ANY else {source} & set(self._peers)
-        if peers and peers <= self._ended:
+        if peers and peers <= self._ended | (self.lost - self.returning):
             who = "all other ranks have" if source == ANY else f"rank {source} has"
             raise PeerLost(source, f"{who} ended, and {what} was expected")

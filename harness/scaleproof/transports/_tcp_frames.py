@@ -11,7 +11,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._buffers import as_bytes
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, Reducing
 
 HEADER = struct.Struct("<QQ")
 """Number of the message on this connection and direction, and bytes of its payload."""
@@ -36,7 +36,7 @@ class Outgoing:
 class Incoming:
     """A message to receive; `ufunc` reduces it into the buffer, by way of a scratch buffer."""
 
-    def __init__(self, buffer: Array, ufunc: np.ufunc | None) -> None:
+    def __init__(self, buffer: Array, ufunc: Reducing | None) -> None:
         self.done = False
         self.buffer, self.ufunc = buffer, ufunc
         self.payload = as_bytes(buffer).data

@@ -15,11 +15,13 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scaleproof.core.handshake import connect_all
+from scaleproof.core.handshake import connect, connect_all, connect_successor, place_of_successor
+from scaleproof.core.killed_rank import is_gone
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports._mailbox_core import EMPTY, MailboxCore
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Bytes per system call, so that one peer does not keep others waiting."""
+LOOK_S = 0.02
+"""How often the receiving thread looks for a successor while a rank is away that will have one."""
+NAME = "mailbox"
+"""Of its keys in the rendezvous."""
 LEAVE_S = 5.0
 """How long `abandon` waits for its threads, of which one may be in an answer."""
 
@@ -50,8 +56,15 @@ class TcpMailbox(MailboxCore):
 
     def __init__(self, context: RankContext) -> None:
         super().__init__(context)
-        self._sockets = connect_all(context, "mailbox")
-        self._sending = {peer: threading.Lock() for peer in self._sockets}
+        self._context = context
+        if context.predecessor is None:
+            self._sockets = connect_all(context, NAME)
+        else:
+            self._sockets = connect_successor(context, NAME, partial(is_gone, context.folder))
+            for peer in set(self._peers) - set(self._sockets):
+                self._lose(peer)
+        self._sending = {peer: threading.Lock() for peer in self._peers}
+        self._leaving = False
         self._threads: list[threading.Thread] = []
         self._to_answer: queue.SimpleQueue[tuple[int, int, Callable[[], np.ndarray]] | None] = queue.SimpleQueue()
 
@@ -68,6 +81,7 @@ class TcpMailbox(MailboxCore):
 
     def abandon(self) -> None:
         """See Mailbox.abandon."""
+        self._leaving = True
         self._to_answer.put(None)
         self._fail(TransportError("the rank has left"))  # for threads of this rank that still wait
         for connected in self._sockets.values():
@@ -81,6 +95,7 @@ class TcpMailbox(MailboxCore):
 
     def _push(self, peer: int, frame: Frame) -> None:
         """See MailboxCore; returns when the socket has accepted all of it."""
+        self._raise_if_lost(peer)
         connected = self._sockets[peer]
         parts = [memoryview(frame.header() + frame.name.encode()), as_bytes(frame.value).data]
         self.traffic.count(frame.value.nbytes)
@@ -97,14 +112,16 @@ class TcpMailbox(MailboxCore):
                 parts = [parts[0][head:], parts[1][sent - head :]]
 
     def _receive_all(self) -> None:
-        """The receiving thread: until all ranks have ended and closed, or one is gone."""
+        """The receiving thread: until all ranks have ended and closed, or one is gone that is not mortal."""
         with selectors.DefaultSelector() as selector:
             for peer, connected in self._sockets.items():
                 selector.register(connected, selectors.EVENT_READ, Incoming(peer, connected))
             try:
-                while selector.get_map():
-                    for key, _ in selector.select():
+                while not self._leaving and (selector.get_map() or self._awaited):
+                    for key, _ in selector.select(LOOK_S if self._awaited else None):
                         self._pull(selector, key.data)
+                    for peer in self._awaited:
+                        self._join_successor(selector, peer)
             except Exception as error:
                 self._fail(error)
 
@@ -117,10 +134,30 @@ class TcpMailbox(MailboxCore):
             if incoming.peer in self._ended:  # it has had the end of every rank, and has closed
                 selector.unregister(incoming.connected)
                 return
+            if incoming.peer in self.mortal:
+                selector.unregister(incoming.connected)
+                self._lose(incoming.peer)
+                return
             why = str(error) if isinstance(error, PeerLost) else f"rank {incoming.peer} is gone: {error.strerror}"
             raise PeerLost(incoming.peer, why) from error
         if frame is not None:
             self._deliver(incoming.peer, frame)
+
+    @property
+    def _awaited(self) -> frozenset[int]:
+        """Ranks that are away and will have a successor."""
+        return self.lost & self.returning
+
+    def _join_successor(self, selector: selectors.BaseSelector, peer: int) -> None:
+        """Connects to the successor of a rank as soon as it waits for that."""
+        place = self._rendezvous.find(place_of_successor(NAME, peer))
+        if place is None:
+            return
+        self._sockets[peer].close()
+        connected = self._sockets[peer] = connect(self._context, peer, *place)
+        connected.setblocking(False)
+        self._regain(peer)
+        selector.register(connected, selectors.EVENT_READ, Incoming(peer, connected))
 
     def _ask(self, peer: int, number: int, answer: Callable[[], np.ndarray]) -> None:
         self._to_answer.put((peer, number, answer))
@@ -132,6 +169,8 @@ class TcpMailbox(MailboxCore):
             try:
                 self._push(peer, Frame(ANSWER, answer(), number=number))
             except Exception as error:
+                if isinstance(error, PeerLost) and peer in self.mortal:
+                    continue
                 self._fail(error)
                 return
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 ReduceOperation = Literal["sum", "max"]
 Array = np.ndarray
-UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
+Reducing = Callable[..., np.ndarray]
+"""Of two arrays into `out`: a NumPy function, or one that takes longer (programs/replayed_reduction.py)."""
+UFUNCS: dict[ReduceOperation, Reducing] = {"sum": np.add, "max": np.maximum}
 """The function that reduces one array into another, by operation."""
 REAL_DTYPES = frozenset(
     ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

@@ -206,6 +206,7 @@ PLUGIN = TransportPlugin(
     channels=True,
     eager_to_socket=True,
     mailbox=MESSAGE_MAILBOX,
+    bears=frozenset({"kill"}),
     stated_costs="grpc.costs.yaml",
     colour="green",
     marker="^",

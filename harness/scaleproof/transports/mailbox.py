@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from scaleproof.core.transport_errors import TransportError
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports.contract import Capabilities, Traffic
 
 if TYPE_CHECKING:
@@ -28,6 +28,17 @@ class Message:
     source: int
     tag: int
     value: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A rank that a fault of the case has killed, in place of what it would have sent."""
+
+    source: int
+
+    def error(self) -> PeerLost:
+        """What a mailbox raises."""
+        return PeerLost(self.source, f"rank {self.source} is gone")
 
 
 @dataclass(slots=True, eq=False)
@@ -49,12 +60,19 @@ class Mailbox(Protocol):
     `guard`: held while the rank's program runs between two effects. What peers call, put and get waits for it, so that
     they never see an array that the program is changing; only real one-sided operations do not wait.
 
-    `computing`: set while the rank's main thread computes, so that the passive side takes little of its core."""
+    `computing`: set while the rank's main thread computes, so that the passive side takes little of its core.
+
+    `mortal`: ranks that faults of the case kill, `returning`: those of them with a successor; both set before `open`. A
+    mortal rank that is gone takes nothing with it but what waits for it alone: each such wait, and once for each tag a
+    receive from ANY, raises PeerLost after the rank's last message. `lost`: mortal ranks that are gone now."""
 
     capabilities: Capabilities
     traffic: Traffic
     guard: threading.Lock
     computing: bool
+    mortal: frozenset[int]
+    returning: frozenset[int]
+    lost: frozenset[int]
 
     def __init__(self, context: RankContext) -> None:
         """Joins all ranks. Raises TransportError when one does not join."""
@@ -100,23 +118,41 @@ class Mailbox(Protocol):
 
 
 class Arrivals:
-    """Messages that have arrived and were not taken, by tag in their order."""
+    """Messages that have arrived and were not taken, by tag in their order; and, behind its last message, that a rank
+    is lost."""
 
     def __init__(self) -> None:
-        self._by_tag: dict[int, deque[Message]] = {}
+        self._by_tag: dict[int, deque[Message | Lost]] = {}
+        self._lost: list[int] = []
 
     def add(self, message: Message) -> None:
         """The latest message."""
-        self._by_tag.setdefault(message.tag, deque()).append(message)
+        self._with(message.tag).append(message)
 
-    def take(self, source: int, tag: int) -> Message | None:
-        """The earliest message with this tag, from a rank or from ANY; None: there is none."""
-        arrived = self._by_tag.get(tag, deque())
+    def lose(self, rank: int) -> None:
+        """A rank is gone for good, or until it has a successor."""
+        self._lost.append(rank)
+        for arrived in self._by_tag.values():
+            arrived.append(Lost(rank))
+
+    def regain(self, rank: int) -> None:
+        """A lost rank has a successor."""
+        self._lost.remove(rank)
+
+    def take(self, source: int, tag: int) -> Message | Lost | None:
+        """The earliest message with this tag, from a rank or from ANY; None: there is none. A lost rank is taken once
+        from ANY, and again and again in its own place."""
+        arrived = self._with(tag)
         for place, message in enumerate(arrived):
-            if source in (ANY, message.source):
+            if source == ANY or (message.source == source and isinstance(message, Message)):
                 del arrived[place]
                 return message
-        return None
+        return Lost(source) if source in self._lost else None
+
+    def _with(self, tag: int) -> deque[Message | Lost]:
+        if tag not in self._by_tag:
+            self._by_tag[tag] = deque(map(Lost, self._lost))
+        return self._by_tag[tag]
 
     def __len__(self) -> int:
         return sum(map(len, self._by_tag.values()))

@@ -33,15 +33,16 @@ IDLE_S = 2e-3
 """The longest pause between two tests while no thread of this rank waits or its main thread computes."""
 CHECK_S = 0.1
 """Time between two looks at whether the peers are still there."""
+NOBODY = -1
 LEAVE_S = 5.0
 """How long `abandon` waits for the progress side, which may be in a call of the library."""
 
 
 class Outgoing:
-    """A frame under way. `buffers` stay as they are until it is done."""
+    """A frame under way to a peer. `buffers` stay as they are until it is done."""
 
-    def __init__(self, handles: list[Handle], buffers: list[Array]) -> None:
-        self._handles, self._buffers = handles, buffers
+    def __init__(self, peer: int, handles: list[Handle], buffers: list[Array]) -> None:
+        self.peer, self._handles, self._buffers = peer, handles, buffers
         self.done = False
 
     def test(self) -> bool:
@@ -78,11 +79,9 @@ class MessageMailbox(MailboxCore):
         if self._closed:
             return
         self._end()
-        for peer in self._peers:
-            self._push(peer, Frame(LAST, EMPTY))
-        for peer in self._peers:
-            self._until(lambda peer=peer: peer in self._left or None, peer)  # type: ignore[misc]
-        self._rendezvous.exchange("mailbox.left", self.rank, self.world_size, True)
+        self._push_to_all(Frame(LAST, EMPTY))
+        self._until_all(self._left)
+        self._rendezvous.gather("mailbox.left", self.rank, self._peers, True, lambda peer: peer in self.lost)
         self.abandon()
 
     def abandon(self) -> None:
@@ -98,21 +97,43 @@ class MessageMailbox(MailboxCore):
     def _push(self, peer: int, frame: Frame) -> None:
         outgoing = self._begin(peer, frame)
         if not outgoing.done:
-            self._until(lambda: outgoing.done or None, peer)
+            self._until(lambda: self._has_gone(outgoing), peer)
+
+    def _has_gone(self, outgoing: Outgoing) -> bool | None:
+        """Raises PeerLost where it never will."""
+        if not outgoing.done:
+            self._raise_if_lost(outgoing.peer)
+        return outgoing.done or None
 
     def _begin(self, peer: int, frame: Frame) -> Outgoing:
-        """Starts to send; the progress side goes on with it."""
+        """Starts to send; the progress side goes on with it. Raises PeerLost."""
+        self._raise_if_lost(peer)
         self.traffic.count(frame.value.nbytes)
         buffers = messages(frame)
         with self._turn:
-            outgoing = Outgoing([self.transport.send(buffer, peer) for buffer in buffers], buffers)
+            outgoing = Outgoing(peer, [self.transport.send(buffer, peer) for buffer in buffers], buffers)
             if not outgoing.test():
                 self._outgoing.append(outgoing)
         return outgoing
 
     def _ask(self, peer: int, number: int, answer: Callable[[], np.ndarray]) -> None:
         """Called by the progress side, which does not wait for what it sends."""
-        self._begin(peer, Frame(ANSWER, answer(), number=number))
+        value = answer()
+        try:
+            self._begin(peer, Frame(ANSWER, value, number=number))
+        except PeerLost as error:
+            self._outlive(error, peer)
+
+    def _outlive(self, error: PeerLost, peer: int) -> None:
+        """The loss of a mortal peer takes nothing else with it; raises that of another one. `peer`: where the error
+        names none."""
+        gone = error.peer if error.peer >= 0 else peer
+        if gone not in self.mortal:
+            raise error
+        with self._turn:
+            self._incoming.pop(gone, None)
+            self._outgoing = [outgoing for outgoing in self._outgoing if outgoing.peer != gone]
+        self._lose(gone)
 
     def _until(self, ready: Callable[[], Result | None], peer: int, expected: str = "") -> Result:
         with self._changed:
@@ -150,15 +171,23 @@ class MessageMailbox(MailboxCore):
 
     def _advance(self) -> bool:
         """Moves what can be moved; True when anything was done."""
-        with self._turn:
-            under_way = [outgoing for outgoing in self._outgoing if not outgoing.test()]
-            moved = len(under_way) < len(self._outgoing)
-            self._outgoing = under_way
+        try:
+            with self._turn:
+                under_way = [outgoing for outgoing in self._outgoing if not outgoing.test()]
+                moved = len(under_way) < len(self._outgoing)
+                self._outgoing = under_way
+        except PeerLost as error:
+            self._outlive(error, NOBODY)
+            return True
         if moved:
             with self._changed:
                 self._changed.notify_all()
         for peer, incoming in list(self._incoming.items()):
-            moved |= self._take(peer, incoming)
+            try:
+                moved |= self._take(peer, incoming)
+            except PeerLost as error:
+                self._outlive(error, peer)
+                return True
         return moved
 
     def _take(self, peer: int, incoming: IncomingFrames) -> bool:
@@ -186,8 +215,8 @@ class MessageMailbox(MailboxCore):
             try:
                 with self._turn:
                     self.transport.check_peer(peer)
-            except PeerLost:
+            except PeerLost as error:
                 with contextlib.suppress(PeerLost):
                     self._advance()  # what it sent before
                 if peer in self._incoming:
-                    raise
+                    self._outlive(error, peer)

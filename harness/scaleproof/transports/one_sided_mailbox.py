@@ -224,11 +224,11 @@ class OneSidedMailbox(MessageMailbox):
     def _complete(self, peer: int, calls: Callable[[], Sequence[Handle]]) -> None:
         """Starts calls, and waits until they are done."""
         with self._turn:
-            outgoing = Outgoing(list(calls()), [])
+            outgoing = Outgoing(peer, list(calls()), [])
             if not outgoing.test():
                 self._outgoing.append(outgoing)
         if not outgoing.done:
-            self._until(lambda: outgoing.done or None, peer)
+            self._until(lambda: self._has_gone(outgoing), peer)
 
     def _may_put(self, key: Key) -> bool | None:
         """One thread at a time, and in no pause."""

@@ -146,6 +146,7 @@ PLUGIN = TransportPlugin(
     moves_in_wait=True,
     eager_to_socket=True,
     mailbox="scaleproof.transports._tcp_mailbox:TcpMailbox",
+    bears=frozenset({"kill", "replace"}),
     stated_costs="tcp.costs.yaml",
     colour="orange",
     marker="s",

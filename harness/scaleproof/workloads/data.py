@@ -25,8 +25,8 @@ KEPT_EPOCHS = 8
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Inputs float32 (n, *input_shape), images as (maps, side, side), or tokens int64; labels int64 (n,
-    *label_shape)."""
+    """Inputs float32 (n, *input_shape), images as (maps, side, side), or tokens int64; labels int64 (n, *label_shape),
+    or float32 of a regression."""
 
     inputs: np.ndarray
     labels: np.ndarray

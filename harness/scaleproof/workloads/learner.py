@@ -22,6 +22,8 @@ class Learner(Protocol):
 
     parameters: np.ndarray
     gradient: np.ndarray
+    share: float
+    """Of the parameters that `update` steps."""
 
     def own(self, piece: slice) -> None:
         """From now on `update` steps this piece only: a server's share."""
@@ -38,6 +40,8 @@ class Learner(Protocol):
 
 class ModelLearner:
     """A learner of a framework's model."""
+
+    share = 1.0
 
     def __init__(self, model: Model, sizes: list[int]) -> None:
         """`sizes`: elements of each parameter."""
@@ -60,6 +64,7 @@ class ModelLearner:
 
     def own(self, piece: slice) -> None:
         """See Learner."""
+        self.share = share_of(piece, self.parameters)
         cast(PiecewiseModel, self.model).step_pieces([self.parameters[piece]], [self.gradient[piece]])
 
     def update(self) -> None:
@@ -78,12 +83,15 @@ class ModelLearner:
 class NoLearner:
     """A learner that learns nothing, of `shrink` times fewer parameters: what is simulated without its mathematics."""
 
+    share = 1.0
+
     def __init__(self, network: Network, shrink: float) -> None:
         elements = sum(sizes_of(network, shrink))
         self.parameters, self.gradient = np.zeros(elements, np.float32), np.zeros(elements, np.float32)
 
     def own(self, piece: slice) -> None:
         """See Learner."""
+        self.share = share_of(piece, self.parameters)
 
     def update(self) -> None:
         """See Learner."""
@@ -95,6 +103,11 @@ class NoLearner:
     def loss(self, batch: Batch) -> float:
         """See Learner."""
         return math.nan
+
+
+def share_of(piece: slice, parameters: np.ndarray) -> float:
+    """How much of the parameters a piece is."""
+    return (piece.stop - piece.start) / len(parameters)
 
 
 def sizes_of(network: Network, shrink: float = 1.0) -> list[int]:

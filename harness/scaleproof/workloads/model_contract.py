@@ -27,8 +27,8 @@ class GradientPlacement(Protocol):
 
 
 class Model(Protocol):
-    """A network with parameters, loss (softmax cross-entropy) and optimiser (SGD with momentum: v = m v + g; p = p - lr
-    v)."""
+    """A network with parameters, loss (softmax cross-entropy, of a regression half the mean squared error) and
+    optimiser (SGD with momentum: v = m v + g; p = p - lr v)."""
 
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
@@ -68,8 +68,8 @@ class Model(Protocol):
         """Sets the parameters from flat values in the order of the gradients' elements."""
 
     def accuracy(self, batch: Batch, reference: Batch | None = None) -> float:
-        """Share of samples whose largest output is their label. `reference`: training samples whose mean and variance
-        batch normalisations use, computed anew at these parameters; None: those of `batch`."""
+        """`accuracy_of` the outputs. `reference`: training samples whose mean and variance batch normalisations use,
+        computed anew at these parameters; None: those of `batch`."""
 
 
 class PiecewiseModel(Model, Protocol):
@@ -79,3 +79,12 @@ class PiecewiseModel(Model, Protocol):
         """From now on `update` steps these pieces with these gradients. Pieces are flat float32 arrays of the caller,
         each with its own momentum; `only` then selects pieces. The caller copies the pieces back into the
         parameters."""
+
+
+def accuracy_of(outputs: np.ndarray, labels: np.ndarray) -> float:
+    """Share of samples whose largest output is their label. With one output, of a regression: the share of the labels'
+    variance that the outputs explain (R^2), at least 0."""
+    if outputs.shape[-1] > 1:
+        return float((outputs.argmax(axis=-1) == labels).mean())
+    left, all_of_it = float(np.square(outputs[..., 0] - labels).mean()), float(labels.var())
+    return max(0.0, 1 - left / all_of_it) if all_of_it else 0.0

@@ -70,6 +70,11 @@ class Network:
         return self.layers[-1].output_shape[-1]
 
     @property
+    def regression(self) -> bool:
+        """Whether it has one output, which is a number: labels are float32, the loss is half the mean squared error."""
+        return self.classes == 1
+
+    @property
     def label_shape(self) -> Shape:
         """Shape of the labels of one sample: () for one label, (positions,) for a label at every position."""
         return self.layers[-1].output_shape[:-1]

@@ -16,7 +16,7 @@ from scaleproof.spec.emulated import shrunk
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.pace import SECOND, Burn, Sleep
+from scaleproof.workloads.pace import SECOND, Burn, Pace, Sleep
 from scaleproof.workloads.profile import Profile
 from scaleproof.workloads.replay_schedule import PassEvent, backward_events, forward_events, replayed_exchanges
 from scaleproof.workloads.strips import Strip
@@ -46,7 +46,7 @@ class ReplayModel:
         burns: bool = False,
         factors: Iterable[float] = (),
     ) -> None:
-        self._pace = Burn() if burns else Sleep()
+        self.pace: Pace = Burn() if burns else Sleep()
         self._factors, self._factor = iter(factors), 1.0
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # The kernel gives zeros no memory until they are written.
@@ -77,7 +77,7 @@ class ReplayModel:
     def forward(self, batch: Batch) -> float:
         """See Model; there is no loss. A step begins."""
         self._factor = next(self._factors, 1.0)
-        self._end = self._perform(self._forward, self._pace.now())
+        self._end = self._perform(self._forward, self.pace.now())
         return math.nan
 
     def backward(self) -> None:
@@ -88,7 +88,7 @@ class ReplayModel:
         """Lets the time of a pass go by; returns when it should end. The schedule starts anew after every exchange."""
         for event in events:
             due_ns = round(event.due_ns * self._factor)
-            self._pace.wait_until(start + due_ns)
+            self.pace.wait_until(start + due_ns)
             for index in event.parameters:
                 self._ready(index)
             if event.last:
@@ -96,14 +96,14 @@ class ReplayModel:
                 start += due_ns
             if event.exchange is not None:
                 event.exchange()
-                start = self._pace.now()
+                start = self.pace.now()
         return start
 
     def update(self, only: Sequence[int] | None = None) -> None:
         """See Model; takes time in proportion to the share of the network's elements that is updated."""
         stepped = self._stepped if only is None else [self._stepped[index] for index in only]
         whole_ns = self._update_ns * self._factor
-        self._pace.wait_until(self._pace.now() + round(whole_ns * sum(stepped) / self._elements))
+        self.pace.wait_until(self.pace.now() + round(whole_ns * sum(stepped) / self._elements))
 
     def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""
@@ -133,7 +133,7 @@ class ReplayModel:
         return math.nan
 
     def _record_lateness(self, due_ns: int, planned_ns: int) -> None:
-        behind = max(0, self._pace.now() - due_ns)
+        behind = max(0, self.pace.now() - due_ns)
         self.late.passes += 1
         self.late.planned_ns += planned_ns
         self.late.late_ns += behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaleproof.record.host import cores
 from scaleproof.spec import registry
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import loaded
@@ -14,7 +15,7 @@ def stacked_model(network: Network, framework: str, threads: int = 1) -> Stacked
     """The network as a model of many replicas. Raises FieldError for a framework that has none and a network that
     NumPy cannot compute."""
     if is_dense(network):
-        return DenseReplicas(network, threads)
+        return DenseReplicas(network, max(threads, cores()))  # each row by itself: the threads change no bit
     path = registry.get("framework", framework).stacked
     if not path:
         able = [name for name in registry.names("framework") if registry.get("framework", name).stacked]

@@ -1,5 +1,5 @@
-"""Stacked models in NumPy, for networks of fully connected layers and for linear regression: without torch, and with
-little cost per call, so that a few rows at a time are cheap too."""
+"""Stacked models in NumPy, for chains of fully connected layers: without torch, and with little cost per call, so that
+a few rows at a time are cheap too."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.layers import Activation, Linear
+from scaleproof.workloads.model_contract import accuracy_of
 from scaleproof.workloads.networks import INPUT, Network
 from scaleproof.workloads.stacked_contract import StackedGradients, stacked_inputs
 
@@ -78,6 +79,7 @@ class DenseReplicas:
             start += outputs * inputs + outputs
         self._nonlinearity, self._threads = _ACTIVATIONS[network.activation], threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._loss = _half_squares if network.regression else _cross_entropy
 
     def gradients(
         self, parameters: np.ndarray, batches: Sequence[Batch], out: np.ndarray | None = None
@@ -103,7 +105,7 @@ class DenseReplicas:
     def accuracy(self, parameters: np.ndarray, batch: Batch, reference: Batch | None = None) -> float:
         """See StackedModel. Nothing is normalised, so that no reference is needed."""
         outputs = self._forward(parameters[None], batch.inputs.reshape(1, len(batch.labels), -1))[-1]
-        return float((outputs[0].argmax(axis=-1) == batch.labels).mean())
+        return accuracy_of(outputs[0], batch.labels)
 
     def _forward(self, rows: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
         """Inputs of every layer, then the logits: each (k, samples, features)."""
@@ -119,7 +121,7 @@ class DenseReplicas:
     def _compute(self, rows: np.ndarray, inputs: np.ndarray, labels: np.ndarray, gradients: np.ndarray) -> np.ndarray:
         """Losses of some rows; their gradients are written into `gradients`."""
         values = self._forward(rows, inputs)
-        losses, error = _cross_entropy(values.pop(), labels)
+        losses, error = self._loss(values.pop(), labels)
         for layer, value in zip(reversed(self._layers), reversed(values), strict=True):
             np.matmul(error.transpose(0, 2, 1), value, out=layer.weight(gradients))
             np.sum(error, axis=1, out=layer.bias(gradients))
@@ -143,18 +145,9 @@ def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, 
     return losses, logits
 
 
-class LeastSquares:
-    """Linear regression without a constant, as a stacked model: half the mean squared error. Labels are float32."""
-
-    def __init__(self, features: int) -> None:
-        self.parameters = features
-
-    def gradients(
-        self, parameters: np.ndarray, batches: Sequence[Batch], out: np.ndarray | None = None
-    ) -> StackedGradients:
-        """See StackedModel."""
-        batch = stacked_inputs(parameters, batches, self.parameters)
-        error = np.matmul(batch.inputs, parameters[..., None])[..., 0] - batch.labels
-        gradients = np.empty_like(parameters) if out is None else out
-        np.matmul(error[:, None] / np.float32(error.shape[1]), batch.inputs, out=gradients[:, None])
-        return StackedGradients((error * error).mean(axis=1) / 2, gradients)
+def _half_squares(outputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Half the mean squared error of each replica (k,), and its gradient by the outputs, computed in their memory."""
+    outputs[..., 0] -= labels
+    losses = np.einsum("kso,kso->k", outputs, outputs) / np.float32(2 * labels.shape[1])
+    outputs /= np.float32(labels.shape[1])
+    return losses, outputs

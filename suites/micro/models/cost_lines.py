@@ -14,7 +14,7 @@ from scaleproof.claims.metrics import Metric, by_size
 from scaleproof.core.record_schema import Record
 from scaleproof.simulate.alpha_beta_fit import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
 from scaleproof.simulate.collective_rounds import rounds_of
-from scaleproof.simulate.cost_fit import predict
+from scaleproof.simulate.reduction_fit import predict
 from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.spec.common_case import NATIVE
 
@@ -101,9 +101,9 @@ def all_reduce_prediction_error(launch: Launch, base: Launch, _floor: float | No
     p its prediction
 
     p = time of the rounds' messages by alpha and beta of the ping-pong in the same block + gamma * bytes reduced,
-    with a gamma fitted to the other sizes ([costs](../costs.md)). A ping-pong moves bytes one way at a time, an
-    all-reduce both ways at once. The prediction is wrong where moving bytes both ways costs more, or where a library
-    overlaps better than rounds do; the metric shows by how much. Suite: micro.
+    with the time of a call and gammas fitted to the other sizes ([costs](../costs.md)). A ping-pong moves bytes one way
+    at a time, an all-reduce both ways at once. The prediction is wrong where moving bytes both ways costs more, or
+    where a library overlaps better than rounds do; the metric shows by how much. Suite: micro.
     """
     case = launch.record.case
     reduced, sent = _times(launch.record, launch.samples), _times(base.record, base.samples)

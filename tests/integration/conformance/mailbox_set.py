@@ -80,6 +80,36 @@ def a_peer_leaves(context: RankContext, results: Path) -> None:
     _wait_for_the_last(context, results, lambda mailbox: mailbox.abandon())
 
 
+def outlive_a_peer(context: RankContext, results: Path) -> None:
+    """The last rank kills itself, as a fault of the case says: the others go on without it, and close."""
+    mailbox, last = opened(context), context.world_size - 1
+    mailbox.mortal = frozenset({last})
+    mailbox.open(lambda source, name, value: value + 1, {"x": np.zeros(8)})
+    go_through(barrier(context.rank, context.world_size), mailbox)
+    context.rendezvous.exchange("test.all have gone through", context.rank, context.world_size, True)
+    if context.rank == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    other = 1 - context.rank
+    waits: list[Callable[[], Any]] = [
+        lambda: mailbox.receive(last, DATA),
+        lambda: mailbox.receive(ANY, DATA),
+        lambda: mailbox.call(np.zeros(3), last, "next"),
+    ]
+    outcomes = []
+    for number, wait in enumerate(waits):
+        try:
+            wait()
+            outcomes.append("no error")
+        except PeerLost as lost:
+            outcomes.append(f"lost {lost.peer}")
+        mailbox.send(np.full(SIZES[-1], number, np.uint8), other, NEXT)
+        arrived = mailbox.receive(other, NEXT)
+        answer = mailbox.call(np.full(SIZES[-2], number, np.int32), other, "next")
+        assert arrived is not None and set(arrived.value.tolist()) == {number} == set((answer - 1).tolist())
+    mailbox.close()
+    (results / f"{context.rank}.outlived").write_text(json.dumps(outcomes))
+
+
 def _wait_for_the_last(context: RankContext, results: Path, leave: Callable[[Mailbox], None]) -> None:
     """All others wait for it, in three ways, and write down what came of it and after how many seconds."""
     mailbox, last, start = opened(context), context.world_size - 1, time.monotonic()

@@ -14,7 +14,8 @@ from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from scaleproof.simulate.alpha_beta_fit import fit_line
 from scaleproof.simulate.cost_file import costs_file, read_costs, write_costs
-from scaleproof.simulate.cost_fit import fit_reduction, fit_transfer
+from scaleproof.simulate.cost_fit import fit_transfer
+from scaleproof.simulate.reduction_fit import fit_reduction
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 from tests.unit.report.report_results import make
@@ -91,6 +92,13 @@ def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(
     assert page.count("<figure") == 5 and "assumed" in page and "madeup" in page
 
 
+def test_costs_that_another_version_fitted_are_replaced(results: Path) -> None:
+    costs_file(results, "madeup").parent.mkdir(parents=True, exist_ok=True)
+    costs_file(results, "madeup").write_text('{"schema_version": 0}')
+    assert main(["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]) == 0
+    assert read_costs(results, "madeup") is not None
+
+
 def test_an_experiment_without_messages_or_all_reduces_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,4 +167,4 @@ def test_no_part_is_ever_negative() -> None:
     assert fit_line(SIZES, 1e-9 * SIZES)[0] == pytest.approx(0, abs=1e-15)
     sent = (1e-5 + 1e-9 * SIZES)[None]
     fit = fit_reduction("x", fit_transfer("x", SIZES, sent), "ring", 2, SIZES, sent, (SIZES, sent))
-    assert fit.gamma.value == 0  # twice the messages' latency is more than the all-reduce took
+    assert fit.gammas[0].value.value == 0  # twice the messages' latency is more than the all-reduce took

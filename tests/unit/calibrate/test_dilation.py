@@ -75,6 +75,26 @@ def test_activations_of_divided_layers_are_offered_too(groups: int) -> None:
     assert offer_of(case, NOWHERE).nbytes == pytest.approx(8 * (volumes.sent + volumes.replicated), rel=2e-3)
 
 
+def test_strategies_at_their_own_pace_offer_what_all_their_steps_move() -> None:
+    steps, ranks, fields = 5, 8, {"steps": 4, "warmup": 1}
+    parameter_bytes = 4 * network_of(case_of()).parameters
+    gossip = offer_of(case_of(strategy="gossip", **fields), NOWHERE)
+    assert gossip.messages == 2 * ranks * steps  # asked, and answered with the parameters
+    assert gossip.nbytes == pytest.approx(ranks * steps * parameter_bytes, rel=1e-2)
+    server = offer_of(case_of(strategy="server", minibatch=14, **fields), NOWHERE)
+    assert server.nbytes == pytest.approx(2 * (ranks - 1) * steps * parameter_bytes, rel=1e-2)
+    assert server.link_s == pytest.approx((ranks - 1) * steps * parameter_bytes / 1.25e9, rel=1e-2)
+
+
+def test_a_step_without_an_exchange_does_not_stand_for_all() -> None:
+    every, fourth = (
+        offer_of(case_of(strategy={"name": "local_sgd", "tau": tau}, steps=8, warmup=0), NOWHERE) for tau in (1, 4)
+    )
+    assert every.messages == 4 * fourth.messages == 8 * 2 * 7 * 8
+    assert every.nbytes == pytest.approx(4 * fourth.nbytes)
+    assert every.link_s == pytest.approx(4 * fourth.link_s)
+
+
 @pytest.mark.parametrize("slower", [1, 4])
 def test_the_least_sufficient_dilation_and_shrink_are_chosen(slower: int) -> None:
     case, offer = case_of(), offer_of(case_of(), NOWHERE)

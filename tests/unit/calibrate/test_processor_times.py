@@ -15,10 +15,10 @@ from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.case_costs import cost_model
 from scaleproof.simulate.cost_file import Parameter
-from scaleproof.simulate.cost_model import ProcessorTime
 from scaleproof.simulate.fitted_processor import STATED
 from scaleproof.simulate.processor_file import ProcessorCost, ProcessorTimes, SideTime, read_processor, write_processor
 from scaleproof.simulate.processor_fit import WindowTimes, fit_sides
+from scaleproof.simulate.thread_times import ProcessorTime
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError

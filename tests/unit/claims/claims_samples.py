@@ -38,11 +38,25 @@ COLLECTIVE: dict[str, Any] = {
     "iterations": 2,
 }
 
+OF_SERVERS: dict[str, Any] = {
+    **TRAIN,
+    "ranks": 3,
+    "transport": "tcp",
+    "strategy": {"name": "server"},
+    "workload": "dnn_digits",
+    "data": "digits",
+    "evaluate_every": 1,
+}
+"""Rank 0 serves, and ranks 1 and 2 train at their own pace, 4 samples a step."""
+GOSSIP: dict[str, Any] = {**OF_SERVERS, "ranks": 2, "strategy": {"name": "gossip"}}
+"""Both ranks train at their own pace, 4 samples a step."""
+
 
 PROGRAM_CASES: tuple[dict[str, Any], ...] = (
     TRAIN,
     {**TRAIN, "ranks": 1, "transport": None, "strategy": "local_only"},
     {**TRAIN, "workload": "dnn_digits", "data": "digits", "evaluate_every": 1},
+    OF_SERVERS,
     {
         "program": "transfer",
         "suite": "s",
@@ -53,6 +67,7 @@ PROGRAM_CASES: tuple[dict[str, Any], ...] = (
         "sizes": [1 << 26],
     },
     {**COLLECTIVE, "sizes": [1 << 26]},
+    {**TRAIN, "transport": "tcp", "strategy": "gossip", "workload": "dnn_digits", "data": "digits", "minibatch": 2},
     {"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "tcp", "entry": "own"},
 )
 """A case of each program of the harness, of which every metric of the harness has a value in one."""

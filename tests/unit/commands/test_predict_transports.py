@@ -11,8 +11,9 @@ import pytest
 from scaleproof.cli import main
 from scaleproof.commands.predict_transports import Against, Candidate, against_each_other, against_fastest, alike
 from scaleproof.simulate import stated_model
-from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Gamma
 from scaleproof.simulate.predicted_scaling import Range
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec import registry
 from tests.unit.simulate.test_scaling_predicted import question
 
@@ -33,7 +34,7 @@ def candidate(transport: str, costs: CostModel) -> Candidate:
 
 def costs(name: str, alpha: float, low: float, high: float) -> CostModel:
     alphas = (Uncertain(f"alpha of {name}", alpha, low, high),)
-    return CostModel((None,), alphas, (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, name)
+    return CostModel((None,), alphas, (Uncertain("beta", 0.0),), (Gamma(1, Uncertain("gamma", 0.0)),), 1.0, name)
 
 
 def test_transports_whose_costs_differ_have_different_numbers(

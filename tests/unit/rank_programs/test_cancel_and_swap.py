@@ -1,4 +1,4 @@
-"""Cancelled receives and compare-and-swap in virtual time."""
+"""Receives that are cancelled or wait for a time only, and compare-and-swap, in virtual time."""
 
 from __future__ import annotations
 
@@ -78,6 +78,25 @@ def test_a_receive_that_waits_behind_another_effect_is_cancelled_at_once() -> No
         yield from ()
 
     assert ends(virtual(main, other), 0, "end") == [4.0]
+
+
+def test_a_receive_ends_when_its_time_is_over_or_a_message_comes() -> None:
+    def receives(program: RankProgram) -> Program:
+        assert (yield Receive(1, 3, within=1.0)) is None
+        assert (yield Receive(1, 3, within=5.0)).value.size == 5
+        assert (yield Receive(1, 3, within=0.5)) is None
+        assert (yield Receive(1, 3)).value.size == 6, "the receive whose time was over took nothing"
+
+    def sends(program: RankProgram) -> Program:
+        yield Sleep(2.0)
+        yield Send(0, array(5), 3)
+        yield Sleep(2.0)
+        yield Send(0, array(6), 3)
+
+    run = virtual(receives, sends, buffer=1e6)
+    start = ends(run, 0, "start")[0]
+    assert [round(end - start, 1) for end in ends(run, 0, "delay")] == [1.0, 2.0, 2.5]
+    assert [round(end - start) for end in ends(run, 0, "wait")] == [4]
 
 
 def test_only_waits_can_be_cancelled() -> None:

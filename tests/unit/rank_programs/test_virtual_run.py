@@ -309,6 +309,23 @@ def test_what_was_put_is_there_when_its_flag_is_and_a_get_takes_two_ways() -> No
     assert [round(end - start, 9) for end in ends(run, 2, "get")] == [2.6], "0.25 s each way and 100 bytes"
 
 
+def test_the_flag_of_a_put_is_higher_when_the_array_is_there_and_takes_no_message_of_its_own() -> None:
+    region = np.zeros(500, np.uint8)
+
+    def puts(program: RankProgram) -> Generator[Effect, Any, None]:
+        for start in (0, 250):
+            yield Put(1, np.full(250, 7, np.uint8), "x", start, flag="full")
+
+    def waits(program: RankProgram) -> Generator[Effect, Any, None]:
+        assert (yield AwaitFlag("full", 2)) == 2
+        assert region.tolist() == [7] * 500
+
+    costs = MessageCosts((Segment(None, 0.25, 0.0),), gamma=0.0)
+    run = virtual(puts, waits, buffer=1e6, costs=costs, regions={"x": region})
+    start = ends(run, 0, "start")[0]
+    assert [round(end - start, 9) for end in ends(run, 1, "wait")] == [0.75], "0.25 s, and 500 bytes at 1,000 bytes/s"
+
+
 def test_a_put_beside_a_region_names_both_ranks() -> None:
     def puts(program: RankProgram) -> Generator[Effect, Any, None]:
         yield Put(1, array(8), "x")

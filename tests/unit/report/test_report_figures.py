@@ -85,13 +85,35 @@ def test_arms_of_one_transport_share_its_colour_but_not_its_marker() -> None:
     assert all("var(--s" in key_mark(look) for look in ARMS.values())
 
 
+def learned(name: str, steps: list[int], seconds: list[float], values: list[float]) -> Curve:
+    numbers = np.array(steps)
+    return Curve(name, numbers, (numbers + 1) * 8, np.array(seconds), np.array(values), False)
+
+
 def test_median_curve_keeps_the_steps_that_all_launches_have() -> None:
-    first = Curve("a", np.array([0, 1, 2]), np.array([0.0, 1.0, 2.0]), np.array([9.0, 8.0, 7.0]), False)
-    second = Curve("b", np.array([1, 2, 3]), np.array([3.0, 4.0, 5.0]), np.array([6.0, 5.0, 4.0]), False)
-    steps, seconds, values = median_curve([first, second])
-    assert steps.tolist() == [1, 2]
-    assert seconds.tolist() == [2.0, 3.0]
-    assert values.tolist() == [7.0, 6.0]
+    first = learned("a", [0, 1, 2], [0.0, 1.0, 2.0], [9.0, 8.0, 7.0])
+    second = learned("b", [1, 2, 3], [3.0, 4.0, 5.0], [6.0, 5.0, 4.0])
+    median = median_curve([first, second])
+    assert median.steps.tolist() == [1, 2]
+    assert median.samples.tolist() == [16, 24]
+    assert median.seconds.tolist() == [2.0, 3.0]
+    assert median.values.tolist() == [7.0, 6.0]
+
+
+def test_evaluations_at_set_times_belong_together_by_their_number() -> None:
+    first = learned("a", [4, 9, 14], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0])
+    second = learned("b", [5, 11, 17], [1.0, 2.0, 3.0], [5.0, 4.0, 3.0])
+    median = median_curve([first, second])
+    assert median.seconds.tolist() == [1.0, 2.0, 3.0]
+    assert median.values.tolist() == [4.0, 3.0, 2.0]
+
+
+def test_the_median_line_ends_where_most_launches_have_diverged() -> None:
+    good = learned("a", [0, 1, 2], [0.0, 1.0, 2.0], [3.0, 2.0, 1.0])
+    lost = [learned(name, [0, 1, 2], [0.0, 1.0, 2.0], [3.0, np.nan, np.inf]) for name in "bc"]
+    values = median_curve([good, *lost]).values
+    assert values[0] == 3.0 and np.isnan(values[1:]).all()
+    assert median_curve([good, good, lost[0]]).values.tolist() == [3.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0]])
@@ -140,12 +162,13 @@ def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_
 def test_a_launch_without_a_number_leaves_the_others_their_names() -> None:
     steps = np.arange(4)
     good = [
-        Curve(name, steps, steps * 0.1, np.array([4.0, 3.0, 2.0, float(end)]), False) for end, name in enumerate("ab")
+        Curve(name, steps, steps * 8, steps * 0.1, np.array([4.0, 3.0, 2.0, float(end)]), False)
+        for end, name in enumerate("ab")
     ]
-    lost = Curve("lost", steps, steps * 0.1, np.full(4, np.nan), False)
-    picture = curves("l", {"tcp": [lost, *good], "gloo": [lost]}, ARMS, "loss", over_time=False)
+    lost = Curve("lost", steps, steps * 8, steps * 0.1, np.full(4, np.nan), False)
+    picture = curves("l", {"tcp": [lost, *good], "gloo": [lost]}, ARMS, "loss", "steps")
     assert "launch a: ends at 0" in picture and "launch b: ends at 1.00" in picture and "launch lost" not in picture
-    assert curves("l", {"gloo": [lost]}, ARMS, "loss", over_time=True)
+    assert curves("l", {"gloo": [lost]}, ARMS, "loss", "seconds")
 
 
 def test_transports_keep_their_colour_and_others_take_free_ones() -> None:

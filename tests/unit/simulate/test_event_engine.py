@@ -156,3 +156,15 @@ def test_a_rank_goes_on_in_a_call_without_waiting_for_ranks_that_it_needs_nothin
     engine.after(call[2:], np.repeat(engine.work(10.0), 2))
     engine.run()
     assert engine.end[call].tolist() == [0.0, 1.0, 10.0, 11.0]
+
+
+def test_a_run_up_to_a_moment_does_nothing_that_is_later_and_knows_when_that_is() -> None:
+    engine = Engine([RATE])
+    route = engine.route([0])
+    engine.transfer(route, 100.0)
+    watched = engine.work(0.75, watched=True)
+    assert not len(engine.run(0.5)) and (engine.now, engine.next) == (0.5, 0.75)
+    engine.transfer(route, 100.0)  # shares the link from now on
+    assert engine.run(5.0).tolist() == watched.tolist() and engine.now == 0.75
+    assert not len(engine.run(1.0)) and (engine.now, engine.next) == (1.0, 1.5)
+    assert times(engine) == [1.5, 0.75, 2.0] and engine.next == np.inf

@@ -18,6 +18,7 @@ from scaleproof.simulate.cost_file import (
     AllReduceCost,
     Costs,
     Fit,
+    GammaCost,
     LineCost,
     Parameter,
     RoundsCost,
@@ -25,8 +26,8 @@ from scaleproof.simulate.cost_file import (
     TransportCost,
     write_costs,
 )
-from scaleproof.simulate.cost_model import Uncertain
 from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.link_rates import PAYLOAD
@@ -104,7 +105,7 @@ def fitted(
             algorithm="ring",
             assumed=False,
             call_s=parameter(0.0, launches),
-            gamma_s_per_byte=parameter(gamma, launches),
+            gammas=(GammaCost(nbytes=1, s_per_byte=parameter(gamma, launches)),),
             fit=NO_FIT,
             points=(),
         )
@@ -184,7 +185,7 @@ def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> P
 
 def test_costs_fitted_on_this_machine_are_preferred(results: Path) -> None:
     costs = cost_model(case_of(), results, machine_id())
-    assert (costs.upto_nbytes, [alpha.value for alpha in costs.alphas], costs.gamma.value) == (
+    assert (costs.upto_nbytes, [alpha.value for alpha in costs.alphas], costs.gammas[0].value.value) == (
         (65536, None),
         [1e-5, 5e-5],
         3e-10,
@@ -210,7 +211,7 @@ def test_whole_calls_of_a_library_are_converted_to_messages_of_a_ring(results: P
     """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1
     ns a byte."""
     costs = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
-    assert (costs.alphas[0].value, costs.betas[0].value, costs.gamma.value) == (
+    assert (costs.alphas[0].value, costs.betas[0].value, costs.gammas[0].value.value) == (
         pytest.approx(1e-4),
         pytest.approx(1e-9),
         0.0,
@@ -254,7 +255,7 @@ def test_a_gamma_without_an_interval_is_stated(tmp_path: Path) -> None:
     )
     assert (
         costs.alphas[0].value == 1e-5
-        and costs.gamma.low is not None
+        and costs.gammas[0].value.low is not None
         and any("gamma is stated" in assumption for assumption in costs.assumed)
     )
 

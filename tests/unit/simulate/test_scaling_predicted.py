@@ -15,10 +15,11 @@ from scaleproof.commands.predict_compute import efficiency_of
 from scaleproof.commands.predict_nodes import nodes_of
 from scaleproof.commands.predict_output import HINTS
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel, Gamma
 from scaleproof.simulate.halved_resources import RESOURCES, halved
 from scaleproof.simulate.predicted_scaling import Question
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.earlier_form import converted
 from scaleproof.spec.errors import SpecError
@@ -29,12 +30,14 @@ from scaleproof.workloads.vgg import vgg_a
 from tests.unit.claims.test_claims_validation import verdict
 
 NETWORK: Network = vgg_a(64, 0.25)
-FREE = CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "free")
+FREE = CostModel(
+    (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), (Gamma(1, Uncertain("gamma", 0.0)),), 1.0, "free"
+)
 UNSURE = CostModel(
     (None,),
     (Uncertain("alpha", 3e-5, 1e-5, 9e-5),),
     (Uncertain("beta", 0.0),),
-    Uncertain("gamma", 1e-10, 0.0, 3e-10),
+    (Gamma(1, Uncertain("gamma", 1e-10, 0.0, 3e-10)),),
     0.9,
     "unsure",
 )
@@ -109,14 +112,24 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
         (
             {"fabric.link_mbit": None},
             CostModel(
-                (None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""
+                (None,),
+                (Uncertain("alpha", 0.05),),
+                (Uncertain("beta", 0.0),),
+                (Gamma(1, Uncertain("gamma", 0.0)),),
+                1.0,
+                "",
             ),
             "latency",
         ),
         (
             {"fabric.link_mbit": None},
             CostModel(
-                (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""
+                (None,),
+                (Uncertain("alpha", 0.0),),
+                (Uncertain("beta", 1e-6),),
+                (Gamma(1, Uncertain("gamma", 0.0)),),
+                1.0,
+                "",
             ),
             "transport",
         ),

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from scaleproof.simulate.alpha_beta_fit import Segment
-from scaleproof.simulate.cost_model import FREE, MessageCosts, ProcessorTime
+from scaleproof.simulate.cost_model import FREE, MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.server_threads import Threads
 from scaleproof.simulate.step_engine import simulate
+from scaleproof.simulate.thread_times import ProcessorTime
 from scaleproof.simulate.training_on_engine import simulate_each_rank
 from scaleproof.spec.cluster import cluster_of, star
 from tests.unit.simulate.test_simulator import case_of, profile_of

@@ -15,7 +15,7 @@ from scaleproof.simulate import shared_cores as sharing
 from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.call_schedules import CallSchedules
 from scaleproof.simulate.case_patterns import Patterns
-from scaleproof.simulate.cost_model import MessageCosts, ProcessorTime
+from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.engine.engine import Engine
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.predict import inputs_of
@@ -24,6 +24,7 @@ from scaleproof.simulate.shared_cores import SharedCores, shared_cores
 from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.tensor_servers import Serving
+from scaleproof.simulate.thread_times import ProcessorTime
 from scaleproof.simulate.training_run import TrainingRun
 from scaleproof.spec.cluster import cluster_of, star
 from scaleproof.spec.errors import FieldError

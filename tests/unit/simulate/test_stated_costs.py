@@ -13,12 +13,13 @@ import yaml
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate import stated_model as stated_model_module
 from scaleproof.simulate.case_costs import cost_model
-from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.cost_model import CostModel
 from scaleproof.simulate.cost_sheet import REFERENCE, read_sheet
 from scaleproof.simulate.hop_classes import HOPS, Hop
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.simulated_sweeps import round_trip_s
 from scaleproof.simulate.stated_model import stated_model
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec import registry
 from scaleproof.spec.cluster import load_cluster, node_types, star
 from scaleproof.spec.errors import SpecError
@@ -149,7 +150,7 @@ def test_costs_of_software_are_scaled_by_the_ratio_of_cores() -> None:
     ratio = core["ghz"] / node_types()[node].ghz * core["per_clock"][0]
     assert there.alphas[0].value == pytest.approx(ratio * here.alphas[0].value)
     assert there.processor[2].value == pytest.approx(ratio * here.processor[2].value)
-    assert there.card == here.card and there.gamma == here.gamma, "neither is software of the transport"
+    assert there.card == here.card and there.gammas == here.gammas, "neither is software of the transport"
     assert any("as fast as on the cores" in assumption for assumption in here.assumed) and not there.assumed
 
 

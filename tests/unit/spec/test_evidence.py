@@ -39,6 +39,8 @@ def own(**options: str | int | float) -> OwnCase:
         train_case(workload="dnn_digits", compute={"name": "replay", "burns": True}),
         train_case(**GOSSIP, step_delay="fixed:0.01"),
         train_case(**GOSSIP, message_delay="exponential:0.01"),
+        train_case(**GOSSIP, faults="pause:1,0.5@2"),
+        train_case(**GOSSIP, faults="lose:0.1,0.2"),
         ring_case(handicap=0.2),
     ],
     ids=lambda case: ",".join(f"{name}={value}" for name, value in case.written().items() if name not in OWN)[-60:],
@@ -49,7 +51,8 @@ def test_what_is_slept_stood_in_for_or_made_longer_is_emulated_on_the_hosts_netw
 
 @pytest.mark.parametrize(
     "case",
-    [own(device="cuda"), own(slept=0), own(), train_case(workload="dnn_digits"), train_case(**GOSSIP), ring_case()],
+    [own(device="cuda"), own(slept=0), own(), train_case(workload="dnn_digits"), train_case(**GOSSIP), ring_case()]
+    + [train_case(**GOSSIP, faults="kill:1@2")],
 )
 def test_what_is_run_as_the_case_names_it_is_measured(case: Any) -> None:
     assert planned_evidence(case) == "measured"

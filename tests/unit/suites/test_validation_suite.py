@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import ImpossibleValue, Wanted
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.headlines.load import load_headlines
@@ -70,3 +71,26 @@ def test_the_figures_name_arms_and_claims_of_the_suite() -> None:
     planned = {case.arm for size in ("smoke", "small") for case in SUITE.experiment("prediction").size(size).cases}
     drawn = {series.select["arm"] for figure in declared.figures for series in figure.series if series.select}
     assert drawn == planned
+
+
+def test_a_loss_is_held_against_that_of_the_same_seed_in_processes() -> None:
+    metric = suite_metrics(SUITE.folder)["loss_ratio"]
+    (case,) = [each for each in cases("replicas", "smoke", "local_sgd") if each.fabric == "host"]
+    assert metric.made_up is not None and metric.pair is not None
+    launches = []
+    for value in (1.25, None):  # None: the base
+        made = metric.made_up(Wanted(case, value))
+        launches.append(Launch(made.record(case), made.samples(case.ranks)))
+    assert metric.pair(launches[0], launches[1], None) == pytest.approx(1.25)
+
+
+def test_real_emulated_and_virtual_runs_of_three_strategies_are_compared_at_2_and_4_ranks() -> None:
+    for arm in ("server", "gossip", "local_sgd"):
+        ran = {
+            (each.ranks, each.fabric, each.value("compute"), each.value("fabric.beta_times", 1.0))
+            for each in cases("replicas", "small", arm)
+        }
+        of_losses = {(ranks, fabric, "real", 1.0) for ranks in (2, 4) for fabric in ("host", "netns", "simulated")}
+        predicted = {(ranks, "simulated", "replay", times) for ranks in (2, 4) for times in (1.0, 1.2)}
+        emulated = {(ranks, "netns", "replay", 1.0) for ranks in (2, 4)}
+        assert ran == of_losses | predicted | emulated | {(2, "host", "replay", 1.0)}

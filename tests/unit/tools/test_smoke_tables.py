@@ -13,6 +13,7 @@ from tools.reference import REFERENCE
 from tools.reference.one_run import FILE, Manifest, read_manifest
 
 FOLDERS = list_suites(smoke_tables.ROOT / "suites")
+STORED = [folder for folder in FOLDERS if (REFERENCE / f"{folder.name}.runs.csv").exists()]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -56,11 +57,9 @@ def test_launches_that_could_not_run_are_told_from_those_that_took_the_minutes(t
     assert "had the same number, 6 of them not runnable there, in 4.2 minutes" in smoke_tables.section(suite, tmp_path)
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", STORED, ids=lambda folder: folder.name)
 def test_a_readme_names_the_launches_of_the_stored_run_where_they_are_not_those_of_the_plan(folder: Path) -> None:
     table, suite = REFERENCE / f"{folder.name}.runs.csv", load_suite(folder)
-    if not table.exists():
-        pytest.skip("not in the stored run")
     with table.open(newline="") as source:
         stored = len(list(csv.DictReader(source)))
     sizes = [experiment.size("smoke") for experiment in suite.experiments.values() if "smoke" in experiment.sizes]

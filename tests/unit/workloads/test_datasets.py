@@ -15,7 +15,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of, workloads_for
 from scaleproof.workloads.data import Table, open_data, open_every_rank
 from scaleproof.workloads.dataset import Dataset
-from scaleproof.workloads.datasets import gaussian_mixture, noisy_teacher
+from scaleproof.workloads.datasets import gaussian_mixture, linear_teacher, noisy_teacher
 from scaleproof.workloads.inputs.training import checked_data, training_inputs
 from tests.short_form import train_case
 
@@ -70,7 +70,8 @@ def test_a_target_lies_between_chance_and_the_best_classifier(name: str) -> None
     dataset = described(name)
     assert dataset.rows is not None and dataset.target is not None
     best = 1 - dataset.bayes.value if dataset.bayes else 1.0
-    assert 2 / dataset.rows.classes < dataset.target < best
+    chance = 1 / dataset.rows.classes if dataset.rows.classes > 1 else 0.0  # of a regression: the mean explains nothing
+    assert 2 * chance < dataset.target < best
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,3 +150,22 @@ def test_a_label_out_of_range_is_refused() -> None:
     data = opened("gaussian_mixture")
     data.rows.labels[0] = 10
     assert "D3 labels" in warned(data)
+
+
+def test_the_function_that_makes_a_regressions_labels_explains_all_but_the_noise() -> None:
+    rows = opened("linear_teacher").rows
+    left = rows.labels - rows.inputs @ linear_teacher.weights() - linear_teacher.CONSTANT
+    bayes = linear_teacher.PLUGIN.bayes
+    assert bayes is not None and left.var() / rows.labels.var() == pytest.approx(bayes.value, rel=0.05)
+
+
+def test_defects_of_a_regression_warn() -> None:
+    data = opened("linear_teacher")
+    data.rows.labels[:] = np.sort(data.rows.labels)
+    assert warned(data) >= {"D10 order of the rows, correlation of neighbours", "D12 noise of the labels"}
+    data = opened("linear_teacher")
+    data.rows.inputs[:] *= 1.5
+    assert "D12 inputs against the normal distribution" in warned(data)
+    data = opened("linear_teacher")
+    data.test.inputs[3] = data.train.inputs[5]
+    assert "D7 rows shared by train and test" in warned(data)

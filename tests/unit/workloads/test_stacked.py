@@ -18,11 +18,11 @@ from scaleproof.workloads.layers import Activation, Linear
 from scaleproof.workloads.networks import Network, build
 from scaleproof.workloads.stacked import stacked_model
 from scaleproof.workloads.stacked_contract import StackedModel, flat, momentum_step
-from scaleproof.workloads.stacked_dense import LEAST_ROWS, DenseReplicas, LeastSquares
+from scaleproof.workloads.stacked_dense import LEAST_ROWS, DenseReplicas
 
 REPLICAS, SAMPLES = 5, 6
 TOLERANCE = 1e-6
-SMOOTH = ["dnn_digits", "vgg_digits", "bn_digits", "seq2seq", "sentence_embedding"]
+SMOOTH = ["dnn_digits", "vgg_digits", "bn_digits", "seq2seq", "sentence_embedding", "linear_regression"]
 """Networks without kinks, where rounding cannot switch a unit."""
 
 
@@ -82,7 +82,9 @@ def test_torch_gives_each_replica_its_own_loss_and_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "network", [network_of("dnn_digits"), linear_model(), linear_model("relu6", 24)], ids=["tanh", "linear", "relu6"]
+    "network",
+    [network_of("dnn_digits"), linear_model(), linear_model("relu6", 24), network_of("linear_regression")],
+    ids=["tanh", "linear", "relu6", "regression"],
 )
 def test_numpy_gives_each_replica_its_own_loss_and_gradient(network: Network) -> None:
     pytest.importorskip("torch")
@@ -124,7 +126,8 @@ def test_gradients_are_written_into_the_callers_memory() -> None:
         assert result.gradients is memory and np.isfinite(memory).all()
 
 
-def test_rows_are_stepped_as_a_model_steps_its_own() -> None:
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+def test_rows_are_stepped_as_a_model_steps_its_own(momentum: float) -> None:
     pytest.importorskip("torch")
     from scaleproof.frameworks.torch.torch_model import TorchModel
 
@@ -134,11 +137,11 @@ def test_rows_are_stepped_as_a_model_steps_its_own() -> None:
     shapes = [shape for _, shape in network.parameter_shapes]
     ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
     values = [piece.reshape(shape) for piece, shape in zip(np.split(rows[2].copy(), ends), shapes, strict=True)]
-    trained = TorchModel(network, values, learning_rate=0.1, momentum=0.9, threads=1)
+    trained = TorchModel(network, values, learning_rate=0.1, momentum=momentum, threads=1)
     trained.bind(np.split(np.zeros(network.parameters, np.float32), ends), 1.0, lambda _: None)
     for _ in range(5):
         gradients = DenseReplicas(network).gradients(rows[[2]], batches[2:]).gradients
-        momentum_step(rows, velocities, gradients, 0.1, 0.9, rows=[2])
+        momentum_step(rows, velocities, gradients, 0.1, momentum, rows=[2])
         trained.forward(batches[2])
         trained.backward()
         trained.update()
@@ -192,17 +195,21 @@ def _printed(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_least_squares_have_the_gradient_of_half_the_mean_squared_error() -> None:
+def test_a_regression_has_the_gradient_of_half_the_mean_squared_error() -> None:
     generator = np.random.default_rng(2)
-    rows = generator.standard_normal((3, 7), np.float32)
+    rows = generator.standard_normal((3, 8), np.float32)
     batches = [
         Batch(generator.standard_normal((4, 7), np.float32), generator.standard_normal(4, np.float32)) for _ in range(3)
     ]
-    losses, gradients = LeastSquares(7).gradients(rows, batches)
+    network = build("regression", (7,), [Linear("out", 1, classifier=True)], 1.0, "tanh")
+    model = DenseReplicas(network)
+    losses, gradients = model.gradients(rows, batches)
     for row, batch, loss, gradient in zip(rows, batches, losses, gradients, strict=True):
-        error = batch.inputs @ row - batch.labels
+        error = batch.inputs @ row[:7] + row[7] - batch.labels
         assert loss == pytest.approx(float((error**2).mean() / 2), rel=1e-5)
-        assert apart(gradient, batch.inputs.T @ error / 4) < 1e-6
+        assert apart(gradient, np.append(batch.inputs.T @ error, error.sum()) / 4) < 1e-6
+        explained = 1 - float((error**2).mean() / batch.labels.var())
+        assert model.accuracy(row, batch) == pytest.approx(max(0.0, explained), abs=1e-5)
 
 
 def test_what_does_not_fit_is_one_line() -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from scaleproof.calibrate.measured_jitter import spread
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.start.replay_profile import Replayed, described, replayed_for, same_replay, stall_limit_s
-from scaleproof.programs.train import _factors
+from scaleproof.programs.replayed import factors_of
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.predict import Predictor, inputs_of
 from scaleproof.spec.case import TrainCase, parse_case
@@ -68,7 +68,7 @@ def replayed_s(chosen: TrainCase, rank: int, monkeypatch: pytest.MonkeyPatch, la
     monkeypatch.setattr(paces, "now", lambda: clock.ns)
     monkeypatch.setattr(paces.time, "sleep", clock.sleep)
     context: Any = SimpleNamespace(jitter=law, seed=SEED, rank=rank)
-    factors = _factors(context, chosen)
+    factors = factors_of(context, chosen)
     model = ReplayModel(network_of(chosen), profile_of(chosen, HERE), chosen.dilation, 1.0, factors=factors)
     model.bind([], 1.0, lambda index: None)
     lengths = []
@@ -136,7 +136,7 @@ def test_what_is_drawn_has_the_spread_that_was_fitted(tmp_path: Path) -> None:
     launches = []
     for seed in range(6):
         contexts: list[Any] = [SimpleNamespace(jitter=replayed.law, seed=seed, rank=rank) for rank in range(8)]
-        launches.append(pd.DataFrame({context.rank: _factors(context, chosen) for context in contexts}))
+        launches.append(pd.DataFrame({context.rank: factors_of(context, chosen) for context in contexts}))
     again = spread(launches)
     assert again is not None
     assert again.step_sigma == pytest.approx(0.03, rel=0.05) and again.rank_sigma == pytest.approx(0.08, rel=0.25)

@@ -192,10 +192,11 @@ def test_initial_parameters_follow_the_seed_and_keep_the_variance() -> None:
     assert first[2].std() == pytest.approx((2 / 512) ** 0.5, rel=0.01)
 
 
-def test_torch_steps_as_its_own_optimiser_does() -> None:
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+def test_torch_steps_as_its_own_optimiser_does(momentum: float) -> None:
     pytest.importorskip("torch")
     # In a process of its own: torch.optim imports much.
-    assert run_ranks(train_case(data="digits"), _compare_with_torch_optim) == [""]
+    assert run_ranks(train_case(data="digits", momentum=momentum), _compare_with_torch_optim) == [""]
 
 
 def _compare_with_torch_optim(context: RankContext) -> None:
@@ -205,13 +206,13 @@ def _compare_with_torch_optim(context: RankContext) -> None:
 
     assert isinstance(context.case, TrainCase)
     network = network_of(context.case)
-    data = open_data(context.case, network, 0, 0)
-    model = TorchModel(network, initial_parameters(network, 0), learning_rate=0.1, momentum=0.9, threads=1)
+    data, momentum = open_data(context.case, network, 0, 0), context.case.momentum
+    model = TorchModel(network, initial_parameters(network, 0), learning_rate=0.1, momentum=momentum, threads=1)
     model.bind([np.zeros(prod(shape), np.float32) for _, shape in network.parameter_shapes], 0.5, lambda _: None)
     module = module_of(network)
     values = map(torch.from_numpy, initial_parameters(network, 0))
     module.load_state_dict(dict(zip(module.state_dict(), values, strict=True)), assign=True)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=momentum)
     for step in range(4):
         batch = data.batch(step)
         model.forward(batch)

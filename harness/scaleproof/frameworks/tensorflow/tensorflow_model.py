@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from scaleproof.frameworks.tensorflow import tensorflow_layers
 from scaleproof.workloads.data import Batch
-from scaleproof.workloads.model_contract import GradientPlacement
+from scaleproof.workloads.model_contract import GradientPlacement, accuracy_of
 from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network, evaluated
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
@@ -93,8 +93,7 @@ class TensorflowModel:
         inputs, count = batch.inputs, 0
         if reference is not None and self._network.normalises:
             inputs, count = np.concatenate([reference.inputs, inputs]), len(reference.labels)
-        predicted = self._outputs_function(inputs, count).numpy()[count:].argmax(axis=-1)
-        return float((predicted == batch.labels).mean())
+        return accuracy_of(self._outputs_function(inputs, count).numpy()[count:], batch.labels)
 
     def _loss_of(self, inputs: Any, labels: Any) -> Any:
         return loss(self._network, inputs, labels, self._variables)
@@ -132,12 +131,17 @@ def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
 
 
 def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> Any:
-    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head."""
+    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head; of a
+    regression half the mean squared error."""
     heads = logits(network, inputs, values)
-    main, *auxiliary = (
-        tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads
-    )
+    main, *auxiliary = (_loss_of_head(labels, head) for head in heads)
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
+
+
+def _loss_of_head(labels: Any, head: Any) -> Any:
+    if head.shape[-1] == 1:
+        return tf.reduce_mean(tf.square(tf.squeeze(head, -1) - tf.cast(labels, head.dtype))) / 2
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head))
 
 
 def _from_canonical(value: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from torch import nn
 
 from scaleproof.frameworks.torch import torch_layers
 from scaleproof.workloads.data import Batch
-from scaleproof.workloads.model_contract import GradientPlacement
+from scaleproof.workloads.model_contract import GradientPlacement, accuracy_of
 from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network, evaluated
 
 
@@ -70,7 +70,7 @@ class TorchModel:
         torch._fused_sgd_(
             parameters,
             gradients,
-            velocities,
+            velocities if self._momentum else [],  # the kernel refuses them without momentum
             weight_decay=0.0,
             momentum=self._momentum,
             lr=self._learning_rate,
@@ -123,8 +123,8 @@ class TorchModel:
             module.load_state_dict(values, assign=True)
             inputs = np.concatenate([reference.inputs, inputs])
         with torch.inference_mode():
-            predicted = logits(module, torch.from_numpy(inputs))[0].argmax(dim=-1).numpy()
-        return float((predicted[-len(batch.labels) :] == batch.labels).mean())
+            outputs = logits(module, torch.from_numpy(inputs))[0].numpy()
+        return accuracy_of(outputs[-len(batch.labels) :], batch.labels)
 
     def _hook(self, gradient: np.ndarray, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
         view = self._gradients[index]
@@ -171,12 +171,19 @@ def logits(module: nn.Module, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head."""
+    """Mean softmax cross-entropy over samples (and positions), plus the weighted loss of an auxiliary head; of a
+    regression half the mean squared error."""
     return loss_of_heads(logits(module, inputs), labels)
 
 
 def loss_of_heads(heads: torch.Tensor | tuple[torch.Tensor, ...], labels: torch.Tensor) -> torch.Tensor:
     """As `loss_of`, from the logits."""
     heads = heads if isinstance(heads, tuple) else (heads,)
-    main, *auxiliary = (nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten()) for head in heads)
+    main, *auxiliary = (_loss_of_head(head, labels) for head in heads)
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
+
+
+def _loss_of_head(head: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    if head.shape[-1] == 1:
+        return (head.flatten() - labels.flatten()).square().mean() / 2
+    return nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten())

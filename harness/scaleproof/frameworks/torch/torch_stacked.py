@@ -13,6 +13,7 @@ from torch.func import functional_call, vmap
 
 from scaleproof.frameworks.torch.torch_model import loss_of_heads, module_of
 from scaleproof.workloads.data import Batch
+from scaleproof.workloads.model_contract import accuracy_of
 from scaleproof.workloads.networks import Network, evaluated
 from scaleproof.workloads.stacked_contract import StackedGradients, stacked_inputs
 
@@ -55,8 +56,8 @@ class TorchReplicas:
             module = module_of(evaluated(self._network, len(reference.labels)))
             inputs = np.concatenate([reference.inputs, inputs])
         with torch.inference_mode():
-            predicted = _main(functional_call(module, values, (torch.from_numpy(inputs),))).argmax(dim=-1).numpy()
-        return float((predicted[-len(batch.labels) :] == batch.labels).mean())
+            outputs = _main(functional_call(module, values, (torch.from_numpy(inputs),))).numpy()
+        return accuracy_of(outputs[-len(batch.labels) :], batch.labels)
 
     def _values(self, rows: torch.Tensor) -> Values:
         """Views of rows (k, n): every parameter as (k, *shape)."""

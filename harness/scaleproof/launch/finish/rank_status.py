@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from scaleproof.core.killed_rank import is_gone
 from scaleproof.core.record_schema import Clock, FailureCode, RankStatus
 from scaleproof.launch.finish.rank_agreement import own
 from scaleproof.launch.finish.validity import per_rank
@@ -26,7 +27,7 @@ def rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]]
         signal=end["signal"] if end else None,
         status=_status(end, report),
         code=known_code(report["code"]) if report and report["code"] else None,
-        message=_message(end, report),
+        message="killed by a fault of the case" if is_gone(watch.folder, rank) else _message(end, report),
         step=line.step,
         operation=line.operation,
         facts=without_private_paths(facts),

@@ -14,6 +14,7 @@ from scaleproof.launch.nodes.allocated_nodes import NodePlacement
 from scaleproof.launch.nodes.requested_nodes import options
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.tuned import tuning_of
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ def launch_fields(case: AnyCase, launch_spec: LaunchSpec, surroundings: Surround
 
 def _command(case: AnyCase, launch_spec: LaunchSpec, placement: NodePlacement | None) -> list[str]:
     """What a person types to run this launch again."""
+    if (tuned := tuning_of(case.experiment)) is not None:
+        return ["scaleproof", "tune", case.suite, "--experiment", tuned, "--size", launch_spec.size]
     of_launch = ["--size", launch_spec.size, "--case", launch_spec.case_id, "--launch", str(launch_spec.plan_index)]
     of_nodes = options(placement.allocation) if placement else []
     return ["scaleproof", "run", case.suite, case.experiment, *of_launch, "--again", *of_nodes]

@@ -26,4 +26,5 @@ PLUGIN = LauncherPlugin(
     name="local",
     summary="ranks forked from one parent on this machine",
     implementation=Local,
+    outlives_ranks=True,
 )

@@ -13,6 +13,7 @@ from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.faults import faults_of
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.relative_times import relative_times
 from scaleproof.spec.straggler_law import StragglerLaw
@@ -27,10 +28,12 @@ def replays(case: AnyCase) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a launch replays. `jitter`: the law of its steps' factors with its numbers; None: all steps are alike."""
+    """What a launch replays. `jitter`: the law of its steps' factors with its numbers; None: all steps are alike.
+    `byte_s`: what a byte of a strategy's own arithmetic takes, s."""
 
     profile: Profile
     jitter: StragglerLaw | None = None
+    byte_s: float = 0.0
 
     @property
     def law(self) -> str:
@@ -38,8 +41,8 @@ class Replayed:
         return self.jitter.text if self.jitter else ""
 
 
-def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
-    """What a case replays, or why it cannot; None where it replays nothing."""
+def replayed_for(case: AnyCase, results: Path, byte_s: float = 0.0) -> Replayed | Obstacle | None:
+    """What a case replays, or why it cannot; None where it replays nothing. `byte_s`: see Replayed."""
     if not replays(case):
         return None
     assert isinstance(case, TrainCase)
@@ -50,16 +53,18 @@ def replayed_for(case: AnyCase, results: Path) -> Replayed | Obstacle | None:
         return obstacle_of(error, "see docs/replay.md", "profile")
     compute = case.compute_options
     if compute.jitter is None:
-        return Replayed(profile)
+        return Replayed(profile, byte_s=byte_s)
     try:
-        return Replayed(profile, resolved(compute.jitter, results, machine_id(), compute.profile))
+        return Replayed(profile, resolved(compute.jitter, results, machine_id(), compute.profile), byte_s)
     except SpecError as error:
         return obstacle_of(error, "see docs/replay.md", "jitter")
 
 
 def stall_limit_s(planned: PlannedLaunch, replayed: Replayed | None, stall_s: float) -> float:
-    """`stall_s`; where ranks sleep instead of computing at least twice the length of the longest step, since a sleeping
-    rank looks like one that hangs."""
+    """`stall_s`; at least twice the length of the longest step where ranks sleep instead of computing, and of the
+    longest wait that a fault of the case makes, since a sleeping rank looks like one that hangs."""
+    if isinstance(planned.case, TrainCase):
+        stall_s = max(stall_s, 2 * faults_of(planned.case.faults).longest_wait_s * planned.case.dilation)
     if replayed is None:
         return stall_s
     slowest = max(relative_times(planned.case), default=1.0) * _largest(planned, replayed)
@@ -82,7 +87,8 @@ def write_profile(replayed: Replayed, folder: Path) -> None:
 
 def described(replayed: Replayed, case: AnyCase) -> dict[str, Any]:
     """For the record, beside the file: where the times were measured, how, and the digest of the profile; the law of
-    jitter, where there is one; and how much longer each rank computes where nodes are of several types."""
+    jitter, and what a byte of own arithmetic takes, where there are such; and how much longer each rank computes where
+    nodes are of several types."""
     profile = replayed.profile
     return {
         "sha256": digest(profile),
@@ -95,6 +101,7 @@ def described(replayed: Replayed, case: AnyCase) -> dict[str, Any]:
         "backward_s": profile.backward_s,
         "update_s": profile.update_s.median,
         **({"jitter": replayed.law} if replayed.jitter else {}),
+        **({"byte_s": replayed.byte_s} if replayed.byte_s else {}),
         **({"relative_times": list(times)} if (times := relative_times(case)) else {}),
     }
 
@@ -104,11 +111,12 @@ def digest(profile: Profile) -> str:
     return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
 
 
-def same_replay(record: Record, results: Path) -> bool:
+def same_replay(record: Record, results: Path, byte_s: float = 0.0) -> bool:
     """Whether a launch replayed what it would replay now; else it does not count as finished."""
     replayed, then = replayed_for(record.case, results), record.environment.get("replay", {})
     if replayed is None:
         return True
     if not isinstance(replayed, Replayed):
         return False
-    return (then.get("sha256"), then.get("jitter", "")) == (digest(replayed.profile), replayed.law)
+    now = digest(replayed.profile), replayed.law, byte_s
+    return (then.get("sha256"), then.get("jitter", ""), then.get("byte_s", 0.0)) == now

@@ -27,14 +27,17 @@ FABRIC = "simulated"
 
 
 class Simulator(Protocol):
-    """What the supervisor needs of a simulator. Where an input is missing both methods raise SpecError, one line with
-    the command that makes it."""
+    """What the supervisor needs of a simulator. Where an input is missing the first two methods raise SpecError, one
+    line with the command that makes it."""
 
     def inputs(self, case: AnyCase, programs: str = "") -> str:
         """Digest of the inputs of the case's prediction, without the code. `programs`: folder of the suite's own."""
 
     def predict(self, launch: PlannedLaunch) -> Predicted:
         """The prediction of one planned launch."""
+
+    def byte_s(self, case: AnyCase) -> float:
+        """What a byte of a rank's own arithmetic takes, s: the same in a prediction and beside replayed compute."""
 
 
 def not_predictable(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle | None:

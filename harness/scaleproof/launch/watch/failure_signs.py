@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.core.board import Board
+from scaleproof.core.killed_rank import is_gone
 from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.launch.watch.rank_processes import Here, Processes
 
@@ -171,7 +172,7 @@ class Watch:
             report = _json(self.folder / f"rank-{rank}.json")
             if report is not None:
                 self.reports[rank] = report
-            sign = ended_badly(rank, end, report)
+            sign = None if is_gone(self.folder, rank) else ended_badly(rank, end, report)
             if sign is not None and rank not in self._signs:
                 # The sign of a stopped rank is kept, however it ended after it was continued for its stacks.
                 self._signs[rank] = self._with_position(sign)

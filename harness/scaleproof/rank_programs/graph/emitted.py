@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.rank_programs.effect_events import described
 from scaleproof.rank_programs.effects import (
     ALL,
     Await,
@@ -22,7 +23,6 @@ from scaleproof.rank_programs.effects import (
     Sleep,
     Start,
     Started,
-    described,
 )
 from scaleproof.rank_programs.graph.rank_graph import NONE, Builder, Kind, RankGraph
 from scaleproof.spec.errors import SpecError

@@ -1,9 +1,8 @@
-"""Loss or accuracy over steps or over time: a thin line per launch, and their median as a thick line."""
+"""Loss or accuracy over samples, over steps or over time: a thin line per launch, and their median as a thick line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,36 +12,44 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from scaleproof.claims.learning_curve import Axis
 from scaleproof.report.figures.inline_svg import svg
+from scaleproof.report.figures.kinds import Curve
 from scaleproof.report.figures.style import PAGE, Line, Look, lines, panel, styled
 from scaleproof.report.numbers import exact, significant
 
+__all__ = ["Curve", "MedianCurve", "curves", "median_curve"]
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One launch: its id, step numbers, seconds since its first step began, values."""
-
-    launch: str
-    steps: np.ndarray
-    seconds: np.ndarray
-    values: np.ndarray
-    hollow: bool
+X_LABELS: dict[Axis, str] = {
+    "samples": "training samples of all ranks",
+    "steps": "step",
+    "seconds": "time since the first step (s)",
+}
+VIRTUAL_SECONDS = "virtual time since the first step (s)"
 
 
 class MedianCurve(NamedTuple):
-    """Medians over launches at the steps that all of them have."""
+    """Medians over launches: at the steps that all of them have, or of values that were taken at set times by their
+    number."""
 
     steps: np.ndarray
+    samples: np.ndarray
     seconds: np.ndarray
     values: np.ndarray
 
 
 @styled
 def curves(
-    label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool
+    label: str,
+    series: dict[str, list[Curve]],
+    looks: dict[str, Look],
+    quantity: str,
+    axis: Axis,
+    x_label: str = "",
+    size: tuple[float, float] = (5.0, 3.5),
 ) -> Markup:
-    """One panel; `quantity` labels the y axis."""
-    figure, axes = panel()
+    """One panel; `quantity` labels the y axis, `x_label` the x axis where X_LABELS does not say enough."""
+    figure, axes = panel(*size)
     titles: dict[str, str] = {}
     # Seaborn draws no line for a launch without any number; such launches are left out.
     drawable = {
@@ -50,17 +57,16 @@ def curves(
         for name, launches in series.items()
         if (numeric := [curve for curve in launches if _has_number(curve.values)])
     }
-    _thin_lines(axes, drawable, looks, "seconds" if over_time else "steps")
+    _thin_lines(axes, drawable, looks, axis)
     thin = iter(list(axes.lines))
     for index, (name, launches) in enumerate(drawable.items()):
         for number, curve in enumerate(launches):
             next(thin).set_gid(f"curve{index}x{number}")
-            titles[f"curve{index}x{number}"] = (
-                f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
-            )
+            ends = curve.ends or f"ends at {significant(float(curve.values[-1]))}"
+            titles[f"curve{index}x{number}"] = f"{name}, launch {curve.launch}: {ends}"
     medians = {name: median_curve(launches) for name, launches in drawable.items()}
     drawn = {
-        name: Line(median.seconds if over_time else median.steps, median.values)
+        name: Line(getattr(median, axis), median.values)
         for name, median in medians.items()
         if _has_number(median.values)
     }
@@ -73,7 +79,7 @@ def curves(
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
-    axes.set_xlabel("time since the first step (s)" if over_time else "step")
+    axes.set_xlabel(x_label or X_LABELS[axis])
     axes.set_ylabel(quantity)
     axes.set_xlim(left=0)
     return svg(figure, label, titles)
@@ -81,17 +87,20 @@ def curves(
 
 def _has_number(values: np.ndarray) -> bool:
     """Whether any value is a number."""
-    return bool((~np.isnan(values)).any())
+    return bool(np.isfinite(values).any())
 
 
-def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[str, Look], axis: str) -> None:
+def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[str, Look], axis: Axis) -> None:
     """A line per launch, in the order of series and launches."""
     numbered = enumerate((name, curve) for name, launches in series.items() for curve in launches)
     if not series:
         return
     points = pd.concat(
-        pd.DataFrame({"x": getattr(curve, axis), "y": curve.values, "series": name, "launch": number})
-        for number, (name, curve) in numbered
+        [
+            pd.DataFrame({"x": getattr(curve, axis), "y": _numbers(curve.values), "series": name, "launch": number})
+            for number, (name, curve) in numbered
+        ],
+        ignore_index=True,
     )
     sns.lineplot(
         points,
@@ -108,12 +117,33 @@ def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[st
     )
 
 
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """NaN in place of infinite values, so that a line ends where a training diverges."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
 def median_curve(launches: list[Curve]) -> MedianCurve:
-    """The steps that all launches have, and the medians over launches of time and value at each."""
-    steps = launches[0].steps
+    """The medians over launches of position and value. A launch that has diverged is worse than the others."""
+    rows = _paired(launches)
+
+    def middle(column: Callable[[Curve], np.ndarray]) -> np.ndarray:
+        found: np.ndarray = np.median([column(curve)[row] for curve, row in zip(launches, rows, strict=True)], axis=0)
+        return found
+
+    return MedianCurve(
+        middle(lambda curve: curve.steps),
+        middle(lambda curve: curve.samples),
+        middle(lambda curve: curve.seconds),
+        _numbers(middle(lambda curve: np.where(np.isfinite(curve.values), curve.values, np.inf))),
+    )
+
+
+def _paired(launches: list[Curve]) -> list[np.ndarray]:
+    """Of each launch the rows that belong together: at steps that all have. Evaluations at set times have other steps
+    in each launch, and belong together by their number."""
+    steps, shortest = launches[0].steps, min(len(curve.steps) for curve in launches)
     for curve in launches[1:]:
         steps = np.intersect1d(steps, curve.steps)
-    rows = [np.searchsorted(curve.steps, steps) for curve in launches]
-    seconds = np.median([curve.seconds[row] for curve, row in zip(launches, rows, strict=True)], axis=0)
-    values = np.median([curve.values[row] for curve, row in zip(launches, rows, strict=True)], axis=0)
-    return MedianCurve(steps, seconds, values)
+    if 2 * len(steps) < shortest:
+        return [np.arange(shortest)] * len(launches)
+    return [np.searchsorted(curve.steps, steps) for curve in launches]

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 from markupsafe import Markup
 
 from scaleproof.claims.claims_file import Reduction
+from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report import figures
 from scaleproof.report.figures.style import Look
@@ -67,18 +69,34 @@ class PublishedPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """One launch: its id, step numbers, training samples of all ranks, seconds since its first step began, values.
+    `ends`: how it ends, in words; empty: with its last value."""
+
+    launch: str
+    steps: np.ndarray
+    samples: np.ndarray
+    seconds: np.ndarray
+    values: np.ndarray
+    hollow: bool
+    ends: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """Values with one colour and one entry in the legend."""
+    """Values with one colour and one entry in the legend. `curves`: of launches, for kinds that draw these."""
 
     name: str
     look: Look
     marks: tuple[Mark, ...]
     published: tuple[PublishedPoint, ...] = ()
+    curves: tuple[Curve, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """All data of one figure. `ideal`: a line at y = x (for "x"), or at this y."""
+    """All data of one figure. `ideal`: a line at y = x (for "x"), or at this y. `axis`: what the x axis of curves
+    counts."""
 
     alt: str
     series: tuple[Series, ...]
@@ -86,6 +104,7 @@ class Plot:
     y_label: str
     log: bool = False
     ideal: float | str | None = None
+    axis: Axis = "steps"
 
     @property
     def looks(self) -> dict[str, Look]:
@@ -96,7 +115,8 @@ class Plot:
 @dataclass(frozen=True, slots=True)
 class FigureKind:
     """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
-    has a row for each value of a field of the case. `claims`: its series are claims over what their rows count."""
+    has a row for each value of a field of the case. `claims`: its series are claims over what their rows count.
+    `curves`: it draws how launches learned."""
 
     name: str
     summary: str
@@ -104,6 +124,7 @@ class FigureKind:
     draw: Callable[[Plot], Markup]
     rows: bool = False
     claims: bool = False
+    curves: bool = False
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import seaborn as sns
 from markupsafe import Markup
@@ -14,23 +16,25 @@ from scaleproof.report.numbers import exact, significant
 
 PARTS = ("input", "forward", "backward", "exposed transfer", "imbalance", "update", "other")
 """Names of claims/metrics_split.py's PARTS, in the same order."""
-HATCHES = {"exposed transfer": "///", "imbalance": "..."}
+COLOURS = (*PARTS, "wait for peer", "wait for server", "wait at barrier", "delayed")
+"""Parts of all strategies, in the order of their colours."""
+HATCHES = {"exposed transfer": "///", "imbalance": "...", "wait for peer": "...", "wait for server": "..."}
 
 
 @styled
-def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
-    """One panel. `bars`: name of an arm to the time in ms of each of PARTS."""
+def split(label: str, bars: dict[str, tuple[float, ...]], parts: Sequence[str] = PARTS) -> Markup:
+    """One panel. `bars`: name of an arm to the time in ms of each of `parts`."""
     figure, axes = panel(height=0.95 + 0.36 * len(bars))
-    _draw_bars(axes, bars)
+    _draw_bars(axes, bars, parts)
     titles: dict[str, str] = {}
     names = list(bars)
     for index, container in enumerate(axes.containers):
         for row, bar in enumerate(container):
-            if PARTS[index] in HATCHES:
-                bar.set_hatch(HATCHES[PARTS[index]])
+            if parts[index] in HATCHES:
+                bar.set_hatch(HATCHES[parts[index]])
             bar.set_gid(f"bar{row}x{index}")
-            titles[f"bar{row}x{index}"] = f"{names[row]}: {PARTS[index]} {significant(bars[names[row]][index])} ms"
-    totals = [sum(parts) for parts in bars.values()]
+            titles[f"bar{row}x{index}"] = f"{names[row]}: {parts[index]} {significant(bars[names[row]][index])} ms"
+    totals = [sum(lengths) for lengths in bars.values()]
     for row, total in enumerate(totals):
         axes.annotate(
             significant(total),
@@ -51,18 +55,18 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
     return svg(figure, label, titles)
 
 
-def _draw_bars(axes: Axes, bars: dict[str, tuple[float, ...]]) -> None:
-    rows = [(name, part, length) for name, parts in bars.items() for part, length in zip(PARTS, parts, strict=True)]
+def _draw_bars(axes: Axes, bars: dict[str, tuple[float, ...]], parts: Sequence[str]) -> None:
+    rows = [(name, part, length) for name, lengths in bars.items() for part, length in zip(parts, lengths, strict=True)]
     sns.histplot(
         pd.DataFrame(rows, columns=["arm", "part", "ms"]),
         y="arm",
         weights="ms",
         hue="part",
         # Seaborn stacks the last part first; with the order reversed the first part begins at 0.
-        hue_order=PARTS[::-1],
+        hue_order=parts[::-1],
         multiple="stack",
         shrink=0.68,
-        palette={part: part_colour(index) for index, part in enumerate(PARTS)},
+        palette={part: part_colour(COLOURS.index(part)) for part in parts},
         alpha=1,
         edgecolor=PAGE,
         linewidth=0.6,

@@ -33,7 +33,7 @@ INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
 """Placeholders that `inline_svg.svg` replaces by the page's variables."""
 VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
 VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(len(PALETTE))}
-VARIABLES |= {f"#0600{index:02x}": f"p{index}" for index in range(7)}
+VARIABLES |= {f"#0600{index:02x}": f"p{index}" for index in range(11)}
 _OWN: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "scaleproof",
@@ -161,7 +161,7 @@ def series_looks(transports: Mapping[str, str | None]) -> dict[str, Look]:
 
 
 def part_colour(index: int) -> str:
-    """The placeholder of --p0 to --p6, the parts of a step."""
+    """The placeholder of --p0 to --p10, the parts of a step."""
     return f"#0600{index:02x}"
 
 
@@ -176,7 +176,8 @@ class Line:
 def lines(axes: Axes, series: Mapping[str, Line], looks: Mapping[str, Look], width: float) -> None:
     """A line per series, in its colour and dashes; without marks."""
     points = pd.concat(
-        [pd.DataFrame({"x": line.x, "y": line.y, "series": name}) for name, line in series.items()] or [pd.DataFrame()]
+        [pd.DataFrame({"x": line.x, "y": line.y, "series": name}) for name, line in series.items()] or [pd.DataFrame()],
+        ignore_index=True,
     )
     if len(points):
         names = list(dict.fromkeys(points["series"]))

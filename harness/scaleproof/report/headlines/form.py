@@ -17,7 +17,10 @@ class XAxis(_Form):
     """What the x axis counts."""
 
     label: str = Field(description="Text of the axis, with the unit.")
-    field: str = Field(description="Field of the case that x is; `nbytes` for metrics per message size.")
+    field: str = Field(
+        description="Field of the case that x is; `nbytes` for metrics per message size; of curves (kind convergence) "
+        "samples, steps or seconds."
+    )
     row: str | None = Field(None, description="Key of a published row's `x` that has its position on this axis.")
     offset: int = Field(0, description="A number that is added to the field, where the axis does not count all ranks.")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
+from scaleproof.claims.learning_curve import Axis
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.figures.kinds import kinds
@@ -21,6 +22,8 @@ from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import Suite
 
 FILE = "figures.yaml"
+EVENTS = {"final_loss": "loss", "test_loss": "test_loss", "test_accuracy": "test_accuracy"}
+"""Metrics whose curve can be drawn, with the event that has it."""
 SIZE = "nbytes"
 """Name of the x axis of metrics per message size."""
 
@@ -109,6 +112,9 @@ def _check_sources(document: Document, index: int, figure: FigureForm) -> None:
     """Claims over what their rows count are drawn by kinds that say so, and by no other."""
     draws = kinds()[figure.kind].claims
     for position, series in enumerate(figure.series):
+        if kinds()[figure.kind].curves and (not series.select or series.against is not None):
+            message = f"kind {figure.kind!r} draws launches: give 'select' alone"
+            raise document.error((index, "series", position), message)
         if draws and not series.claims:
             message = f"kind {figure.kind!r} draws claims over what their rows count: give 'claims'"
             raise document.error((index, "series", position), message)
@@ -135,6 +141,9 @@ def _check_place(document: Document, key: Key, figure: FigureForm, name: str, ro
 
 
 def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
+    if kinds()[figure.kind].curves:
+        _expect(document, (index, "metric"), "metric of a curve", metric.name, EVENTS)
+        return
     if metric.launch is None and metric.size is None and metric.ratio_of is None:
         raise document.error(
             (index, "metric"),
@@ -153,7 +162,10 @@ def _check_x(document: Document, index: int, figure: FigureForm) -> None:
     if counted is not None and figure.x is None:
         raise document.error((index, "kind"), f"kind {figure.kind!r} needs 'x': {counted}")
     if figure.x is not None:
-        _expect(document, (index, "x", "field"), "field of a case", figure.x.field, [*_case_fields(), SIZE])
+        if kinds()[figure.kind].curves:
+            _expect(document, (index, "x", "field"), "position on a curve", figure.x.field, get_args(Axis))
+        else:
+            _expect(document, (index, "x", "field"), "field of a case", figure.x.field, [*_case_fields(), SIZE])
     if figure.x is not None and any(series.claim for series in figure.series):
         raise document.error((index, "series"), "a claim has no place on an x axis; choose a kind without one")
 

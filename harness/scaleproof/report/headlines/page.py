@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from markupsafe import Markup
 
 from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
+from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report.data import Run, SuiteData, anchor
-from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
+from scaleproof.report.figures.kinds import Curve, FigureKind, Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
-from scaleproof.report.headlines.load import Headlines, load_headlines
+from scaleproof.report.headlines.load import EVENTS, Headlines, load_headlines
 from scaleproof.report.headlines.row_values import marks_of_rows
 from scaleproof.report.headlines.values import SeriesMarks, marks_of_claim, marks_of_launches, published_points, runs_of
+from scaleproof.report.learning import curve_of
 from scaleproof.report.level_marks import level_marks
 from scaleproof.report.sections import Panel, Section, section
 from scaleproof.report.verdicts import verdict_text
@@ -69,9 +72,10 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     runs: list[Run] = []
     for form in figure.series:
         marks, used = _marks(figure, form, declared, data)
+        drawn = _curves(figure, used)
         points = published_points(figure, form, declared.rows, judged)
         runs += used
-        series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points))
+        series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points, drawn))
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
         f"{figure.caption} {_reduced(series)}".rstrip(),
@@ -104,7 +108,17 @@ def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: Suit
     if form.claims:
         return SeriesMarks(marks_of_rows(figure, form, declared.rows, data), [])
     assert figure.metric is not None, "the form refuses 'select' without a metric"
+    if kinds()[figure.kind].curves:
+        return SeriesMarks((), runs_of(figure, form.select, data))
     return marks_of_launches(figure, form, declared.metrics[figure.metric], data)
+
+
+def _curves(figure: FigureForm, runs: Sequence[Run]) -> tuple[Curve, ...]:
+    """How these launches learned, for a kind that draws it."""
+    if not kinds()[figure.kind].curves:
+        return ()
+    found = (curve_of(run, EVENTS[str(figure.metric)]) for run in runs)
+    return tuple(curve for curve in found if curve is not None)
 
 
 def _looks(figure: FigureForm, data: SuiteData) -> dict[str, Look]:
@@ -125,13 +139,18 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     shown = [name for form in figure.series for name in (form.claim, *form.claims) if name]
     metrics += [str(declared.claims[name].form.metric) for name in shown]
     levels = {mark.evidence for drawn in series for mark in drawn.marks}
+    levels |= {run.record.evidence for run in runs if kind.curves and run.record}
     key = level_marks(
         {level for level in levels if level is not None},
         {point.judged for drawn in series for point in drawn.published},
     )
     if kind.x is not None:
-        key = [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks), *key]
+        key = [
+            *(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks or drawn.curves),
+            *key,
+        ]
     rows = [_row(drawn.name, mark) for drawn in series for mark in drawn.marks]
+    rows += [row for drawn in series for row in _curve_rows(figure, drawn)]
     rows += [
         (drawn.name, "published", point.href.removeprefix("#"), "", point.x, point.value, *[None] * 4)
         for drawn in series
@@ -152,11 +171,22 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
 
 def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> Markup | None:
     """The figure; None as long as it has no value of ours."""
-    if not any(drawn.marks for drawn in series):
+    if not any(drawn.marks or drawn.curves for drawn in series):
         return None
     x_label = figure.x.label if figure.x else ""
-    drawable = tuple(each for each in series if each.marks or each.published)
-    return kind.draw(Plot(figure.alt, drawable, x_label, figure.y.label, figure.y.log, figure.y.ideal))
+    drawable = tuple(each for each in series if each.marks or each.published or each.curves)
+    axis: Axis = cast(Axis, figure.x.field) if kind.curves and figure.x else "steps"
+    return kind.draw(Plot(figure.alt, drawable, x_label, figure.y.label, figure.y.log, figure.y.ideal, axis))
+
+
+def _curve_rows(figure: FigureForm, series: Series) -> list[tuple[object, ...]]:
+    """Rows of the CSV for the points of curves."""
+    axis = figure.x.field if figure.x else "steps"
+    return [
+        (series.name, "ours", f"runs/{curve.launch}.html", None, x, value, *[None] * 4)
+        for curve in series.curves
+        for x, value in zip(getattr(curve, axis).tolist(), curve.values.tolist(), strict=True)
+    ]
 
 
 def _row(name: str, mark: Mark) -> tuple[object, ...]:
@@ -166,7 +196,7 @@ def _row(name: str, mark: Mark) -> tuple[object, ...]:
 
 
 def _missing(series: Sequence[Series]) -> str:
-    names = [drawn.name for drawn in series if not drawn.marks]
+    names = [drawn.name for drawn in series if not drawn.marks and not drawn.curves]
     if len(names) == len(series):
         return "No launch gives this figure a value yet."
     return f"No launch gives a value yet for: {', '.join(names)}." if names else ""

@@ -10,6 +10,7 @@ from scaleproof.claims.claim_form import PublishedRow
 from scaleproof.claims.claims_file import ClaimResult, Reduction
 from scaleproof.claims.compute_limit import limit_of, limit_of_ratio
 from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
@@ -24,6 +25,7 @@ from scaleproof.report.headlines.load import SIZE
 from scaleproof.report.numbers import bracket, nbytes, significant
 from scaleproof.report.verdicts import PROVENANCE
 from scaleproof.stats import prediction_intervals as predictions
+from scaleproof.stats.never import is_never, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def runs_of(figure: FigureForm, select: Mapping[str, Any], data: SuiteData) -> l
 
 
 def marks_of_launches(figure: FigureForm, series: SeriesForm, metric: Metric, data: SuiteData) -> SeriesMarks:
-    """A mark per value of the x axis and level of evidence, and the launches of all marks."""
+    """A mark per value of the x axis and level of evidence, and the launches of all marks. No mark where most launches
+    have no number."""
     selected = runs_of(figure, series.select, data)
     base = [] if series.against is None else runs_of(figure, series.against, data)
     marks: list[Mark] = []
@@ -135,13 +138,18 @@ def _mark(
         ours = _values(same, metric, size)
         if series.against is None:
             points += [_absolute(metric, ours)] if ours else []
-            launches += [_launch(series.name, measured, metric, size) for measured in ours]
+            launches += [_launch(series.name, each, metric, size) for each in ours if not is_never(each.value)]
         elif ours:
             theirs = _values(_base_of(same[0], base, figure), metric, size)
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
+            launches += _ratios_of_seeds(figure, series.name, metric, ours, theirs)
     if not points:
         return None
     value, low, high = around(points).minus(1.0 if figure.y.difference else 0.0)
+    if is_never(value):
+        return None
+    if any(end is not None and is_never(end) for end in (low, high)):
+        low, high = None, None
     offset = figure.x.offset if figure.x is not None else 0
     shown_x = None if x is None else x + offset
     tooltip = f"{series.name}{_x_text(size, shown_x)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
@@ -170,6 +178,24 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
     return Launch(measured.value, measured.run.hollow, tooltip, f"runs/{measured.run.launch}.html")
 
 
+def _ratios_of_seeds(
+    figure: FigureForm, name: str, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]
+) -> list[Launch]:
+    """Of computed trajectories: each launch against that of the base with the same seed, where both have a number."""
+    if not all(_record(each.run).trajectory for each in (*ours, *base)):
+        return []
+    ratios, value_of = [], metric.ratio_of or metric.name
+    for one, other in in_blocks(ours, base, lambda measured: _record(measured.run).block):
+        above, below = (other.run, one.run) if figure.y.inverse else (one.run, other.run)
+        numerator, denominator = above.metric(value_of), below.metric(value_of)
+        if numerator is None or not denominator:
+            continue
+        value = numerator / denominator - (1.0 if figure.y.difference else 0.0)
+        tooltip = f"{name}, launches {one.run.launch} and {other.run.launch}: {significant(value)}"
+        ratios.append(Launch(value, one.run.hollow or other.run.hollow, tooltip, f"runs/{one.run.launch}.html"))
+    return ratios
+
+
 def _base_of(run: Run, base: Sequence[Run], figure: FigureForm) -> list[Run]:
     """The base's launches at the same level of evidence and, if there are any, at the same point of each range; at the
     figure's level of evidence only those at the same point."""
@@ -189,12 +215,15 @@ def _values(runs: Sequence[Run], metric: Metric, size: int | None) -> list[Measu
 def _value(run: Run, metric: Metric, size: int | None) -> float | None:
     measured = METRICS[metric.ratio_of] if metric.ratio_of else metric
     if measured.size is None:
-        return run.metric(measured.name)
+        value = run.metric(measured.name)
+        if value is None and measured.instead is not None and measured.instead(_record(run), run.samples):
+            return worst(measured.direction == "higher")
+        return value
     return None if size is None else measured.by_size(_record(run), run.samples).get(size)
 
 
 def _absolute(metric: Metric, values: Sequence[Measured]) -> Estimate:
-    if _record(values[0].run).evidence == "simulated":
+    if _is_predicted(values[0].run):
         most = limit_of(metric.name, (_record(measured.run) for measured in values))
         return of_predictions(_by_repetition(values), most)
     return of_launches(_in_campaigns(values))
@@ -205,7 +234,7 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
     if figure.base_evidence is not None:
         of = METRICS[metric.ratio_of] if metric.ratio_of else metric
         return _absolute(of, above).by(_absolute(of, below))
-    if _record(ours[0].run).evidence == "simulated":
+    if _is_predicted(ours[0].run):
         most = limit_of_ratio(metric.ratio_of or metric.name, _of_records(above), _of_records(below))
         ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)), most)
     elif {measured.run.launch for measured in ours} == {measured.run.launch for measured in base}:
@@ -214,6 +243,12 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
         ratio = ratio_of_launches(_in_campaigns(above), _in_campaigns(below))
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
     return ratio.over(times)
+
+
+def _is_predicted(run: Run) -> bool:
+    """Whether its repetitions are draws from the inputs of a prediction, and no launches with seeds of their own."""
+    record = _record(run)
+    return record.evidence == "simulated" and not record.trajectory
 
 
 def _of_records(values: Sequence[Measured]) -> list[tuple[Record, float]]:

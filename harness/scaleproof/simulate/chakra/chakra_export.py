@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scaleproof.rank_programs.effects import (
     ALL,
@@ -17,11 +18,13 @@ from scaleproof.rank_programs.effects import (
     Start,
     Started,
 )
-from scaleproof.simulate.chakra import chakra_files
+from scaleproof.simulate.chakra import chakra_files, chakra_graph
 from scaleproof.simulate.chakra.chakra_files import NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace
 from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.predict import Inputs
 from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.rank_graph.recorded_graph import recorded_graph
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.strategies.parameter_server_step import from_server, parameter_of, to_server
@@ -72,14 +75,26 @@ def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> T
         _Rank(rank, plain, network, plan, groups, costs.gamma, update_s).nodes_of(step) for rank in range(plain.ranks)
     )
     named = {str(number): members for (_, number), members in groups.items()}
-    about = {
+    return Trace(ranks, named, _about(plain))
+
+
+def trace_of_all_steps(inputs: Inputs) -> Trace:
+    """The trace of a strategy that is a program of each rank: what its ranks did in all steps of a predicted run, on
+    the links of the case. Raises SpecError for what a trace cannot express."""
+    case = inputs.case
+    assert isinstance(case, TrainCase)
+    return replace(chakra_graph.trace_of(recorded_graph(inputs), f"case {case.case_id}"), about=_about(case))
+
+
+def _about(plain: TrainCase) -> dict[str, Any]:
+    """Of a case without dilation and shrink."""
+    return {
         "generator": "scaleproof",
-        "workload": case.workload,
-        "ranks": case.ranks,
-        "minibatch": case.minibatch,
+        "workload": plain.workload,
+        "ranks": plain.ranks,
+        "minibatch": plain.minibatch,
         CASE: plain.canonical(),
     }
-    return Trace(ranks, named, about)
 
 
 def _groups(ranks: int, count: int) -> dict[tuple[str, int], tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from scaleproof.simulate.engine.tables import (
 )
 
 Numbers = np.ndarray | Sequence[float] | float
-NEW_TASK = {
+NEW_TASK: dict[str, Any] = {
     "missing": 1,
     "edge": NONE,
     "last_edge": NONE,
@@ -53,14 +54,14 @@ class Engine:
     def __init__(self, capacities: Sequence[float] | np.ndarray) -> None:
         self._capacities = np.asarray(capacities, np.float64)
         self._limited: list[bool] = np.isfinite(self._capacities).tolist()
-        self._tasks, self._edges = Growing(TASKS, **NEW_TASK), Growing(EDGES)
+        self._tasks, self._edges = Growing(TASKS, usual=NEW_TASK), Growing(EDGES)
         self._lanes, self._participants = Growing(LANES), Growing(PARTICIPANTS)
         self._streams, self._boxes = Growing(STREAMS), Growing(BOXES)
         self._routes = RouteTable()
         self._schedules: list[tuple[Phase, ...]] = []
         self._schedule_rows = schedule_rows([])
         self._network = new_network(self._capacities, 1, START)
-        self._reports, self._clock = np.zeros(START, np.int64), np.zeros(1)
+        self._reports, self._clock = np.zeros(START, np.int64), np.zeros(2)
         self._queue, self._messages = new_queue(START, self._clock), new_messages(START)
         self._counts = np.array([0, 0, START])
         self._most_hops = self._margin = 1
@@ -69,6 +70,11 @@ class Engine:
     def now(self) -> float:
         """The time of the clock, in s."""
         return float(self._clock[0])
+
+    @property
+    def next(self) -> float:
+        """When the first event happens, if the last `run` has returned nothing and no task was added since then."""
+        return float(self._clock[1])
 
     @property
     def start(self) -> np.ndarray:
@@ -166,6 +172,10 @@ class Engine:
         """Tasks that take the earliest message of a box that is from rank `source`, or from any."""
         return self.add(count, kind=RECEIVE, box=box, source=source, lane=lane, watched=watched)
 
+    def add_rows(self, rows: np.ndarray) -> int:
+        """Adds tasks that are rows of TASKS; the number of the first."""
+        return self._tasks.add_rows(rows).start
+
     def schedule(self, phases: Sequence[Phase]) -> int:
         """The number of a schedule of collective calls."""
         self._schedules.append(tuple(phases))
@@ -200,13 +210,20 @@ class Engine:
         """Held tasks start when what they wait for has ended."""
         event_loop.release_all(self._current(len(tasks)), tasks)
 
-    def run(self) -> np.ndarray:
-        """Runs until watched tasks have ended, and returns them; none: everything has ended that can."""
+    def run(self, until: float = np.inf) -> np.ndarray:
+        """Runs until watched tasks have ended, and returns them; none: everything has ended that can, or it is `until`
+        and nothing happens before."""
         state = self._current()
-        while event_loop.run(state, self._tasks.count, self._margin) == event_loop.FULL:
+        while event_loop.run(state, self._tasks.count, self._margin, until) == event_loop.FULL:
             state = self._current()
         count, self._counts[REPORTED] = int(self._counts[REPORTED]), 0
+        if not count and until < np.inf:
+            self.wait_until(until)
         return state.reports[:count].copy()
+
+    def wait_until(self, moment: float) -> None:
+        """Sets the clock to a time before which nothing happens."""
+        self._clock[0] = moment
 
     def _current(self, released: int = 0) -> State:
         """The tables as they are, with room for what one event may start, and for as many tasks as are released."""

@@ -28,14 +28,16 @@ from scaleproof.simulate.engine.tables import (
 EVENTS_OF_A_TASK = 4
 """At most so many events does the start of a task queue: its own end, its message, that it has started; and one more
 for the task that takes its lane."""
-ENDED, FULL, REPORT = 0, 1, 2
-"""Why the loop returns: nothing is left to do; there is no room for what may come next; a watched task has ended."""
+ENDED, FULL, REPORT, LATER = 0, 1, 2, 3
+"""Why the loop returns: nothing is left to do; there is no room for what may come next; a watched task has ended; the
+next event is later than wanted."""
 
 
 @compiled
-def run(state: State, last: int, margin: int) -> int:
-    """Releases all tasks up to `last` - 1, then runs until one of the three happens. `margin`: most messages or tasks
-    that one event can start."""
+def run(state: State, last: int, margin: int, until: float) -> int:
+    """Releases all tasks up to `last` - 1, then runs until one of the four happens. `margin`: most messages or tasks
+    that one event can start; `until`: no event after this time happens. `clock[1]`: when the next one would, where the
+    loop ends without a report."""
     queue, network, counts, clock = state.queue, state.network, state.counts, state.clock
     while True:
         if free_places(queue) < EVENTS_OF_A_TASK * margin or min(network.counts[FREE], counts[FREE_MESSAGES]) < margin:
@@ -52,8 +54,11 @@ def run(state: State, last: int, margin: int) -> int:
             if network.counts[CHANGED] or network.counts[RECENT]:
                 update_rates(network, clock[0])
                 continue
-            if event == flow_end == np.inf:
+            clock[1] = min(event, flow_end)
+            if clock[1] == np.inf:
                 return ENDED
+            if clock[1] > until:
+                return LATER
         if flow_end <= event:
             clock[0] = flow_end
             _flow_ended(state, take_first(network.ends))

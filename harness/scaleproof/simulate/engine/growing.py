@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,24 +32,34 @@ def more_rows(rows: np.recarray, count: int) -> np.recarray:
 class Growing:
     """A table of which `count` rows are in use. `usual`: values of columns in rows that do not state them; else 0."""
 
-    def __init__(self, form: np.dtype, **usual: float) -> None:
-        self.count, self.rows, self._usual = 0, new_rows(START, form), new_rows(1, form)
-        for name, value in usual.items():
+    def __init__(self, form: np.dtype, room: int = START, usual: Mapping[str, float] | None = None) -> None:
+        self.count, self.rows, self._usual = 0, new_rows(room, form), new_rows(1, form)
+        for name, value in (usual or {}).items():
             self._usual[name] = value
         self._columns = self._views()
 
     def add(self, count: int, **values: Any) -> slice:
         """Further rows with these values."""
+        added = self._room(count)
+        self._plain[added] = self._usual
+        for name, value in values.items():
+            self._columns[name][added] = value
+        return added
+
+    def add_rows(self, rows: np.ndarray) -> slice:
+        """Copies of whole rows, of the type of the table: the fast way for many that are alike."""
+        added = self._room(len(rows))
+        self._plain[added] = rows
+        return added
+
+    def _room(self, count: int) -> slice:
         added = slice(self.count, self.count + count)
         if added.stop > len(self.rows):
             self.rows = more_rows(self.rows, max(2 * len(self.rows), added.stop))
             self._columns = self._views()
-        np.asarray(self.rows)[added] = self._usual
-        for name, value in values.items():
-            self._columns[name][added] = value
         self.count = added.stop
         return added
 
     def _views(self) -> dict[str, np.ndarray]:
-        rows = np.asarray(self.rows)
+        self._plain = rows = np.asarray(self.rows)
         return {name: rows[name] for name in rows.dtype.names or ()}

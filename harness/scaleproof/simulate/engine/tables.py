@@ -77,7 +77,8 @@ class Schedules(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything. `counts`: see the numbers below; `reports`: watched tasks that have ended; `clock[0]`: now, in s."""
+    """Everything. `counts`: see the numbers below; `reports`: watched tasks that have ended; `clock`: now, and the time
+    of the next event, in s."""
 
     queue: EventQueue
     network: FlowNetwork

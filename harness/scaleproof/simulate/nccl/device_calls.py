@@ -14,12 +14,13 @@ from scaleproof.rank_programs import effects
 from scaleproof.simulate.collective_call import Call
 from scaleproof.simulate.collective_exchange import Exchange
 from scaleproof.simulate.collective_schedules import Pattern
-from scaleproof.simulate.cost_model import CostModel, DeviceModel, MessageCosts, Uncertain
+from scaleproof.simulate.cost_model import CostModel, DeviceModel, MessageCosts
 from scaleproof.simulate.device_costs import DeviceCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.nccl.constants import Algorithm, Protocol
 from scaleproof.simulate.nccl.prediction import Collective, Way, channels_of, predict
 from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec.case import AnyCase, Operation, TrainCase
 from scaleproof.spec.cluster import Cluster, cluster_of, node_name
 from scaleproof.spec.common_case import NATIVE

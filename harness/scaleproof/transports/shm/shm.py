@@ -37,6 +37,7 @@ from scaleproof.transports.contract import (
     Done,
     Handle,
     ReduceOperation,
+    Reducing,
     Region,
     Traffic,
 )
@@ -248,7 +249,7 @@ class SharedMemory:
         if poll.poll(0):
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
 
-    def _receive(self, buffer: Array, peer: int, ufunc: np.ufunc | None) -> Handle:
+    def _receive(self, buffer: Array, peer: int, ufunc: Reducing | None) -> Handle:
         receive = Receive(self._in[peer], buffer, ufunc, self.advance, self._blocks[peer])
         self._receives[peer].append(receive)
         self.advance()
@@ -292,6 +293,7 @@ PLUGIN = TransportPlugin(
     one_node=True,
     progress="caller",
     mailbox=ONE_SIDED_MAILBOX,
+    bears=frozenset({"kill"}),
     within_node="memory",
     stated_costs="shm.costs.yaml",
     polls=True,

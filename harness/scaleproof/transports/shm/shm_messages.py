@@ -9,7 +9,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, Reducing
 from scaleproof.transports.shm.arena import Arena
 
 RING = 64
@@ -168,7 +168,7 @@ class Receive(Pending):
         self,
         channel: Channel,
         buffer: Array,
-        ufunc: np.ufunc | None,
+        ufunc: Reducing | None,
         drive: Callable[[], None],
         block: Callable[[Callable[[], bool]], None],
     ) -> None:

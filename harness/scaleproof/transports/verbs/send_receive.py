@@ -13,7 +13,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._buffers import address_of
-from scaleproof.transports.contract import Array
+from scaleproof.transports.contract import Array, Reducing
 from scaleproof.transports.verbs.credits import NUMBERS, Kind, pack
 from scaleproof.transports.verbs.one_sided_transfers import Transfer
 from scaleproof.transports.verbs.peer_connection import (
@@ -144,7 +144,7 @@ class Receiving(CallHandle):
     buffer (None: written directly into the buffer)."""
 
     def __init__(
-        self, connection: PeerConnection, number: int, buffer: Array, data: Array, ufunc: np.ufunc | None
+        self, connection: PeerConnection, number: int, buffer: Array, data: Array, ufunc: Reducing | None
     ) -> None:
         super().__init__(connection)
         self.number, self.data = number, data
@@ -184,7 +184,7 @@ class Inbox:
         self._ungranted: deque[Receiving] = deque()
         self._outstanding = [0] * len(connection.bulk)
 
-    def recv(self, buffer: Array, data: Array, ufunc: np.ufunc | None) -> Receiving:
+    def recv(self, buffer: Array, data: Array, ufunc: Reducing | None) -> Receiving:
         """Start receiving into `buffer`, whose flat bytes are `data`."""
         receiving = Receiving(self._connection, self._count, buffer, data, ufunc)
         self._count += 1
