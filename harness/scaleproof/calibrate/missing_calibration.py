@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,15 +66,6 @@ class MissingCalibration:
             ]
         return launches
 
-    def lacking(self, profile: MachineProfile) -> frozenset[str]:
-        """Ids of the cases of kinds for which the profile still has no floor."""
-        kinds = {
-            needed.kind
-            for needed in self.missing
-            if machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is None
-        }
-        return frozenset(needed.case.case_id for needed in self.missing if needed.kind in kinds)
-
     def seconds(self, earlier: Mapping[str, Sequence[float]]) -> float:
         """How long the launches take, about."""
         return sum(2 * BLOCKS * estimate(case, earlier).seconds for case in self.cases)
@@ -83,18 +74,41 @@ class MissingCalibration:
 def missing_calibration(
     suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Mapping[str, Sequence[float]]
 ) -> MissingCalibration:
-    """For each kind the fewest seconds of launches that give every metric that is needed, at each message size: the
-    cheapest case that some claim with it has. `earlier`: wall seconds of finished launches by case id."""
-    chosen: dict[str, AnyCase] = {}
-    seconds = {needed.case.case_id: estimate(needed.case, earlier).seconds for needed in missing}
-    groups: dict[tuple[LaunchKind, str, int | None], list[NeededFloor]] = {}
+    """For each kind of launch, at each message size, the cheapest case that some claim has. `earlier`: wall seconds of
+    finished launches by case id."""
+    groups = _grouped(missing, lambda needed: (needed.kind, needed.nbytes))
+    return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier))
+
+
+def _by_metric(calibration: MissingCalibration, profile: MachineProfile) -> MissingCalibration:
+    """What the profile still lacks, by the cheapest case of each metric: a launch may lack metrics of its kind."""
+    lacking = [needed for needed in calibration.missing if not _has(profile, needed)]
+    groups = _grouped(lacking, lambda needed: (needed.kind, needed.nbytes, needed.metric.name))
+    return replace(calibration, cases=_cheapest(groups, {}))
+
+
+def _has(profile: MachineProfile, needed: NeededFloor) -> bool:
+    return machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is not None
+
+
+def _grouped(
+    missing: Sequence[NeededFloor], key: Callable[[NeededFloor], tuple[object, ...]]
+) -> list[list[NeededFloor]]:
+    groups: dict[tuple[object, ...], list[NeededFloor]] = {}
     for needed in missing:
-        groups.setdefault((needed.kind, needed.metric.name, needed.nbytes), []).append(needed)
-    for group in sorted(groups.values(), key=len):
+        groups.setdefault(key(needed), []).append(needed)
+    return sorted(groups.values(), key=len)
+
+
+def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Mapping[str, Sequence[float]]) -> tuple[AnyCase, ...]:
+    """One case for each group; a case that serves two groups is taken once."""
+    chosen: dict[str, AnyCase] = {}
+    seconds = {each.case.case_id: estimate(each.case, earlier).seconds for group in groups for each in group}
+    for group in groups:
         already = [needed for needed in group if needed.case.case_id in chosen]
         cheapest = min(already or group, key=lambda needed: seconds[needed.case.case_id])
         chosen[cheapest.case.case_id] = cheapest.case
-    return MissingCalibration(suite, size, tuple(missing), tuple(chosen.values()))
+    return tuple(chosen.values())
 
 
 def calibrate_missing(
@@ -103,13 +117,17 @@ def calibrate_missing(
     progress: Progress,
     allocated: AllocatedNodes | None = None,
 ) -> tuple[MachineProfile, PlanOutcome]:
-    """Run the launches and add their floors to the profile of this machine, or of the nodes `allocated`; kinds that get
-    none have MOST_BLOCKS blocks. An interrupted one continues. SpecError when another run uses the results folder."""
+    """Run the launches and add their floors to the profile of this machine, or of the nodes `allocated`; a metric that
+    got none has launches of a case that some claim with it has, then MOST_BLOCKS blocks. An interrupted one continues.
+    SpecError when another run uses the results folder."""
     profile, outcome = _add_floors(calibration, BLOCKS, results, progress, allocated)
-    lacking = calibration.lacking(profile)
-    cases = tuple(case for case in calibration.cases if case.case_id in lacking)
-    if cases and outcome.complete:
-        return _add_floors(replace(calibration, cases=cases), MOST_BLOCKS, results, progress, allocated)
+    rest = _by_metric(calibration, profile)
+    if more := tuple(case for case in rest.cases if case not in calibration.cases):
+        calibration = replace(calibration, cases=(*calibration.cases, *more))
+        profile, outcome = _add_floors(calibration, BLOCKS, results, progress, allocated)
+        rest = _by_metric(calibration, profile)
+    if rest.cases and outcome.complete:
+        return _add_floors(rest, MOST_BLOCKS, results, progress, allocated)
     return profile, outcome
 
 

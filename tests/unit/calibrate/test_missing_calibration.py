@@ -13,6 +13,7 @@ import yaml
 
 from scaleproof.calibrate.missing_calibration import BLOCKS, MOST_BLOCKS, calibrate_missing, missing_calibration
 from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
+from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.plan_outcome import PlanOutcome
@@ -95,7 +96,29 @@ def test_a_kind_whose_launches_gave_no_value_in_a_block_gets_more_blocks(
     calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
     profile, outcome = calibrate_missing(calibration, tmp_path, Silent())
     assert ran == [{"alone": 2 * BLOCKS, "gloo": 2 * BLOCKS}, {"gloo": 2 * MOST_BLOCKS}]
-    assert not calibration.lacking(profile) and outcome.complete
+    assert not missing_floors(suite, "smoke", profile) and outcome.complete
+
+
+@pytest.mark.parametrize(("given", "runs"), [({"throughput", "exposed_transfer_s"}, 1), ({"throughput"}, 2)])
+def test_one_case_of_a_kind_is_measured_for_all_metrics_and_another_only_for_what_it_lacks(
+    given: set[str], runs: int, suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[set[int]] = []
+
+    def run(launches: Sequence[PlannedLaunch], *_: object, **__: object) -> PlanOutcome:
+        ran.append({launch.case.value("steps") for launch in launches})
+        return PlanOutcome(planned=len(launches), completed=len(launches))
+
+    def floors(*_: object) -> tuple[list[Floor], list[str]]:
+        return [floor(metric, REAL) for metric in (given if len(ran) == 1 else {"exposed_transfer_s"})], []
+
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.run_plan", run)
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.noise_floors", floors)
+    cheap = next(each for each in missing_floors(suite, "smoke", None) if each.kind == REAL)
+    dear = replace(cheap, metric=METRICS["exposed_transfer_s"], case=cheap.case.changed({"steps": 20}))
+    calibration = missing_calibration(suite, "smoke", [cheap, dear], {})
+    calibrate_missing(calibration, tmp_path, Silent())
+    assert ran == [{2}, {2, 20}][:runs]
 
 
 def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
