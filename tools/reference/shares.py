@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from scaleproof.spec.suite import load_suite
@@ -12,6 +13,18 @@ TODAY = frozenset(
 )
 """The suites that share BUDGET_MIN; each later one states its own minutes as `reference_minutes` in suite.yaml."""
 BUDGET_MIN = 75.0
+"""For the suites of TODAY with calibration and pages; experiments that came to them later state their own minutes."""
+
+
+@cache
+def added_min(suite: str) -> float:
+    """The minutes that later experiments of a suite of TODAY state."""
+    return load_suite(ROOT / "suites" / suite).added_minutes if suite in TODAY else 0.0
+
+
+def allowed_min(steps: Iterable[str]) -> float:
+    """What steps may take that are not of later suites."""
+    return BUDGET_MIN + sum(added_min(step) for step in steps)
 
 
 @cache

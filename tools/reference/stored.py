@@ -12,7 +12,7 @@ from scaleproof.claims.claims_file import read_claims
 from scaleproof.record.table import MISSING
 from tools.reference import REFERENCE, SIZE
 from tools.reference.one_run import FILE, Manifest, digests, facts, manifest_of, mixed_codes, mixture, read_manifest
-from tools.reference.shares import BUDGET_MIN, TODAY, limit_min
+from tools.reference.shares import BUDGET_MIN, TODAY, added_min, limit_min
 from tools.reference.steps import STATE, read_state, suite_names
 
 RECORDED_LATER = "not recorded yet"
@@ -132,7 +132,9 @@ def minutes_table(reference: Path = REFERENCE) -> str:
         taken = f"{manifest.minutes[name]:.1f}" if manifest else RECORDED_LATER
         rows.append(f"| {name} | {taken} | {_share(name)} |")
     total = f"{manifest.total_minutes:.1f}" if manifest else RECORDED_LATER
-    return "\n".join([*rows, f"| all | {total} | {BUDGET_MIN:g} and those of later suites |"]) + "\n"
+    added = sum(added_min(name) for name in names)
+    experiments = f", {added:g} of later experiments" if added else ""
+    return "\n".join([*rows, f"| all | {total} | {BUDGET_MIN:g}{experiments} and those of later suites |"]) + "\n"
 
 
 class StoredSuite(NamedTuple):
@@ -157,7 +159,8 @@ def _share(name: str) -> str:
     limit = limit_min(name)
     if limit is not None:
         return f"{limit:g}"
-    return f"of {BUDGET_MIN:g}" if name in TODAY or name in ("calibrate", "pages") else ""
+    added = f", and {added_min(name):g} of later experiments" if added_min(name) else ""
+    return f"of {BUDGET_MIN:g}{added}" if name in TODAY or name in ("calibrate", "pages") else ""
 
 
 def _mixed(reference: Path) -> str:

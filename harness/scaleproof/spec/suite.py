@@ -30,6 +30,8 @@ class Suite:
     file: Path
     experiments: dict[str, Experiment]
     reference_minutes: float | None = None
+    added_minutes: float = 0.0
+    """Of the reference run: of experiments that are younger than the suite."""
 
     @property
     def folder(self) -> Path:
@@ -51,7 +53,8 @@ def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
         name: resolve_experiment(document, form.suite, name, experiment, tuned.get(name))
         for name, experiment in form.experiments.items()
     }
-    return Suite(form.suite, form.title, form.summary, document.file, experiments, form.reference_minutes)
+    added = sum(experiment.reference_minutes or 0.0 for experiment in form.experiments.values())
+    return Suite(form.suite, form.title, form.summary, document.file, experiments, form.reference_minutes, added)
 
 
 def read_suite(name_or_path: str | Path, suites: Path | None = None) -> tuple[Document, SuiteForm]:

@@ -113,6 +113,10 @@ class ExperimentForm(_Form):
         description="When a node of an allocation is lost: go on with the launches that the other nodes can hold, or "
         "end the run.",
     )
+    reference_minutes: PositiveFloat | None = Field(
+        None,
+        description="Minutes of the reference run that the experiment may take on top of its suite's, which is older.",
+    )
     tune: TuneForm | None = Field(
         None, description="What is tuned for each arm, and stands in the suite's tuned.yaml; null: nothing."
     )
