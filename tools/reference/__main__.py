@@ -1,9 +1,11 @@
-"""`python -m tools.reference run|pack|pages|keep|readme`: makes the reference run, stores it, and writes pages and
-tables. Each refuses what is not one run: one commit, one machine, one digest of the code for each level of evidence.
+"""`python -m tools.reference run|pack|pages|keep|compared|readme`: makes the reference run, stores it, and writes
+pages and tables. Each refuses what is not one run: one commit, one machine, one digest of the code for each level of
+evidence.
 
 run [--only SUITE ...]      calibration and every suite at size smoke -> results/ and reports/; resumable
 pack [ARCHIVE]              results/ and reports/ -> results/reference/ (text), and all raw records -> ARCHIVE
 pages [ARCHIVE] [--picture] ARCHIVE -> reports/reference/index.html; --picture: docs/report.png too, for a release
+compared RESULTS            verdicts of suite crosscheck at size full -> results/reference/
 keep [FOLDER]               bench.json and bench.md of `make bench` (results/bench/) -> results/reference/
 readme                      results/reference/ -> the tables of README.md and docs/reference_*.md
 """
@@ -19,6 +21,7 @@ from tools.reference import (
     ROOT,
     SIZE,
     archive,
+    comparisons,
     one_run,
     own_runs,
     steps,
@@ -45,6 +48,8 @@ def main() -> None:
     pages.add_argument("--picture", action="store_true", help="also write docs/report.png")
     keep = actions.add_parser("keep")
     keep.add_argument("folder", type=Path, nargs="?", default=ROOT / "results" / "bench", help="default: %(default)s")
+    compared = actions.add_parser("compared")
+    compared.add_argument("results", type=Path, help="folder of the records, judged")
     actions.add_parser("readme")
     arguments = parser.parse_args()
     if arguments.action == "run":
@@ -59,6 +64,8 @@ def main() -> None:
         archive.build_pages(arguments.archive, arguments.picture)
     elif arguments.action == "keep":
         own_runs.keep_bench(arguments.folder)
+    elif arguments.action == "compared":
+        comparisons.keep(arguments.results)
     else:
         tables.write()
 

@@ -16,9 +16,11 @@ FILE = "digests.json"
 BENCH = ("bench.json", "bench.md")
 STUDY = ("aa_study.csv", "aa_study.json")
 LAUNCH_FACTORS, NETNS = "launch_factors.json", "netns.json"
+COMPARISONS = "crosscheck_full.json"
 MADE_BY = {
     **dict.fromkeys(BENCH, "`make bench`, then `python -m tools.reference keep`"),
     **dict.fromkeys(STUDY, "`make aa-study`"),
+    COMPARISONS: "`scaleproof run crosscheck --size full`, then `python -m tools.reference compared RESULTS`",
     LAUNCH_FACTORS: "`python -m benchmarks.launch_factors`",
     NETNS: f"`python -m benchmarks.netns --into results/reference/{NETNS}`",
 }

@@ -12,11 +12,11 @@ from benchmarks.outcome import outcome
 from scaleproof.claims.claims_file import STANDING_TEXTS
 from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.spec.units import format_bytes
-from tools.reference import REFERENCE, ROOT, own_runs
+from tools.reference import REFERENCE, ROOT, comparisons, own_runs
 from tools.reference.stored import minutes_table, statement, statement_of_speed
 from tools.reference.verdicts import Verdict, read
 
-SHARES_PAGE = ROOT / "docs" / "add_a_suite.md"
+SHARES_PAGE, COMPARED_PAGE = ROOT / "docs" / "add_a_suite.md", ROOT / "docs" / "crosscheck.md"
 KINDS = {
     "published": ("claim", "paper"),
     "our own": ("claim", "own"),
@@ -58,6 +58,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "reference_speed.md": speed_page(
             (REFERENCE / "bench.md").read_text(), f"{speed}{old(bench, '')}"
         ),
+        COMPARED_PAGE: _between(COMPARED_PAGE.read_text(), "comparisons", comparisons.section()),
         SHARES_PAGE: _between(SHARES_PAGE.read_text(), "minutes", minutes_table()),
     }
 
@@ -131,7 +132,7 @@ def _row(verdict: Verdict) -> str:
     if verdict.standing:
         evidence += f" ({STANDING_TEXTS[verdict.standing]})"  # type: ignore[index]  # read from a file of ours
     interval = "" if verdict.low is None else f"{_number(verdict.low)} to {_number(verdict.high)}"
-    floor = "" if verdict.noise_floor is None else f"{float(f'{100 * verdict.noise_floor:.2g}'):g} %"
+    floor = "" if verdict.noise_floor is None else f"{comparisons.percent(verdict.noise_floor)} %"
     unit = "" if verdict.unit == "1" else f" {verdict.unit}"
     cells = [f"`{verdict.id}`", evidence, f"{_number(verdict.ours)}{unit}", interval, floor, str(verdict.launches)]
     return f"| {' | '.join(cells)} | {verdict.verdict or 'shown only'} |"
