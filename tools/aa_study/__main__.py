@@ -46,7 +46,8 @@ def pack(options: argparse.Namespace) -> int:
     values = {kind.name: pool.values(kind, store) for kind in pool.kinds}
     for kind, handicap in handicaps.items():
         values[kind.name] |= launches.confirmed_values(kind, handicap, store)
-    first = pool.records(store)[0]
+    alike, confirmed = pool.records(store), launches.confirmed_records(handicaps, store)
+    first = alike[0]
     facts = {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": first.code.commit,
@@ -54,9 +55,10 @@ def pack(options: argparse.Namespace) -> int:
         "machine": first.machine,
         "cpu": first.environment.get("cpu"),
         "seed": SEED,
+        "minutes": round(sum(record.wall_s for record in (*alike, *confirmed)) / 60, 1),
         "calls": {
-            "/".join(ARMS): pool.calls(store),
-            "/".join(launches.CONFIRMING): launches.confirmed_calls(handicaps, store),
+            "/".join(ARMS): launches.calls_of(alike),
+            "/".join(launches.CONFIRMING): launches.calls_of(confirmed),
         },
         "kinds": {kind.name: _facts(kind, handicaps.get(kind)) for kind in pool.kinds},
         "cases": {case.case_id: case.model_dump(mode="json") for case in cases},

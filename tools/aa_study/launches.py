@@ -111,12 +111,10 @@ def confirmed_values(kind: Kind, handicap: float, store: Store) -> dict[str, dic
     }
 
 
-def confirmed_calls(handicaps: Mapping[Kind, float], store: Store) -> dict[int, int]:
-    """Which call of `run` made each block of the launches with a real slowdown."""
+def confirmed_records(handicaps: Mapping[Kind, float], store: Store) -> list[Record]:
+    """All finished launches with a real slowdown, and those beside them."""
     planned = [launch for kind, share in handicaps.items() for launch in confirming(kind, share).values()]
-    return calls_of(
-        [record for launch in planned for record in finished_launches(launch.case.case_id, CONFIRMED, store)]
-    )
+    return [record for launch in planned for record in finished_launches(launch.case.case_id, CONFIRMED, store)]
 
 
 def _run(launches: Sequence[PlannedLaunch], results: Path, title: str, more: More | None = None) -> PlanOutcome:
