@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
+from scaleproof.launch.start.predicted_ahead import PredictedAhead
 from scaleproof.launch.start.replay_profile import (
     Replayed,
     described,
@@ -38,7 +40,7 @@ from scaleproof.launch.start.replay_profile import (
     stall_limit_s,
     write_profile,
 )
-from scaleproof.launch.start.simulated_launch import Simulator, finished, not_predictable, predicted_record
+from scaleproof.launch.start.simulated_launch import finished, not_predictable, predicted_record
 from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.record.core_distance import before_launch
@@ -71,7 +73,7 @@ class LaunchRules:
     deadline_s: float
     stall_s: float = STALL_S
     verify: Verification | None = None
-    simulator: Simulator | None = None
+    simulator: PredictedAhead | None = None
     refuse: Refusal = lambda case: None
     near_cores_s: float | None = None
 
@@ -111,6 +113,14 @@ class SingleLaunch:
         case_id, machine = planned.case.case_id, self._machine(planned)
         record = self.store.find(case_id, planned.plan_index, machine, same_inputs)
         return record is not None
+
+    def look_ahead(self, pending: Sequence[PlannedLaunch]) -> None:
+        """Trainings in virtual time begin now, up to the next launch that may be timed: beside it nothing else runs."""
+        if self.rules.simulator is None:
+            return
+        next_ones = [each for each in takewhile(_is_predicted, pending) if _is_long(each)]
+        if len(next_ones) > 1:
+            self.rules.simulator.begin(next_ones, expected=sum(map(_is_long, pending)))
 
     def run(self, planned: PlannedLaunch) -> Record:
         """Run one launch and return its record. KeyboardInterrupt once an interrupted launch is recorded."""
@@ -275,6 +285,15 @@ class SingleLaunch:
             **self.ids.of(planned)._asdict(),
             **node_fields(placement),
         )
+
+
+def _is_predicted(planned: PlannedLaunch) -> bool:
+    return planned.case.plugin("fabric").predicted
+
+
+def _is_long(planned: PlannedLaunch) -> bool:
+    """Whether a prediction takes seconds: of a strategy that is a program of each rank."""
+    return _is_predicted(planned) and bool(planned.case.value("replicas"))
 
 
 def _utc() -> str:

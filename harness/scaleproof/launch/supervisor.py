@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.progress import Progress, Silent
 from scaleproof.launch.results_lock import locked
 from scaleproof.launch.single_launch import LaunchRules, Refusal, SingleLaunch, Verification
+from scaleproof.launch.start.predicted_ahead import PredictedAhead
 from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.launch.teardown import clean_leftovers
 from scaleproof.record.store import Store
@@ -58,11 +60,12 @@ def run_plan(
     current launch was torn down."""
     results = results.resolve()
     progress = progress if progress is not None else Silent()
-    with locked(results), interruptible():
+    with locked(results), interruptible(), ExitStack() as stack:
         store = Store(results, progress.note)
         for leftover in clean_leftovers(store.staging):
             progress.note(f"removed what a dead supervisor left: {leftover}")
-        rules = LaunchRules(size, deadline_s, stall_s, verify, simulator, refuse, near_cores_s)
+        ahead = stack.enter_context(PredictedAhead(simulator)) if simulator is not None else None
+        rules = LaunchRules(size, deadline_s, stall_s, verify, ahead, refuse, near_cores_s)
         ids = CallIds(plan, store, allocated, again)
         preflight = Preflight(store.results, store.staging, allocated, progress.note)
         return _PlanRun(SingleLaunch(store, rules, preflight, ids), progress, on_node_loss).run(plan, again, more)
@@ -103,6 +106,7 @@ class _PlanRun:
         self.outcome.skipped += len(launches) - len(pending)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(pending))
         while pending and not self.outcome.stopped:
+            self.launches.look_ahead(pending)
             launch = pending.popleft()
             if self._waits_for_node(launch):
                 self.outcome.waiting += 1

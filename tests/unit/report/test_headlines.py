@@ -121,6 +121,18 @@ def test_points_of_the_paper_say_whether_they_are_judged(made: tuple[Path, Suite
     assert "the paper, recalled or derived: never judged" in section
 
 
+@pytest.mark.parametrize(("nodes", "drawn"), [([2, 4], True), (4, False)])
+def test_published_rows_stand_beside_cases_that_they_hold_for_only(tmp_path: Path, nodes: object, drawn: bool) -> None:
+    results, suite = example(tmp_path)
+    write_files(suite.folder)
+    figures = yaml.safe_load(FIGURES)[:1]
+    figures[0]["published_at"] = {"ranks": nodes}
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump(figures))
+    figure = headlines(load(results, "smoke", [suite])[0])[0]
+    assert (",published," in figure.section.csv) == drawn
+    assert ("not drawn: they hold for ranks 4, and launches here have ranks 2." in figure.caption) != drawn
+
+
 def test_ours_have_intervals_and_their_level_of_evidence(made: tuple[Path, Suite, str]) -> None:
     figure = headlines(load(made[0], "smoke", [made[1]])[0])[0]
     ours = [line.split(",") for line in figure.section.csv.splitlines() if ",ours," in line]

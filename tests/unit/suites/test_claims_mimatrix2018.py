@@ -90,10 +90,10 @@ def test_the_rank_that_adds_most_counts() -> None:
 
 @pytest.mark.parametrize(("share", "only"), [(0.002, 1), (0.02, 0), (1.0, 0)])
 def test_the_job_servers_node_has_room_for_control_alone(share: float, only: int) -> None:
-    carried = round(share * 8 * 4 * MODEL)
+    carried = round(share * 8 * STEPS * MODEL)
     assert value("control_path_only", launch("wire", wire_bytes=carried, ranks=9, arm="job_server")) == only
 
 
 def test_the_busiest_nodes_bytes_are_counted_in_models_a_step() -> None:
-    found = launch("wire", wire_bytes=round(1.75 * 4 * MODEL), ranks=9, arm="job_server")
+    found = launch("wire", wire_bytes=round(1.75 * STEPS * MODEL), ranks=9, arm="job_server")
     assert value("models_at_busiest_node", found) == pytest.approx(1.75)

@@ -80,6 +80,11 @@ class FigureForm(_Form):
     rows: str | None = Field(
         None, description="Field of the case that each row shows one value of, for kinds with rows."
     )
+    published_at: dict[str, Any] = Field(
+        {},
+        description="Fields of the cases for which the published rows hold. Where launches of the figure have others, "
+        "no row is drawn, and the caption says so.",
+    )
     over: tuple[str, ...] = Field((), description="Conditions given as a range: the interval covers the whole range.")
     series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)] = Field(description="What is drawn.")
     claims: Annotated[tuple[str, ...], Field(min_length=1)] = Field(

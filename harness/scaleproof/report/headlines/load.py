@@ -88,6 +88,8 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
     _check_sources(document, index, figure)
     for position, name in enumerate(figure.over):
         _expect(document, (index, "over", position), "field of a case", name, _case_fields())
+    for name in figure.published_at:
+        _expect(document, (index, "published_at", name), "field of a case", name, _case_fields())
     for position, name in enumerate(figure.claims):
         _expect(document, (index, "claims", position), "claim", name, headlines.claims)
     for position, series in enumerate(figure.series):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from markupsafe import Markup
 
 from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
+from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.record_schema import SOFT_ROCE
 from scaleproof.report.data import Run, SuiteData, anchor
@@ -76,12 +77,36 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
         points = published_points(figure, form, declared.rows, judged)
         runs += used
         series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points, drawn))
+    if elsewhere := _elsewhere(figure, runs):
+        series = [replace(each, published=()) for each in series]
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
-        f"{figure.caption} {_reduced(series)}".rstrip(),
+        " ".join(filter(None, (figure.caption, elsewhere, _reduced(series)))),
         _missing(series),
         tuple(_judged(name, data.claims) for name in figure.claims),
     )
+
+
+def _elsewhere(figure: FigureForm, runs: Sequence[Run]) -> str:
+    """A sentence that says why no published row stands beside these launches; empty where the rows hold for all."""
+    if not any(form.published for form in figure.series):
+        return ""
+    others: dict[str, list[str]] = {}
+    for name, value in figure.published_at.items():
+        cases = [run.record.case for run in runs if run.record and not chosen(run.record.case, {name: value})]
+        if cases:
+            others[name] = sorted({_listed(case.value(name)) for case in cases})
+    if not others:
+        return ""
+    theirs = ", ".join(f"{name} {_listed(figure.published_at[name])}" for name in others)
+    ours = ", ".join(f"{name} {' and '.join(values)}" for name, values in others.items())
+    return f"The paper's values are not drawn: they hold for {theirs}, and launches here have {ours}."
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, list):
+        return " or ".join(map(_listed, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _reduced(series: Sequence[Series]) -> str:
