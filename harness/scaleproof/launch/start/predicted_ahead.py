@@ -3,7 +3,7 @@ caller asks for one after the other, and writes their records in the order of th
 
 from __future__ import annotations
 
-import socket
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.core.uninterrupted import uninterrupted
@@ -27,6 +27,17 @@ LEAST = 8
 WORKER = "scaleproof.launch.start.prediction_worker"
 
 
+class _Pipes(NamedTuple):
+    """To another process and from it."""
+
+    there: Connection
+    back: Connection
+
+    def close(self) -> None:
+        self.there.close()
+        self.back.close()
+
+
 class PredictedAhead:
     """A simulator that may have begun a prediction before it is asked for it. Whatever goes wrong in another process,
     a limit of memory or an error of a program, the launch is predicted once more here, which raises the error."""
@@ -34,7 +45,7 @@ class PredictedAhead:
     def __init__(self, simulator: Simulator) -> None:
         self._simulator = simulator
         self._begun: dict[int, Future[Predicted | None]] = {}
-        self._idle = SimpleQueue[Connection]()
+        self._idle = SimpleQueue[_Pipes]()
         self._threads: ThreadPoolExecutor | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -68,7 +79,7 @@ class PredictedAhead:
     def begin(self, launches: Sequence[PlannedLaunch], expected: int) -> None:
         """Begin launches that will be asked for next. `expected`: how many are still to be predicted in all."""
         if self._threads is None:
-            if expected < LEAST or min(PROCESSES, usable_cores()) < PROCESSES:
+            if expected < LEAST or usable_cores() < PROCESSES:
                 return
             self._threads = ThreadPoolExecutor(PROCESSES)
             for _ in range(PROCESSES):
@@ -77,23 +88,25 @@ class PredictedAhead:
             if launch.order not in self._begun:
                 self._begun[launch.order] = self._threads.submit(self._ask, launch)
 
-    def _start(self) -> Connection:
+    def _start(self) -> _Pipes:
         """Another process, in a session of its own: Ctrl-C reaches only this one, which ends it."""
-        mine, its = socket.socketpair()
-        command = ending_with_this_process([sys.executable, "-m", WORKER, str(its.fileno())])
-        with its, uninterrupted():
-            self._processes.append(subprocess.Popen(command, pass_fds=[its.fileno()], start_new_session=True))
-        wire = Connection(mine.detach())
-        wire.send(self._simulator)
-        return wire
+        (its_in, there), (back, its_out) = os.pipe(), os.pipe()
+        command = ending_with_this_process([sys.executable, "-m", WORKER, str(its_in), str(its_out)])
+        with uninterrupted():
+            self._processes.append(subprocess.Popen(command, pass_fds=[its_in, its_out], start_new_session=True))
+        os.close(its_in)
+        os.close(its_out)
+        pipes = _Pipes(Connection(there, readable=False), Connection(back, writable=False))
+        pipes.there.send(self._simulator)
+        return pipes
 
     def _ask(self, launch: PlannedLaunch) -> Predicted | None:
         """None where the prediction failed, or its process has ended."""
-        wire = self._idle.get()
+        pipes = self._idle.get()
         try:
-            wire.send(launch)
-            found: Predicted | None = wire.recv()
+            pipes.there.send(launch)
+            found: Predicted | None = pipes.back.recv()
         except (EOFError, OSError):
             found = None
-        self._idle.put(wire)
+        self._idle.put(pipes)
         return found

@@ -1,5 +1,5 @@
-"""Predicts launches for another process: `python -m scaleproof.launch.start.prediction_worker FD`. Over the socket FD
-come the simulator and then launches; for each goes back what it predicts, or None where that fails."""
+"""Predicts launches for another process: `python -m scaleproof.launch.start.prediction_worker IN OUT`. Through the
+pipe IN come the simulator and then launches; for each goes through OUT what it predicts, or None where that fails."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.spec.plan import PlannedLaunch
 
 
-def serve(wire: Connection) -> None:
-    """Answer until the other side has ended."""
-    simulator: Simulator = wire.recv()
+def answer(asked: Connection, answers: Connection) -> None:
+    """Until the other side has ended."""
+    simulator: Simulator = asked.recv()
     with suppress(EOFError):
         while True:
-            wire.send(_predicted(simulator, wire.recv()))
+            answers.send(_predicted(simulator, asked.recv()))
 
 
 def _predicted(simulator: Simulator, launch: PlannedLaunch) -> Predicted | None:
@@ -30,5 +30,6 @@ def _predicted(simulator: Simulator, launch: PlannedLaunch) -> Predicted | None:
 
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
-    with suppress(KeyboardInterrupt, ConnectionError), Connection(int(sys.argv[1])) as to_creator:
-        serve(to_creator)
+    its_in, its_out = (int(argument) for argument in sys.argv[1:3])
+    with suppress(KeyboardInterrupt, ConnectionError, EOFError):
+        answer(Connection(its_in, writable=False), Connection(its_out, readable=False))
