@@ -19,6 +19,8 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "cut_off", "predictor": name, **({"share": 0.5} if name == "static" else {})} for name in PREDICTORS
 ]
 
+TRANSPORTS: list[dict[str, Any]] = [{"transport": "shm"}, {"transport": "mpi", "launcher": "mpirun"}]
+
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
@@ -34,6 +36,22 @@ def test_a_predictor_trains_in_processes(real: list[tuple[Record, pd.DataFrame]]
     assert len(counts) == STEPS and all(2 <= count <= 4 for count in counts)
     assert of_server(samples, "used_gradients") == [4] * WARMUP + counts
     assert samples[samples.event == "test_loss"].sort_values("step").value.tolist()[-1] < 2.2
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda fields: fields["transport"])
+def test_steps_are_cut_off_over_shared_memory_and_over_mpi(
+    tmp_path: Path, transport: dict[str, Any], ranks: int
+) -> None:
+    law = "contention:0.2,3,0.2,0.3,2,1,0.5,0.1,0.2"  # delays that a busy machine does not hide
+    ((record, samples),) = launched(tmp_path, STRATEGIES[1], ranks=ranks, step_delay=law, **transport)
+    assert record.status == "ok", record.failure
+    workers = ranks - 1
+    assert of_server(samples, "used_gradients") == [workers] * WARMUP + [-(-workers // 2)] * STEPS
+    stopped = samples[(samples.event == "delay") & (samples.nbytes > 0)]
+    assert len(stopped) > 0 or workers == 1, "a worker stops when the next parameters come"
+    tested = [value for _, _, value in values(samples, "test_loss")]
+    assert len(tested) == 3 and tested[-1] < tested[0]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=PREDICTORS)

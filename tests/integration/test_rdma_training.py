@@ -1,5 +1,6 @@
 """Ordinary launches over transport rdma in guests: das2016's networks, reduced, on two and four nodes, over free and
-shaped links; and the same training as one worker's. Every figure from here is soft-RoCE's."""
+shaped links; the same training as one worker's; and ranks at their own pace, which reach each other's memory. Every
+figure from here is soft-RoCE's."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.guests import guest_case, need_guests
 from tests.integration.launches import assert_nothing_left
+from tests.integration.test_replicas import DIGITS as REPLICAS
+from tests.integration.test_replicas_over_transports import ONE_SIDED, assert_one_sided, learned
 from tests.short_form import case_from
 
 STEPS = 3
@@ -119,3 +122,21 @@ def test_a_shaped_link_binds(recorded: dict[str, tuple[Record, Path]]) -> None:
     seconds = float(steps["end_ns"].max() - steps["start_ns"].min()) / 1e9
     asked_bytes = record.transport["traffic"][0]["nbytes"]
     assert seconds >= SHARE * asked_bytes * 8 / MBIT / 1e6, f"{asked_bytes} bytes in {seconds:.2f} s"
+
+
+@pytest.mark.timeout(900)
+def test_regions_of_ranks_are_reached_by_verbs(tmp_path: Path) -> None:
+    """Gossip and elastic averaging by one-sided reads and writes, between two nodes."""
+    need_guests()
+    common = {**REPLICAS, "program": "train", "transport": "rdma", "transport.region_mib": 48}
+    cases = [guest_case(arm=f"a{n}", **common, strategy=each) for n, each in enumerate(ONE_SIDED[1:])]
+    plan = [PlannedLaunch(case, 0, SEED, order) for order, case in enumerate(cases)]
+    outcome = run_plan(plan, tmp_path, size="ci", deadline_s=180)
+    assert_nothing_left(tmp_path, outcome.launches)
+    for launch in outcome.launches:
+        record, _ = Store(tmp_path).load(launch)
+        assert record.status == "ok", record.failure
+        samples = Store(tmp_path).samples(record).to_pandas()
+        assert_one_sided(record, samples, has_them=True)
+        assert record.ranks[1].facts["verbs"]["operations"]["read bytes"] > 0
+        assert learned(samples)

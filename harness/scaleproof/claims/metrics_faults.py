@@ -85,12 +85,13 @@ def time_to_replace(record: Record, samples: pd.DataFrame) -> float | None:
 def samples_lost(record: Record, samples: pd.DataFrame) -> float | None:
     """Training samples that were not trained on because ranks were away.
 
-    samples_lost = sum over faults of (median over the other ranks that train of the steps that they finished
-                   meanwhile) x samples of a step
+    samples_lost = sum over faults of (median over the ranks that train and were there all the while of the steps that
+                   they finished meanwhile) x samples of a step
 
     A rank that is killed is away until its successor has finished a step, else until the last rank has ended; one that
     pauses, until it goes on. A step that the rank did not finish is among these. What it had finished and told nobody
-    is not: it depends on the strategy, and no event shows it. None where no rank was away.
+    is not: it depends on the strategy, and no event shows it. None where no rank was away, and where at some
+    time all were.
     """
     case, away = record.case, absences(record, samples)
     if not away or not isinstance(case, TrainCase):
@@ -101,8 +102,11 @@ def samples_lost(record: Record, samples: pd.DataFrame) -> float | None:
     missed = 0.0
     for absence in away:
         meanwhile = ranks[(ends > absence.start) & (ends <= absence.end)]
-        others = [rank for rank in range(case.ranks - case.workers, case.ranks) if rank != absence.rank]
-        missed += float(np.median([np.count_nonzero(meanwhile == rank) for rank in others])) if others else 0.0
+        absent = {other.rank for other in away if other.start < absence.end and other.end > absence.start}
+        present = sorted(set(range(case.ranks - case.workers, case.ranks)) - absent - {absence.rank})
+        if not present:
+            return None
+        missed += float(np.median([np.count_nonzero(meanwhile == rank) for rank in present]))
     return missed * case.batch
 
 

@@ -34,6 +34,7 @@ FACTS = (
     "framework_threads",
     "sockets",
     "plain_buffers",
+    "one_sided",
     "seeds",
     "hash_seed",
     "variables_bytes",

@@ -44,6 +44,8 @@ class OneSidedMailbox(MessageMailbox):
         super().__init__(context)
         self._exposing = cast(ExposesMemory, self.transport)
         self._access = Access(self.rank, cast(OneSided, self.transport), self._exposing, self._complete)
+        self._counts = context.facts["one_sided"] = {"puts": 0, "gets": 0}
+        """How often this rank has reached peers' regions without their help."""
         self._memories: list[Region] = []
         self._owners: list[Owner] = []
         self._putting: set[Key] = set()
@@ -94,6 +96,7 @@ class OneSidedMailbox(MessageMailbox):
         self.traffic.count(value.nbytes)
         key = peer, region
         with self._changed:
+            self._counts["puts"] += peer != self.rank
             self._wanting[key] += 1
         self._until(lambda: self._may_put(key), peer)
         try:
@@ -113,6 +116,8 @@ class OneSidedMailbox(MessageMailbox):
         if region not in owner.places:
             return super().get(peer, region, start, count)
         part = self._shapes[peer].part(self.rank, "gets", region, start, count)
+        with self._changed:
+            self._counts["gets"] += peer != self.rank
         for _ in range(TRIES):
             if (value := self._access.get(owner, owner.places[region], start, part.size)) is not None:
                 return value

@@ -47,6 +47,16 @@ def test_a_rank_that_is_killed_costs_the_steps_that_the_others_finish_after_it()
     assert time_to_replace(record(CASE), rows) is None
 
 
+def test_ranks_that_are_away_too_do_not_count_as_those_that_go_on() -> None:
+    case = {**CASE, "ranks": 4, "minibatch": 8}
+    dead = [(rank, "killed", 2, 250, 250, 0, NAN) for rank in (1, 2, 3)]
+    before = [row for rank in (1, 2, 3) for row in steps(rank, 2)]
+    rows = samples(*steps(0, 10), (0, "end", 9, 1000, 1000), *before, *dead)
+    assert samples_lost(record(case), rows) == 3 * 8 * 2, "8 steps of rank 0 from 250 ms on, 2 samples each"
+    everybody = samples(*steps(0, 2), (0, "end", 1, 300, 300), *before, *dead, (0, "pause", 1, 240, 290))
+    assert samples_lost(record(case), everybody) is None, "nobody went on"
+
+
 def test_a_successor_ends_what_is_lost() -> None:
     rows = samples(*OTHERS, *steps(2, 2), KILLED, (2, "joined", -1, 400, 400), *steps(2, 3, first=2, start=450))
     assert samples_lost(record(CASE), rows) == 2 * 3, "those that ended from 250 to 550 ms"
