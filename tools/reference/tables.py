@@ -108,7 +108,7 @@ def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
             "",
             run,
             "",
-            f"Each of the {len(rows)} claims of our own that launches served. "
+            f"Each of the {len(rows)} claims of our own for which launches were made. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",
             "",
             *_table("claim of our own", rows),

@@ -236,7 +236,7 @@ class ProcessDriver:
 
     def _serving(self, program: Driven) -> Serve:
         """Calls of `serve`, which take the time of what it charges. A traced launch records at which place of its
-        program the rank served each, so that virtual time can play them back (simulate/served_in_order.py)."""
+        program the rank answered each, so that virtual time can play them back (simulate/answered_calls.py)."""
         pace, traced = self._pace, self._case.tracing == "full"
         if pace is None and not traced:
             return program.serve
@@ -244,7 +244,7 @@ class ProcessDriver:
         def serve(source: int, name: str, value: np.ndarray) -> np.ndarray:
             began, self._charged = pace.now() if pace else 0, 0
             if traced:
-                self._record("served", now(), self._resumes, source)
+                self._record("answered", now(), self._resumes, source)
             answer = program.serve(source, name, value)
             self._let_pass(began, self._charged)
             return answer

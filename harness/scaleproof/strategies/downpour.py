@@ -33,7 +33,7 @@ class Downpour(Centre):
 
     def _work(self) -> Generator[Effect, Any, None]:
         tau, pushed = self.case.options_of(DownpourOptions).tau, np.zeros_like(self.x)
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield Gradient(step)
             self.g *= np.float32(-self.case.learning_rate)

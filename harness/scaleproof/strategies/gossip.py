@@ -83,7 +83,7 @@ class Gossip(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         options = self.options
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield from self.stepper.gradient(step)
             due = (step + 1) % options.tau == 0
@@ -106,7 +106,7 @@ class Gossip(Replica):
         window[:] = self.state()
         return {WINDOW: window}
 
-    def take_place(self) -> Generator[Effect, Any, None]:
+    def start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with the parameters of a peer."""
         if not self.is_successor:
             return

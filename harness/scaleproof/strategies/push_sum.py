@@ -40,14 +40,14 @@ class PushSum(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         tau = self.case.options_of(PushSumOptions).tau
-        yield from self._take_place()
+        yield from self._start_successor()
         for step in self.steps():
             yield Gradient(step)
             yield Update()
             if (step + 1) % tau == 0:
                 yield from self._exchange()
 
-    def _take_place(self) -> Generator[Effect, Any, None]:
+    def _start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with half of what a peer has; where none is left, with the weight of one rank."""
         if not self.is_successor:
             return
