@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.estimate import estimate
+from scaleproof.spec.estimate import Earlier, estimate
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.programs import programs_folder
@@ -75,16 +75,16 @@ class MissingCalibration:
         }
         return frozenset(needed.case.case_id for needed in self.missing if needed.kind in kinds)
 
-    def seconds(self, earlier: Mapping[str, Sequence[float]]) -> float:
+    def seconds(self, earlier: Earlier) -> float:
         """How long the launches take, about."""
         return sum(2 * BLOCKS * estimate(case, earlier).seconds for case in self.cases)
 
 
 def missing_calibration(
-    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Mapping[str, Sequence[float]]
+    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Earlier
 ) -> MissingCalibration:
     """For each kind the fewest seconds of launches that give every metric that is needed, at each message size: the
-    cheapest case that some claim with it has. `earlier`: wall seconds of finished launches by case id."""
+    cheapest case that some claim with it has."""
     chosen: dict[str, AnyCase] = {}
     seconds = {needed.case.case_id: estimate(needed.case, earlier).seconds for needed in missing}
     groups: dict[tuple[LaunchKind, str, int | None], list[NeededFloor]] = {}
