@@ -48,7 +48,7 @@ class ClaimAtLevel:
     @property
     def needs_cores(self) -> bool:
         """Whether launches with more threads than cores are left out: where a timing is judged, not only shown."""
-        return self.metric.timing and not self.metric.crowded and self.claim.form.kind != "context"
+        return self.metric.timing and not self.metric.counts_oversubscribed and self.claim.form.kind != "context"
 
     @property
     def sides(self) -> list[dict[str, Any]]:

@@ -223,7 +223,7 @@ def _question(at_level: ClaimAtLevel, sides: Sides, floor: KnownFloor) -> Questi
         form.arms,
         form.rule.along if form.rule else None,
         floor.used_for(at_level.metric, form.rule),
-        crowded=not at_level.needs_cores,
+        counts_oversubscribed=not at_level.needs_cores,
         base_evidence=form.base_evidence,
     )
 

@@ -190,13 +190,18 @@ class Clock(RecordPart):
 
 
 EXCLUDING = ("saturated",)
-"""Warnings of launches whose times are those of a crowded machine, no longer those of the emulated cluster."""
+"""Warnings of launches whose times are those of an overloaded machine, no longer those of the emulated cluster."""
 LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
 
 TRAJECTORY = "trajectory computed"
 """The detail of evidence from virtual time: gradients are real, and only times are simulated."""
+TRAJECTORY_MEANING = (
+    "Losses and accuracies are those of real gradients of real data, each at the parameters that its replica had at "
+    "that moment; only times are simulated."
+)
+"""The same for a reader of pages."""
 SOFT_ROCE = "soft-RoCE"
 """The detail of evidence from verbs on a device made of software."""
 
