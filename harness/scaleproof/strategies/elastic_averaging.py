@@ -22,6 +22,7 @@ from scaleproof.strategies.centre import BORNE, EXCHANGE, GET, MOVE
 from scaleproof.strategies.centre_forms import CentreForms
 from scaleproof.strategies.own_momentum import Stepper
 from scaleproof.strategies.replica import SERVERS, check_peers, check_servers, dedicated_servers
+from scaleproof.strategies.strategy_options import PeriodOptions
 from scaleproof.strategies.synchronous_centre import SynchronousCentre
 from scaleproof.strategies.update_option import UpdateOptions, UpdateOrder
 from scaleproof.workloads.learner import Learner
@@ -30,13 +31,12 @@ BETA = 0.9
 """easgd2015, the authors' launch values."""
 
 
-class ElasticOptions(UpdateOptions):
+class ElasticOptions(UpdateOptions, PeriodOptions):
     """Options of elastic averaging."""
 
     dedicated_servers: int = Field(
         1, ge=0, description=f"{SERVERS} 0: rank 0 holds the centre beside its own training (jin2016)."
     )
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     alpha: float | None = Field(
         None, ge=0, description="Share of the difference by which both move; null: beta over the number of workers."
     )
