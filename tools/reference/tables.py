@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.outcome import outcome
 from scaleproof.claims.claims_file import STANDING_TEXTS
-from scaleproof.core.record_schema import SOFT_ROCE
+from scaleproof.core.evidence_marks import SOFT_ROCE
 from scaleproof.spec.units import format_bytes
 from tools.reference import REFERENCE, ROOT, own_runs
 from tools.reference.stored import minutes_table, statement, statement_of_speed

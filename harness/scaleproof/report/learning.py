@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scaleproof.claims.learning_curve import Axis, divergence, learning_curve
-from scaleproof.core.record_schema import TRAJECTORY, TRAJECTORY_MEANING
+from scaleproof.core.evidence_marks import TRAJECTORY, TRAJECTORY_MEANING
 from scaleproof.report.data import Run
 from scaleproof.report.figures.curves import VIRTUAL_SECONDS, Curve, curves
 from scaleproof.report.figures.style import Look, series_looks

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 import scaleproof
-from scaleproof.core.record_schema import TRAJECTORY, TRAJECTORY_MEANING
+from scaleproof.core.evidence_marks import TRAJECTORY, TRAJECTORY_MEANING
 from scaleproof.report import attained, numbers, tags, verdicts
 from scaleproof.report.data import anchor
 

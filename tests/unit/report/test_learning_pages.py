@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from scaleproof.claims.metrics import PER_LAUNCH
-from scaleproof.core.record_schema import TRAJECTORY_MEANING
+from scaleproof.core.evidence_marks import TRAJECTORY_MEANING
 from scaleproof.report import training
 from scaleproof.report.data import Run
 from scaleproof.report.figures.style import looks
