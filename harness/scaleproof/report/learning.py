@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scaleproof.claims.learning_curve import Axis, divergence, learning_curve
-from scaleproof.core.evidence_marks import TRAJECTORY, TRAJECTORY_MEANING
 from scaleproof.report.data import Run
 from scaleproof.report.figures.curves import VIRTUAL_SECONDS, Curve, curves
 from scaleproof.report.figures.style import Look, series_looks
@@ -105,7 +104,7 @@ def _section(groups: Groups, looks: dict[str, Look], quantity: Learned) -> Secti
     return section(
         quantity.event.replace("_", "-"),
         quantity.title,
-        _how(parts.runs),
+        HOW,
         [quantity.metric],
         parts.panels,
         legend(looks, map(arm, parts.runs)),
@@ -114,11 +113,6 @@ def _section(groups: Groups, looks: dict[str, Look], quantity: Learned) -> Secti
         parts.runs,
         tables,
     )
-
-
-def _how(runs: list[Run]) -> str:
-    computed = any(run.record is not None and run.record.trajectory for run in runs)
-    return f"{HOW} {TRAJECTORY.capitalize()}: {TRAJECTORY_MEANING}" if computed else HOW
 
 
 def _looks_apart(groups: Groups, looks: dict[str, Look]) -> dict[str, Look]:
