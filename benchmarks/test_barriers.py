@@ -6,26 +6,20 @@ ratio of their medians, a launch the median of its pairs, and the interval is ov
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import monotonic_ns as now
 
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
-from benchmarks.test_plain_buffers import ALGORITHM, BOUNDS, bound_seconds, check, fill
+from benchmarks.two_ranks import BOUNDS, all_reduce, bound_seconds, check, fill, results_of
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
-from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.intervals import median_interval
 from scaleproof.transports._buffers import plain_memory
@@ -83,20 +77,7 @@ def test_calls_after_a_barrier_beside_calls_in_a_row(
 
 def one_launch(buffers: str, size: int, seed: int) -> list[Pair]:
     """All pairs of blocks of a launch."""
-    case = parse_case(
-        {
-            "program": "transfer",
-            "suite": "bench",
-            "experiment": "barriers",
-            "arm": "shm",
-            "transport": "shm",
-            "sizes": [size],
-        }
-    )
-    with TemporaryDirectory() as folder:
-        body = partial(blocks, buffers=buffers, size=size, seed=seed, out=Path(folder))
-        assert run_ranks(case, body, 300) == ["", ""]
-        first, second = (json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(2))
+    first, second = results_of("barriers", size, partial(blocks, buffers=buffers, size=size, seed=seed))
     return [
         Pair(after_barrier(one[KINDS[0]], other[KINDS[0]]), in_a_row(one[KINDS[1]], other[KINDS[1]]))
         for one, other in zip(first, second, strict=True)
@@ -116,10 +97,10 @@ def in_a_row(one: Moments, other: Moments) -> float:
     return statistics.median(later - earlier for earlier, later in pairwise(ends)) / 1e9
 
 
-def blocks(context: RankContext, buffers: str, size: int, seed: int, out: Path) -> None:
+def blocks(
+    context: RankContext, transport: SharedMemory, group: Group, buffers: str, size: int, seed: int
+) -> list[dict[str, Moments]]:
     """The moments of every call, by pair and kind of block, in an order that both ranks draw alike."""
-    transport = SharedMemory.connect(context)
-    group = Group(transport, ALGORITHM)
     memory = transport.allocate if buffers == "registered" else plain_memory
     arrays = [memory(size).view(np.float32) for _ in range(2)]
     fill(arrays, context.rank, 0)
@@ -128,13 +109,10 @@ def blocks(context: RankContext, buffers: str, size: int, seed: int, out: Path) 
     check("all_reduce", arrays)
     fill(arrays, context.rank, 1)
     shuffler = random.Random(seed)
-    pairs = [
+    return [
         {kind: block(transport, group, arrays[0], kind) for kind in shuffler.sample(KINDS, len(KINDS))}
         for _ in range(PAIRS)
     ]
-    (out / f"{context.rank}.json").write_text(json.dumps(pairs))
-    transport.barrier()
-    transport.close()
 
 
 def block(transport: SharedMemory, group: Group, array: np.ndarray, kind: str) -> Moments:
@@ -144,7 +122,5 @@ def block(transport: SharedMemory, group: Group, array: np.ndarray, kind: str) -
     for _ in range(WARMUP + CALLS):
         if kind == KINDS[0]:
             transport.barrier()
-        start = now()
-        group.all_reduce(array).wait()
-        moments.append((start, now()))
+        moments.append(all_reduce(group, array))
     return moments[WARMUP:]

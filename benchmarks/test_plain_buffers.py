@@ -7,15 +7,10 @@ own. A bound is the fastest repetition of all launches, so that a share above 1 
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic_ns as now
 
 import numpy as np
@@ -24,10 +19,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.outcome import outcome
 from benchmarks.replay import REPLAY
+from benchmarks.two_ranks import BOUNDS, all_reduce, bound_seconds, check, fill, results_of
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
-from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.intervals import median_interval
 from scaleproof.transports._buffers import plain_memory
@@ -46,14 +40,11 @@ LEAST = {
     "plain, kernel": dict.fromkeys(SHIPPED, 1),
 }
 """Arms, with the smallest plain buffer that the kernel copies, by its use."""
-BOUNDS = {"registered": "memory_bandwidth", "plain": "plain_bandwidth"}
-"""Arms that have a target, with the program that measures their bound."""
 WANTED = {"registered": 0.9, "plain": 0.85}
 JUDGED = 64 << 20
 """Bytes from which on the wanted share of the bound counts, with its whole interval."""
 OPERATIONS = {"all_reduce": "all_reduce", "transfer": "message"}
 """With the name of its bound."""
-ALGORITHM = "halving_doubling"
 
 
 @pytest.mark.timeout(1800)
@@ -104,36 +95,16 @@ def beside_bound(seconds: list[float], bound: float, wanted: float | None) -> Sh
     return Share(middle, bound, bound / middle, low, high, judged)
 
 
-def bound_seconds(module: str, operation: str, size: int) -> float:
-    """One launch of the program that measures a bound."""
-    command = [sys.executable, "-m", f"scaleproof.calibrate.{module}", str(size)]
-    process = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
-    return float(json.loads(process.stdout)[operation][str(size)])
-
-
 def one_launch(operation: str, size: int, seed: int) -> dict[str, float]:
     """Median seconds per arm, of one call or of one way; the time of a call is that of its slower rank."""
-    case = parse_case(
-        {
-            "program": "transfer",
-            "suite": "bench",
-            "experiment": "plain",
-            "arm": "shm",
-            "transport": "shm",
-            "sizes": [size],
-        }
-    )
-    with TemporaryDirectory() as folder:
-        body = partial(turns, operation=operation, size=size, seed=seed, out=Path(folder))
-        assert run_ranks(case, body, 300) == ["", ""]
-        first, second = (json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(2))
+    first, second = results_of("plain", size, partial(turns, operation=operation, size=size, seed=seed))
     return {arm: statistics.median(map(max, first[arm], second[arm])) / 1e9 for arm in first}
 
 
-def turns(context: RankContext, operation: str, size: int, seed: int, out: Path) -> None:
+def turns(
+    context: RankContext, transport: SharedMemory, group: Group, operation: str, size: int, seed: int
+) -> dict[str, list[int]]:
     """Nanoseconds of every call per arm, arms in an order that both ranks draw alike."""
-    transport = SharedMemory.connect(context)
-    group = Group(transport, ALGORITHM)
     registered, plain = (
         [memory(size).view(np.float32) for _ in range(2)] for memory in (transport.allocate, plain_memory)
     )
@@ -150,29 +121,13 @@ def turns(context: RankContext, operation: str, size: int, seed: int, out: Path)
                 times[arm].append(took)
             elif number == 0:
                 check(operation, buffers[arm])
-    (out / f"{context.rank}.json").write_text(json.dumps(times))
-    transport.barrier()
-    transport.close()
-
-
-def fill(buffers: list[np.ndarray], rank: int, number: int) -> None:
-    """Ones in the first call, which is checked; zeros afterwards, which stay zeros under repeated sums."""
-    if number <= 1:
-        buffers[0].fill(1 - number)
-        buffers[1].fill(0)
-
-
-def check(operation: str, buffers: list[np.ndarray]) -> None:
-    """The sum of two ones, or the ones of the peer."""
-    result = buffers[0] if operation == "all_reduce" else buffers[1]
-    assert (result == (2 if operation == "all_reduce" else 1)).all()
+    return times
 
 
 def reduce(group: Group, buffers: list[np.ndarray]) -> int:
     """One all-reduce."""
-    start = now()
-    group.all_reduce(buffers[0]).wait()
-    return now() - start
+    start, end = all_reduce(group, buffers[0])
+    return end - start
 
 
 def round_trip(group: Group, buffers: list[np.ndarray], transport: SharedMemory) -> int:

@@ -11,6 +11,7 @@ from scaleproof.record.machine import Floor, MachineProfile, write_profile
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind, kind_of
 from scaleproof.spec.suite import Suite
+from tools.mutated_files.any_floor import made_up_floor
 
 COLLECTIVE = LaunchKind(program="collective", compute="none", way="loopback", transport="tcp", ranks=2)
 TRAINING = LaunchKind(program="train", compute="real", way="loopback", transport="tcp", ranks=2)
@@ -20,16 +21,7 @@ def floor(
     metric: str, kind: LaunchKind = COLLECTIVE, nbytes: int | None = None, share: float = 0.0, spread: float = 0.0
 ) -> Floor:
     """One noise floor."""
-    return Floor(
-        metric=metric,
-        kind=kind,
-        nbytes=nbytes,
-        share=share,
-        spread=spread,
-        launches_per_arm=6,
-        comparisons=5,
-        taken="made up",
-    )
+    return made_up_floor(metric, kind, nbytes, share, spread)
 
 
 def profile_of(*floors: Floor, machine: str = "m") -> MachineProfile:

@@ -87,7 +87,7 @@ def time_saved(launch: Launch, base: Launch, _floor: float | None = None) -> flo
 def saving_missed(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """saving_missed = time_saved - exchange_share of the base x saved_traffic, in percentage points
 
-    If time is saved in proportion to traffic, this is 0 (suite ho2018). Links that are crowded with fewer exchanges
+    If time is saved in proportion to traffic, this is 0 (suite ho2018). Links that are congested by fewer exchanges
     carry each of them faster, and so make it larger.
     """
     time, traffic = time_saved(launch, base), saved_traffic(launch, base)

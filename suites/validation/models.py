@@ -82,7 +82,7 @@ METRICS = [
         "higher",
         launch=carried_share,
         clocked=True,
-        crowded=True,
+        counts_oversubscribed=True,
         made_up=_made_up,
     ),
     Metric("loss_ratio", "x", None, pair=loss_ratio, made_up=_made_up_loss, range=(0.0, math.inf)),

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.test_replicas import STEPS, launched, predicted, values
 
 ELASTIC: dict[str, Any] = {"name": "elastic_averaging", "tau": 2}
-SYNCHRONOUS: dict[str, Any] = {**ELASTIC, "exchange": "parameters", "moves": "together"}
+SYNCHRONOUS: dict[str, Any] = {**ELASTIC, "exchange": "parameters", "update": "synchronous"}
 TRANSPORTS: list[dict[str, Any]] = [{"transport": "shm"}, {"transport": "mpi", "launcher": "mpirun"}]
 
 

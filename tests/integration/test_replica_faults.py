@@ -23,7 +23,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "push_sum"},
     {"name": "server"},
     {"name": "server", "bound": 1},
-    {"name": "server", "update": "together"},
+    {"name": "server", "update": "synchronous"},
     {"name": "elastic_averaging"},
     {"name": "downpour", "tau": 2},
     {"name": "probabilistic_barrier"},
@@ -94,7 +94,7 @@ def test_a_successor_takes_the_place_of_a_rank_in_virtual_time(tmp_path: Path, s
     assert [(rank, value) for rank, _, value in values(samples, "joined")] == [(2, 3.0)]
     done = counted(samples, "loss")
     assert {done[rank] for rank in done if rank != 2} == {ALL}
-    assert done[2] <= ALL and (done[2] == ALL or strategy.get("update") == "together")
+    assert done[2] <= ALL and (done[2] == ALL or strategy.get("update") == "synchronous")
     dead = samples[samples.event == "killed"].start_ns.iloc[0]
     joined = samples[samples.event == "joined"].start_ns.iloc[0]
     assert joined - dead == pytest.approx(0.35e9, abs=1e3)
@@ -114,7 +114,7 @@ def test_a_successor_is_a_fresh_process_that_takes_the_place_of_a_rank(tmp_path:
         done = counted(samples, "loss")
         assert {done[rank] for rank in done if rank != 2} == {ALL}, name
         assert [(rank, value) for rank, _, value in values(samples, "joined")] == [(2, 2.0)], name
-        together = record.case.value("strategy.update") == "together"
+        together = record.case.value("strategy.update") == "synchronous"
         assert done[2] == ALL or (together and 2 < done[2] < ALL), name
         assert (time_to_replace(record, samples) or 0.0) > 0.2, name
 

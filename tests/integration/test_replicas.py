@@ -13,8 +13,8 @@ from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
+from scaleproof.simulate.answered_calls import AnsweredCall
 from scaleproof.simulate.predict import Predictor
-from scaleproof.simulate.served_in_order import Served
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import launches
@@ -39,13 +39,13 @@ VIRTUAL: dict[str, Any] = {
 STRATEGIES: list[dict[str, Any]] = [
     {"name": "server"},
     {"name": "server", "bound": 1, "dedicated_servers": 1},
-    {"name": "server", "update": "together", "backup": 1},
+    {"name": "server", "update": "synchronous", "backup": 1},
     {"name": "gossip"},
     {"name": "gossip", "form": "push", "draws": "all"},
     {"name": "gossip", "form": "push_pull", "averaged": "before_step", "tau": 2},
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
-    {"name": "elastic_averaging", "exchange": "parameters", "moves": "together", "order": "textbook"},
+    {"name": "elastic_averaging", "exchange": "parameters", "update": "synchronous", "order": "textbook"},
     {"name": "downpour", "tau": 2},
     {"name": "averaged_gradients", "momentum": "nesterov"},
     {"name": "gossip", "averaged": "before_step", "published": "at_exchange", "momentum": "nesterov", "rounds": 2},
@@ -57,7 +57,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"name": "triggered_gossip", "theta": 0.05},
     {"name": "local_sgd", "tau": 2},
     {"name": "averaged_gradients"},
-    {"name": "elastic_averaging", "exchange": "parameters", "moves": "together"},
+    {"name": "elastic_averaging", "exchange": "parameters", "update": "synchronous"},
     {"name": "probabilistic_barrier", "sample": 1},
     {"name": "job_server", "epoch_steps": 3},
     {"name": "job_server", "gradients": "through_server"},
@@ -126,7 +126,7 @@ LOCKSTEP: list[dict[str, Any]] = [
 SERVED: list[dict[str, Any]] = [
     {"name": "server"},
     {"name": "server", "bound": 1},
-    {"name": "server", "update": "together"},
+    {"name": "server", "update": "synchronous"},
     {"name": "elastic_averaging"},
     {"name": "elastic_averaging", "momentum": "nesterov", "exchange": "parameters", "order": "moved_first"},
     {"name": "downpour", "tau": 2},
@@ -136,7 +136,7 @@ SERVED: list[dict[str, Any]] = [
 """What one worker does depends on no times."""
 IN_ORDER: list[dict[str, Any]] = [
     *SERVED[:-2],
-    {"name": "server", "update": "together", "backup": 1},
+    {"name": "server", "update": "synchronous", "backup": 1},
     {"name": "probabilistic_barrier", "sample": 1},
     {"name": "cut_off", "predictor": "static", "share": 0.5},
 ]
@@ -207,7 +207,7 @@ def test_an_order_of_arrivals_that_is_played_back_gives_the_same_bits(
 
 @pytest.fixture(scope="module")
 def traced_on_four_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Record, pd.DataFrame]]:
-    """Launches that record where ranks served their calls."""
+    """Launches that record where ranks answered calls."""
     return launched(tmp_path_factory.mktemp("calls"), *CALLED, ranks=4, tracing="full")
 
 
@@ -217,16 +217,17 @@ def test_calls_that_are_played_back_give_the_same_bits(
 ) -> None:
     record, in_processes = traced_on_four_ranks[number]
     assert record.status == "ok", record.failure
-    rows = in_processes[in_processes.event == "served"].sort_values("start_ns")
-    served = {
+    rows = in_processes[in_processes.event == "answered"].sort_values("start_ns")
+    answered = {
         int(rank): [
-            Served(int(source), int(resumes)) for source, resumes in zip(of_rank.value, of_rank.nbytes, strict=True)
+            AnsweredCall(int(source), int(resumes))
+            for source, resumes in zip(of_rank.value, of_rank.nbytes, strict=True)
         ]
         for rank, of_rank in rows.groupby("rank")
     }
     case = train_case(**{**DIGITS, **VIRTUAL, "strategy": CALLED[number], "ranks": 4})
     launch = PlannedLaunch(case, 0, FIRST_SEED + number, 0)
-    in_virtual_time = Predictor(tmp_path).predict(launch, served=served).samples.to_pandas()
+    in_virtual_time = Predictor(tmp_path).predict(launch, answered=answered).samples.to_pandas()
     assert len(rows) and len(values(in_processes, "loss")) >= 4 * STEPS
     weights = [value for _, _, value in values(in_processes, "weight")]
     assert not weights or sum(weights) == 4, "what a rank has pushed is received before the end"

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from scaleproof.cli import main
+from scaleproof.core.evidence_marks import TRAJECTORY_MEANING
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import load_suite
 
@@ -110,3 +111,5 @@ def test_the_page_shows_what_was_tuned_and_how_arms_learned_in_virtual_time(fold
     for axis in ("over samples", "over steps", "over time", "virtual time since the first step (s)"):
         assert axis in page
     assert "simulated, trajectory computed" in page and "wait for peer" in page
+    run_pages = [each.read_text() for each in (folder / "reports" / "runs").glob("*.html")]
+    assert {text.count(TRAJECTORY_MEANING) for text in (page, *run_pages)} == {1}, "the mark is explained once"

@@ -9,22 +9,26 @@ SHARE, SPREAD = 0.02, 0.01
 """As on a quiet machine."""
 
 
+def made_up_floor(metric: str, kind: LaunchKind, nbytes: int | None, share: float, spread: float) -> Floor:
+    """A floor that nothing measured."""
+    return Floor(
+        metric=metric,
+        kind=kind,
+        nbytes=nbytes,
+        share=share,
+        spread=spread,
+        launches_per_arm=6,
+        comparisons=5,
+        taken="made up",
+    )
+
+
 class AnyFloor(MachineProfile):
     """Has the same noise floor for every metric, kind of launch and message size."""
 
     def floor(self, metric: str, kind: LaunchKind, nbytes: int | None = None) -> Floor:
         """See MachineProfile."""
-        return Floor.model_construct(
-            metric=metric,
-            kind=kind,
-            nbytes=nbytes,
-            share=SHARE,
-            spread=SPREAD,
-            launches_per_arm=6,
-            comparisons=5,
-            taken="made up",
-            code="",
-        )
+        return made_up_floor(metric, kind, nbytes, SHARE, SPREAD)
 
 
 PROFILE = AnyFloor(machine="made up", code="", measured_at="2016-01-01T00:00:00Z")

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.outcome import outcome
 from scaleproof.claims.claims_file import STANDING_TEXTS
-from scaleproof.core.record_schema import SOFT_ROCE
+from scaleproof.core.evidence_marks import SOFT_ROCE
 from scaleproof.spec.units import format_bytes
 from tools.reference import REFERENCE, ROOT, comparisons, own_runs
 from tools.reference.stored import minutes_table, statement, statement_of_speed
@@ -109,7 +109,7 @@ def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
             "",
             run,
             "",
-            f"Each of the {len(rows)} claims of our own that launches served. "
+            f"Each of the {len(rows)} claims of our own for which launches were made. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",
             "",
             *_table("claim of our own", rows),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.estimate import estimate
+from scaleproof.spec.estimate import Earlier, estimate
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.programs import programs_folder
@@ -66,16 +66,15 @@ class MissingCalibration:
             ]
         return launches
 
-    def seconds(self, earlier: Mapping[str, Sequence[float]]) -> float:
+    def seconds(self, earlier: Earlier) -> float:
         """How long the launches take, about."""
         return sum(2 * BLOCKS * estimate(case, earlier).seconds for case in self.cases)
 
 
 def missing_calibration(
-    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Mapping[str, Sequence[float]]
+    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Earlier
 ) -> MissingCalibration:
-    """For each kind of launch, at each message size, the cheapest case that some claim has. `earlier`: wall seconds of
-    finished launches by case id."""
+    """For each kind of launch, at each message size, the cheapest case that some claim has."""
     groups = _grouped(missing, lambda needed: (needed.kind, needed.nbytes))
     return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier))
 
@@ -84,7 +83,7 @@ def _by_metric(calibration: MissingCalibration, profile: MachineProfile) -> Miss
     """What the profile still lacks, by the cheapest case of each metric: a launch may lack metrics of its kind."""
     lacking = [needed for needed in calibration.missing if not _has(profile, needed)]
     groups = _grouped(lacking, lambda needed: (needed.kind, needed.nbytes, needed.metric.name))
-    return replace(calibration, cases=_cheapest(groups, {}))
+    return replace(calibration, cases=_cheapest(groups, None))
 
 
 def _has(profile: MachineProfile, needed: NeededFloor) -> bool:
@@ -100,7 +99,7 @@ def _grouped(
     return sorted(groups.values(), key=len)
 
 
-def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Mapping[str, Sequence[float]]) -> tuple[AnyCase, ...]:
+def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Earlier | None) -> tuple[AnyCase, ...]:
     """One case for each group; a case that serves two groups is taken once."""
     chosen: dict[str, AnyCase] = {}
     seconds = {each.case.case_id: estimate(each.case, earlier).seconds for group in groups for each in group}

@@ -201,4 +201,4 @@ def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
 
 
 def _fits(case: TrainCase, shrink: int) -> bool:
-    return estimate(case.model_copy(update={"shrink": float(shrink)}), {}).nbytes <= MEMORY * (memory_mib() << 20)
+    return estimate(case.model_copy(update={"shrink": float(shrink)})).nbytes <= MEMORY * (memory_mib() << 20)

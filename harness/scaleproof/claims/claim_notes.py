@@ -36,7 +36,7 @@ SCORED = ("time_to_quality", "samples_to_quality")
 
 
 @dataclass(frozen=True, slots=True)
-class ServedClaim:
+class ClaimAtLevel:
     """A claim with a metric, at a level of evidence at which launches serve it."""
 
     claim: Claim
@@ -48,7 +48,7 @@ class ServedClaim:
     @property
     def needs_cores(self) -> bool:
         """Whether launches with more threads than cores are left out: where a timing is judged, not only shown."""
-        return self.metric.timing and not self.metric.crowded and self.claim.form.kind != "context"
+        return self.metric.timing and not self.metric.counts_oversubscribed and self.claim.form.kind != "context"
 
     @property
     def sides(self) -> list[dict[str, Any]]:
@@ -72,28 +72,28 @@ class ServedClaim:
         return [launch.record for side in self.sides for launch in self.pool.launches(side, self.evidence)]
 
 
-def oversubscribed(served: ServedClaim) -> Note | None:
+def oversubscribed(at_level: ClaimAtLevel) -> Note | None:
     """Why a timing claim cannot be judged on this machine: a side has only oversubscribed launches."""
-    if not served.needs_cores:
+    if not at_level.needs_cores:
         return None
-    for side in served.sides:
-        records = [launch.record for launch in served.pool.launches(side, served.evidence)]
+    for side in at_level.sides:
+        records = [launch.record for launch in at_level.pool.launches(side, at_level.evidence)]
         if records and not any(map(fits, records)):
             return note(
-                NoteCode.ALL_OVERSUBSCRIBED, launches=len(records), crowd=crowd(records), metric=served.metric.name
+                NoteCode.ALL_OVERSUBSCRIBED, launches=len(records), crowd=crowd(records), metric=at_level.metric.name
             )
     return None
 
 
-def without_value(served: ServedClaim) -> list[Note]:
+def without_value(at_level: ClaimAtLevel) -> list[Note]:
     """Why the finished launches give no number."""
-    form = served.claim.form
+    form = at_level.claim.form
     compared = "launch"
     if form.against is not None:
         compared = "sides"
     elif form.arms or (form.rule is not None and form.rule.along is not None):
         compared = "arms"
-    return [note(NoteCode.NO_VALUE, metric=served.metric.name, compared=compared), *_excluded(served)]
+    return [note(NoteCode.NO_VALUE, metric=at_level.metric.name, compared=compared), *_excluded(at_level)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ def without_launches(pool: Pool, select: dict[str, Any], size: str) -> Absence:
     return Absence(note(NoteCode.NOT_PLANNED, size=size))
 
 
-def missing_side(served: ServedClaim, size: str) -> Absence | None:
+def missing_side(at_level: ClaimAtLevel, size: str) -> Absence | None:
     """Why a side of the claim has no launches, or none with its message size; None where every side has some."""
-    form, pool = served.claim.form, served.pool
-    for side in served.sides:
+    form, pool = at_level.claim.form, at_level.pool
+    for side in at_level.sides:
         evidence = form.base_evidence if side is form.against else None
-        launches = pool.launches(side, evidence or served.evidence)
+        launches = pool.launches(side, evidence or at_level.evidence)
         if not launches:
             return without_launches(pool, side, size)
         sizes = [getattr(launch.record.case, "sizes", None) for launch in launches]
@@ -130,21 +130,21 @@ def missing_side(served: ServedClaim, size: str) -> Absence | None:
     return None
 
 
-def left_out(served: ServedClaim, floors: Sequence[KnownFloor]) -> list[Note]:
+def left_out(at_level: ClaimAtLevel, floors: Sequence[KnownFloor]) -> list[Note]:
     """Which planned launches do not count, and the kinds of launches whose noise floor is missing."""
     notes = []
-    pool, select = served.pool, served.claim.form.select
-    planned, finished = pool.planned_count(select, served.evidence), len(pool.launches(select, served.evidence))
+    pool, select = at_level.pool, at_level.claim.form.select
+    planned, finished = pool.planned_count(select, at_level.evidence), len(pool.launches(select, at_level.evidence))
     if finished < planned:
         notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))
     if pool.left_out:
         notes.append(note(NoteCode.LEFT_OUT, launches=pool.left_out))
-    return [*notes, *_excluded(served), *not_covered(served.results, served.metric, served.pool, floors)]
+    return [*notes, *_excluded(at_level), *not_covered(at_level.results, at_level.metric, at_level.pool, floors)]
 
 
-def _excluded(served: ServedClaim) -> list[Note]:
+def _excluded(at_level: ClaimAtLevel) -> list[Note]:
     """How many launches have times that count in no metric, and why."""
-    records = served.selected
+    records = at_level.selected
     excluded = [record.excluded for record in records if record.excluded]
     if not excluded:
         return []
@@ -152,82 +152,84 @@ def _excluded(served: ServedClaim) -> list[Note]:
     return [note(NoteCode.EXCLUDED, excluded=len(excluded), launches=len(records), why=why)]
 
 
-def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
+def stopped(at_level: ClaimAtLevel, suite: str, size: str) -> list[Note]:
     """Why no more launches were made, for a size with `stop`."""
-    form = served.claim.form
-    stops = read_stops(served.results, suite, str(form.experiment), size)
+    form = at_level.claim.form
+    stops = read_stops(at_level.results, suite, str(form.experiment), size)
     if stops is None:
         return []
     if of_claim := stops.claim_sentence(form.id):
         return [note(NoteCode.STOPPED, words=of_claim)]
-    selected = {launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)}
+    selected = {launch.case.case_id for launch in at_level.pool.planned if matches(launch.case, form.select)}
     sentence = stops.sentence(selected)
     return [note(NoteCode.STOPPED, words=sentence)] if sentence else []
 
 
-def cause(served: ServedClaim, outcome: Outcome | None) -> list[Note]:
+def cause(at_level: ClaimAtLevel, outcome: Outcome | None) -> list[Note]:
     """What is known of the cause where a claim does not hold."""
-    text = served.claim.form.cause
+    text = at_level.claim.form.cause
     return [note(NoteCode.CAUSE, words=text)] if text and outcome is not None and not outcome.holds else []
 
 
-def warnings(served: ServedClaim, measurement: Measurement, floors: Sequence[KnownFloor]) -> list[Note]:
+def warnings(at_level: ClaimAtLevel, measurement: Measurement, floors: Sequence[KnownFloor]) -> list[Note]:
     """Notes on what is unusual about the launches behind the number, and about the noise floors."""
-    used = [record for record in served.pool.records if record.launch in measurement.runs]
-    estimate, predicted = measurement.estimate, served.evidence == "simulated"
+    used = [record for record in at_level.pool.records if record.launch in measurement.runs]
+    estimate, predicted = measurement.estimate, at_level.evidence == "simulated"
     notes = [] if predicted else [each for side in measurement.sides for each in outside_fences(*side)]
     if estimate.n is not None and estimate.n < smallest_count():
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:
         notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
-    if served.metric.timing:
+    if at_level.metric.timing:
         notes += one_after_the_other([values for _, values in measurement.sides])
-    stale = of_other_code(served.metric, served.pool, floors)
-    return [*notes, *_unused(served, measurement), *_placement(served, used), *stale]
+    stale = of_other_code(at_level.metric, at_level.pool, floors)
+    return [*notes, *_unused(at_level, measurement), *_placement(at_level, used), *stale]
 
 
-def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:
+def _unused(at_level: ClaimAtLevel, measurement: Measurement) -> list[Note]:
     """Selected launches that are not in the number."""
-    notes, selected = [], served.selected
-    if served.needs_cores and (dropped := [record for record in selected if not fits(record)]):
+    notes, selected = [], at_level.selected
+    if at_level.needs_cores and (dropped := [record for record in selected if not fits(record)]):
         notes.append(note(NoteCode.OVERSUBSCRIBED_LEFT_OUT, crowded=len(dropped), crowd=crowd(dropped)))
         selected = [record for record in selected if fits(record)]
     without = sum(record.launch not in measurement.runs for record in selected)
     if without:
-        notes.append(note(NoteCode.WITHOUT_VALUE, without=without, launches=len(selected), metric=served.metric.name))
+        notes.append(note(NoteCode.WITHOUT_VALUE, without=without, launches=len(selected), metric=at_level.metric.name))
     return notes
 
 
-def _placement(served: ServedClaim, used: list[Record]) -> list[Note]:
+def _placement(at_level: ClaimAtLevel, used: list[Record]) -> list[Note]:
     """How far apart cores are changes times, not counts."""
     return [
         note(NoteCode.PLACEMENT, placement=code, message=message, advice=ADVICE[code])
         for code, message in placement_differences([("", used)])
-        if code != "different_cores" or served.metric.timing
+        if code != "different_cores" or at_level.metric.timing
     ]
 
 
-def scores(served: ServedClaim) -> list[Note]:
+def scores(at_level: ClaimAtLevel) -> list[Note]:
     """MLPerf's score of each side for time and samples to quality. A launch that did not converge counts as the
     slowest."""
-    per_launch = served.metric.launch
-    if served.metric.name not in SCORED or per_launch is None:
+    per_launch = at_level.metric.launch
+    if at_level.metric.name not in SCORED or per_launch is None:
         return []
     notes = []
-    for side in served.sides:
-        runs = [per_launch(launch.record, launch.samples) for launch in served.pool.launches(side, served.evidence)]
+    for side in at_level.sides:
+        runs = [per_launch(launch.record, launch.samples) for launch in at_level.pool.launches(side, at_level.evidence)]
         if len(runs) > 2 * DROPPED:
             result = score(runs, len(runs))
-            notes.append(note(NoteCode.SCORE, value=result.value, fields=side, why=result.why, unit=served.metric.unit))
+            notes.append(
+                note(NoteCode.SCORE, value=result.value, fields=side, why=result.why, unit=at_level.metric.unit)
+            )
     return notes
 
 
-def without_number(served: ServedClaim) -> list[Note]:
+def without_number(at_level: ClaimAtLevel) -> list[Note]:
     """Launches of each side that diverged, or never reached their target."""
-    metric, notes = base_metric(served.metric), []
-    for side in served.sides:
-        level = served.claim.form.base_evidence if side is served.claim.form.against else None
-        launches = served.pool.launches(side, level or served.evidence)
+    metric, notes = base_metric(at_level.metric), []
+    for side in at_level.sides:
+        level = at_level.claim.form.base_evidence if side is at_level.claim.form.against else None
+        launches = at_level.pool.launches(side, level or at_level.evidence)
         words = Counter(said for launch in launches if (said := words_of(metric, launch)) is not None)
         if words:
             notes.append(note(NoteCode.WITHOUT_NUMBER, fields=side, launches=len(launches), words=dict(words)))

@@ -9,7 +9,7 @@ from functools import cached_property
 from scaleproof.claims import claim_notes, point_by_point
 from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claim_form import Control
-from scaleproof.claims.claim_notes import Absence, ServedClaim
+from scaleproof.claims.claim_notes import Absence, ClaimAtLevel
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
 from scaleproof.claims.claims_file import ClaimResult, ControlOut
 from scaleproof.claims.claims_yaml import VALIDATION, Claim, load_claims, load_published
@@ -83,7 +83,7 @@ class _Judging:
             return [self._unserved(claim)]
         pool = self._pool(claim.form.experiment)
         results = [
-            self._served(ServedClaim(claim, claim.metric, pool, evidence, self.store.results))
+            self._at_level(ClaimAtLevel(claim, claim.metric, pool, evidence, self.store.results))
             for evidence in _levels(claim, pool)
             if evidence != claim.form.base_evidence
         ]
@@ -112,25 +112,25 @@ class _Judging:
         absence = claim_notes.without_launches(pool, claim.form.select, self.size)
         return self._maker.result(claim, Answer(_not_run(claim, absence), reasons=[absence.why]))
 
-    def _served(self, served: ServedClaim) -> ClaimResult:
-        claim, form, evidence = served.claim, served.claim.form, served.evidence
-        if crowded := claim_notes.oversubscribed(served):
+    def _at_level(self, at_level: ClaimAtLevel) -> ClaimResult:
+        claim, form, evidence = at_level.claim, at_level.claim.form, at_level.evidence
+        if crowded := claim_notes.oversubscribed(at_level):
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
-        judged = self._judged(served, Sides(form.select, form.against, form.over), form.unknown)
+        judged = self._judged(at_level, Sides(form.select, form.against, form.over), form.unknown)
         measurement, outcome, floors = judged.measurement, judged.outcome, judged.floors
         if measurement is None:
-            return self._maker.result(claim, self._without_value(served))
-        control = self._control(served, form.control) if form.control is not None else None
+            return self._maker.result(claim, self._without_value(at_level))
+        control = self._control(at_level, form.control) if form.control is not None else None
         if control is not None and outcome is not None:
             outcome, floors = with_control(outcome, control.outcome), (*floors, *control.floors)
-        uncounted = claim_notes.left_out(served, floors)
+        uncounted = claim_notes.left_out(at_level, floors)
         further = [
             *measurement.notes,
-            *claim_notes.scores(served),
-            *claim_notes.without_number(served),
-            *claim_notes.stopped(served, self.suite.name, self.size),
-            *claim_notes.cause(served, outcome),
+            *claim_notes.scores(at_level),
+            *claim_notes.without_number(at_level),
+            *claim_notes.stopped(at_level, self.suite.name, self.size),
+            *claim_notes.cause(at_level, outcome),
         ]
         answered = Answer(
             outcome,
@@ -139,43 +139,45 @@ class _Judging:
             measurement,
             _control_out(form.control, control, outcome) if form.control and control else None,
             reasons=[*uncounted, *further],
-            warnings=[*uncounted, *claim_notes.warnings(served, measurement, floors)],
+            warnings=[*uncounted, *claim_notes.warnings(at_level, measurement, floors)],
         )
         return self._maker.result(claim, answered)
 
-    def _judged(self, served: ServedClaim, sides: Sides, unknown: bool, undecided: bool = True) -> _Judged:
+    def _judged(self, at_level: ClaimAtLevel, sides: Sides, unknown: bool, undecided: bool = True) -> _Judged:
         """The sides of a claim or of its control, each point with the noise floor of its own launches. `undecided`:
         what lies within the floor may be the effect."""
         floors: list[KnownFloor] = []
 
         def measure(point: Point) -> Measurement | None:
             at = sides.at(point)
-            levels = served.levels(at.select, at.against)
-            floor = self._floor_of(self.store.results, served.metric, served.pool, levels, served.claim.form.nbytes)
+            levels = at_level.levels(at.select, at.against)
+            floor = self._floor_of(
+                self.store.results, at_level.metric, at_level.pool, levels, at_level.claim.form.nbytes
+            )
             floors.append(floor)
-            return answer(_question(served, at, floor), served.pool, served.evidence)
+            return answer(_question(at_level, at, floor), at_level.pool, at_level.evidence)
 
         def decide(estimate: Estimate) -> Outcome | None:
-            return _outcome(served.claim, estimate if undecided else replace(estimate, undecided=0.0))
+            return _outcome(at_level.claim, estimate if undecided else replace(estimate, undecided=0.0))
 
-        points = point_by_point.points(served.pool, sides, served.evidence) if sides.over else [{}]
+        points = point_by_point.points(at_level.pool, sides, at_level.evidence) if sides.over else [{}]
         together = point_by_point.judged(points, measure, decide, unknown)
         measurement, outcome = (together.measurement, together.outcome) if together else (None, None)
         return _Judged(measurement, outcome, tuple(floors))
 
-    def _control(self, served: ServedClaim, control: Control) -> _Judged:
+    def _control(self, at_level: ClaimAtLevel, control: Control) -> _Judged:
         """The claim's metric and rule over the cases of its control."""
-        sides = Sides(control.select, control.against or served.claim.form.against, control.over)
-        return self._judged(served, sides, unknown=False, undecided=False)
+        sides = Sides(control.select, control.against or at_level.claim.form.against, control.over)
+        return self._judged(at_level, sides, unknown=False, undecided=False)
 
-    def _without_value(self, served: ServedClaim) -> Answer:
+    def _without_value(self, at_level: ClaimAtLevel) -> Answer:
         """Launches of one side or message size alone are none behind the claim; launches without a value are."""
-        reasons = [*claim_notes.without_value(served), *claim_notes.without_number(served)]
-        absence = claim_notes.missing_side(served, self.size)
+        reasons = [*claim_notes.without_value(at_level), *claim_notes.without_number(at_level)]
+        absence = claim_notes.missing_side(at_level, self.size)
         if absence is None:
-            outcome = _nothing_measured(served.claim, "inconclusive")
-            return Answer(outcome, evidence=served.evidence, reasons=reasons)
-        return Answer(_not_run(served.claim, absence), evidence=served.evidence, reasons=[*reasons, absence.why])
+            outcome = _nothing_measured(at_level.claim, "inconclusive")
+            return Answer(outcome, evidence=at_level.evidence, reasons=reasons)
+        return Answer(_not_run(at_level.claim, absence), evidence=at_level.evidence, reasons=[*reasons, absence.why])
 
 
 RECALLED = Outcome(verdict="unverified", reason=Reason.RECALLED)
@@ -211,17 +213,17 @@ def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:
     return RECALLED if claim.recalled else Outcome(verdict=verdict, reason=Reason.NOTHING_MEASURED)
 
 
-def _question(served: ServedClaim, sides: Sides, floor: KnownFloor) -> Question:
-    form = served.claim.form
+def _question(at_level: ClaimAtLevel, sides: Sides, floor: KnownFloor) -> Question:
+    form = at_level.claim.form
     return Question(
-        served.metric,
+        at_level.metric,
         sides.select,
         sides.against,
         form.nbytes,
         form.arms,
         form.rule.along if form.rule else None,
-        floor.used_for(served.metric, form.rule),
-        crowded=not served.needs_cores,
+        floor.used_for(at_level.metric, form.rule),
+        counts_oversubscribed=not at_level.needs_cores,
         base_evidence=form.base_evidence,
     )
 

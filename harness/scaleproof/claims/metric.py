@@ -42,7 +42,8 @@ class Metric:
     rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback, bounds
     it. `link_directions`: a rate of bytes through one node's link, in so many directions. `flop_per_sample`: a rate of
     samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's docstring.
-    `crowded`: what a machine does while its cores are busy, so that launches with more threads than cores count too.
+    `counts_oversubscribed`: what a machine does while its cores are busy, so that launches with more threads than cores
+    count too.
     `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
     `instead` says in words what a launch has in place of a number (it diverged, it never reached its target): such a
     launch counts as worse than every number. `same`: of a pair, the fields of the case that both launches share (None:
@@ -65,7 +66,7 @@ class Metric:
     noise_of: tuple[str, ...] = ()
     noise: HowNoiseEnters = "factor"
     own_count: bool = False
-    crowded: bool = False
+    counts_oversubscribed: bool = False
     moves_one_way: Callable[[AnyCase], bool] | None = None
     link_directions: int = 0
     flop_per_sample: Callable[[AnyCase], float | None] | None = None

@@ -34,7 +34,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Combined:
     """All points together: the median of their values with an interval around all their intervals, and the verdict that
     follows from theirs."""
 
@@ -60,12 +60,12 @@ def judged(
     measure: Callable[[Point], Measurement | None],
     decide: Callable[[Estimate], Outcome | None],
     unknown: bool,
-) -> Together | None:
+) -> Combined | None:
     """Measure and decide at each point; None when no point has a value. `unknown`: which point is the true one is not
     known, and the claim holds where all agree; else it is about every point, and one that is refuted refutes it."""
     if len(points) == 1 and not unknown:
         alone = measure(points[0])
-        return None if alone is None else Together(alone, decide(alone.estimate))
+        return None if alone is None else Combined(alone, decide(alone.estimate))
     by_point = [(point, measure(point)) for point in points]
     measurements = [measurement for _, measurement in by_point if measurement is not None]
     if not measurements:
@@ -76,8 +76,8 @@ def judged(
     ]
     facts = RangeFacts(points=tuple(by_verdict), unknown=unknown)
     if all(point.outcome is None for point in facts.points):
-        return Together(_together(measurements), None)
-    return Together(_together(measurements), _agreement(facts) if unknown else _worst(facts))
+        return Combined(_combined(measurements), None)
+    return Combined(_combined(measurements), _agreement(facts) if unknown else _worst(facts))
 
 
 def _agreement(facts: RangeFacts) -> Outcome:
@@ -100,7 +100,7 @@ def _worst(facts: RangeFacts) -> Outcome:
     return Outcome(verdict=min(verdicts, key=WORST_FIRST.index), reason=Reason.POINT_DECIDES, facts=facts)
 
 
-def _together(measurements: Sequence[Measurement]) -> Measurement:
+def _combined(measurements: Sequence[Measurement]) -> Measurement:
     """One measurement of all points; each launch counts once."""
     estimates = [measurement.estimate for measurement in measurements]
     intervals = [estimate.interval for estimate in estimates if estimate.interval is not None]

@@ -23,7 +23,7 @@ class Question:
     """A metric over selected cases: at a message size or against other cases where the metric needs that.
 
     `arms`: cases of which each is compared with the next; `along`: the field in which they differ. `floor`: the
-    machine's noise floor for comparisons as the claim makes them. `crowded`: whether oversubscribed launches count.
+    machine's noise floor for comparisons as the claim makes them. `counts_oversubscribed`: whether such launches count.
     `base_evidence`: the level of evidence of `against`; None: that of `select`.
     """
 
@@ -34,7 +34,7 @@ class Question:
     arms: Sequence[Mapping[str, Any]] = ()
     along: str | None = None
     floor: KnownFloor = KnownFloor()
-    crowded: bool = True
+    counts_oversubscribed: bool = True
     base_evidence: Evidence | None = None
 
 
@@ -55,4 +55,4 @@ def usable_launches(question: Question, pool: Pool, select: Mapping[str, Any], e
     launches = pool.launches(select, evidence)
     if not question.metric.timing:
         launches = of_different_seeds(launches)
-    return [launch for launch in launches if question.crowded or fits(launch.record)]
+    return [launch for launch in launches if question.counts_oversubscribed or fits(launch.record)]

@@ -120,12 +120,16 @@ def missing_of_suite(
     """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s."""
     from scaleproof.calibrate.missing_calibration import missing_calibration
     from scaleproof.calibrate.needed_floors import missing_floors
-    from scaleproof.commands.dry_run import earlier_seconds
+    from scaleproof.commands.dry_run import earlier_launches
     from scaleproof.record.digest import machine_id
     from scaleproof.record.machine import read_profile
     from scaleproof.spec.suite import load_suite
 
-    suite, size, earlier = load_suite(options.suite, options.suites), size_of(options), earlier_seconds(options.results)
+    suite, size, earlier = (
+        load_suite(options.suite, options.suites),
+        size_of(options),
+        earlier_launches(options.results),
+    )
     profile = read_profile(options.results, machine_id() if allocated is None else allocated.machine)
     calibration = missing_calibration(suite, size, missing_floors(suite, size, profile, allocated), earlier)
     return calibration, calibration.seconds(earlier)

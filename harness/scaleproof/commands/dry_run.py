@@ -6,14 +6,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scaleproof.commands.common import open_store, print_table
 
 if TYPE_CHECKING:
     from scaleproof.record.machine import MachineProfile
     from scaleproof.spec.case import AnyCase
-    from scaleproof.spec.estimate import Estimate
+    from scaleproof.spec.estimate import Earlier, Estimate
     from scaleproof.spec.experiment import Stop
     from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import Suite
@@ -26,8 +26,8 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
     from scaleproof.spec.estimate import ASSUMPTIONS, estimate
     from scaleproof.spec.units import format_bytes, format_seconds
 
-    earlier = earlier_seconds(results)
-    total, peak = 0.0, 0
+    earlier = earlier_launches(results)
+    total, peak, at_least = 0.0, 0, False
     for name, launches in plans.items():
         planned = {launch.case.case_id for launch in launches}
         cases = [case for case in suite.experiment(name).size(size).cases if case.case_id in planned]
@@ -36,8 +36,10 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
         _print_stopping_rule(suite.experiment(name).size(size).stop)
         total += sum(estimates[launch.case.case_id].seconds for launch in launches)
         peak = max([peak, *(cost.nbytes for cost in estimates.values())])
+        at_least = at_least or any(cost.at_least for cost in estimates.values())
+    about = "at least" if at_least else "about"
     print(
-        f"{sum(map(len, plans.values()))} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of "
+        f"{sum(map(len, plans.values()))} launches, {about} {format_seconds(total)} and up to {format_bytes(peak)} of "
         f"memory (formula: {ASSUMPTIONS})"
     )
     print_undecidable(suite, plans, size, read_profile(results, machine_id()))
@@ -61,9 +63,9 @@ def _print_cases(
             cases[case_id].arm,
             *(_cell(cases[case_id], field) for field in fields),
             str(counts[case_id]),
-            format_seconds(cost.seconds),
+            ("at least " if cost.at_least else "") + format_seconds(cost.seconds),
             format_bytes(cost.nbytes),
-            f"{cost.launches} earlier launches" if cost.launches else "formula",
+            _source(cost),
         ]
         for case_id, cost in estimates.items()
     ]
@@ -74,6 +76,12 @@ def _print_cases(
         + f", order seed {order_seed(suite.name, experiment, size, launches[0].campaign)}"
     )
     print_table(["case", "arm", *fields, "launches", "time each", "memory", "estimated from"], rows, title)
+
+
+def _source(cost: Estimate) -> str:
+    if not cost.launches:
+        return "formula"
+    return f"{cost.launches} launches of its network" if cost.of_network else f"{cost.launches} earlier launches"
 
 
 def _print_stopping_rule(stop: Stop | None) -> None:
@@ -149,15 +157,26 @@ def _cell(case: AnyCase, field: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def earlier_seconds(results: Path) -> dict[str, list[float]]:
-    """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
+def earlier_launches(results: Path) -> Earlier:
+    """The finished launches of a folder of records."""
+    from scaleproof.record.digest import machine_id
+    from scaleproof.spec import virtual_gradients
+    from scaleproof.spec.case import TrainCase
+    from scaleproof.spec.estimate import Earlier
+
     if not (results / "runs").is_dir():
-        return {}
-    seconds: dict[str, list[float]] = {}
+        return Earlier()
+    seconds, gradients = dict[str, list[float]](), dict[tuple[Any, ...], list[float]]()
+    here = machine_id()
     for record in open_store(results).records():
-        if record.status == "ok":
-            seconds.setdefault(record.case_id, []).append(record.wall_s)
-    return seconds
+        case = record.case
+        if record.status != "ok":
+            continue
+        seconds.setdefault(record.case_id, []).append(record.wall_s)
+        if record.machine == here and isinstance(case, TrainCase) and virtual_gradients.computes(case):
+            each = record.wall_s / virtual_gradients.count(case)
+            gradients.setdefault(virtual_gradients.kind(case), []).append(each)
+    return Earlier(seconds, gradients)
 
 
 def _warn_about_memory(nbytes: int) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scaleproof.claims.launch_choice import in_blocks, latest, of_last_version
+from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.compare import comparison_sentences
+from scaleproof.compare.case_groups import Group, order, repetition, title
 from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
 from scaleproof.compare.side_selection import Side, fields, spelled
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import AnyCase
-from scaleproof.spec.common_case import NATIVE
 from scaleproof.spec.evidence import STATED_WAITS
-from scaleproof.spec.launch_kind import LaunchKind
 
 ARM = (
     "arm",
@@ -44,47 +42,12 @@ SideName = Literal["A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The launches of one case on one side: those to compare, those that failed or could not run here, and how many
-    finished ones are left out."""
-
-    case: AnyCase
-    launches: tuple[Record, ...]
-    failed: tuple[Record, ...]
-    left_out: int
-
-    @property
-    def any(self) -> Record:
-        """One of its records."""
-        return (*self.launches, *self.failed)[0]
-
-    @property
-    def machines(self) -> set[str]:
-        """The machines of its launches; of the failed ones where no launch finished."""
-        return {record.machine for record in self.launches or self.failed}
-
-    @property
-    def kinds(self) -> set[LaunchKind]:
-        """The kinds of its launches; none for predictions."""
-        return {kind for record in self.launches or self.failed if (kind := record.kind) is not None}
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
     """Two groups that may be compared, and the fields in which their cases differ."""
 
     a: Group
     b: Group
     differs: tuple[Differing, ...]
-
-
-def groups(records: Sequence[Record]) -> list[Group]:
-    """Groups by case and evidence. Of several machines or versions of the code the last one of a case counts, and of a
-    repetition its last launch, as in claims."""
-    by_case: dict[tuple[str, str], list[Record]] = {}
-    for record in records:  # the case's own id: a record of older code may lack fields that now have defaults
-        by_case.setdefault((record.case.case_id, record.evidence), []).append(record)
-    return sorted(map(_group, by_case.values()), key=_order)
 
 
 def pair_cases(
@@ -105,7 +68,7 @@ def pair_cases(
     for pair in filter(_is_traced, pairs):
         unpaired.append(_unpaired_out("A", pair.a, UnpairedReason.TRACED))
         unpaired.append(_unpaired_out("B", pair.b, UnpairedReason.TRACED))
-    return sorted(untraced, key=lambda pair: _order(pair.a)), unpaired
+    return sorted(untraced, key=lambda pair: order(pair.a)), unpaired
 
 
 def _equal_cases(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[Pair], list[Group], list[Group]]:
@@ -168,7 +131,7 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
     )
     if spans[0][1] < spans[1][0]:
         return [], NotPaired.ONE_AFTER_THE_OTHER
-    blocks = in_blocks(a, b, _repetition)
+    blocks = in_blocks(a, b, repetition)
     if not blocks and _made_once(a) and _made_once(b):  # two results folders, filled in turns
         blocks = in_blocks(a, b, lambda record: (record.plan_index, record.seed))
     return blocks, None if blocks else NotPaired.OTHER_SEEDS
@@ -178,62 +141,6 @@ def _made_once(records: Sequence[Record]) -> bool:
     """Whether no two campaigns have the same repetition, as those of merged folders may."""
     blocks = {record.block for record in records}
     return len({repetition for repetition, _ in blocks}) == len(blocks)
-
-
-def title(case: AnyCase, other: AnyCase | None = None) -> str:
-    """A short title of a case, or of two that are compared, with `x against y` where they differ."""
-    parts = [
-        first if first == second else f"{first or 'none'} against {second or 'none'}"
-        for first, second in zip(_title_parts(case), _title_parts(other or case), strict=True)
-    ]
-    return f"{parts[0]}: " + ", ".join(filter(None, parts[1:]))
-
-
-def _title_parts(case: AnyCase) -> list[str]:
-    subject = getattr(case, "operation", None) or case.value("workload") or getattr(case, "entry", None)
-    transport = case.transport or "no transport"
-    if case.transport and case.collective != NATIVE:
-        transport += f" {case.collective}"
-    if case.buffers != "registered":
-        transport += f", {case.buffers} buffers"
-    data = f"{kind} data" if (kind := case.value("workload.data")) else ""
-    ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
-    return [
-        f"{case.suite} {case.experiment}",
-        case.arm,
-        " ".join(filter(None, (case.program, subject))),
-        data,
-        transport,
-        ranks,
-    ]
-
-
-def _group(records: Sequence[Record]) -> Group:
-    ordered = sorted(records, key=lambda record: (record.started_at, record.launch))
-    finished = [record for record in ordered if record.status == "ok"]
-    failed = tuple(record for record in ordered if record.status != "ok")
-    if not finished:
-        return Group(failed[-1].case, (), failed, 0)
-    launches = tuple(latest(of_last_version(finished), _repetition))
-    return Group(launches[0].case, launches, failed, len(finished) - len(launches))
-
-
-def _repetition(record: Record) -> tuple[tuple[int, str], int]:
-    return record.block, record.seed
-
-
-def _order(group: Group) -> tuple[str, ...]:
-    case = group.case
-    return (
-        case.suite,
-        case.experiment,
-        case.program,
-        str(case.value("workload", "")),
-        f"{case.ranks:06}",
-        case.arm,
-        case.case_id,
-        group.any.evidence,
-    )
 
 
 def _identity(group: Group) -> tuple[str, str]:
@@ -284,7 +191,7 @@ def _unpaired(side: SideName, group: Group, others: Sequence[Group], allowed: fr
     }
 
     def distance(other: Group) -> tuple[int, int, tuple[str, ...]]:
-        return len(unequal[_identity(other)]), len(differing[_identity(other)]), _order(other)
+        return len(unequal[_identity(other)]), len(differing[_identity(other)]), order(other)
 
     nearest = min(same_program, key=distance)
     apart = unequal[_identity(nearest)]

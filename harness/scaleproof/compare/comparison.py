@@ -12,7 +12,8 @@ from scipy.stats import false_discovery_control
 from scaleproof.calibrate.attainable import Attainable, Attained, NoBound
 from scaleproof.claims.metrics import Direction, Metric
 from scaleproof.compare import comparison_sentences
-from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
+from scaleproof.compare.case_groups import Group, groups, title
+from scaleproof.compare.case_pairs import Pair, pair_cases, pair_launches
 from scaleproof.compare.comparison_outcome import decide, too_many_rows
 from scaleproof.compare.comparison_schema import Change, Comparison, PairOut, Row, SideOut
 from scaleproof.compare.comparison_warnings import WarningSources, warnings

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scaleproof.compare import comparison_sentences
-from scaleproof.compare.case_pairs import Group
+from scaleproof.compare.case_groups import Group
 from scaleproof.compare.comparison_schema import EnvironmentOut, PairOut, WarningOut
 from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record

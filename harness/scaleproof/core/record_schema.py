@@ -10,12 +10,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from scaleproof.core.campaign import InCampaign
+from scaleproof.core.evidence_marks import EXCLUDING, LINK, SOFT_ROCE, TRAJECTORY, soft_roce
 from scaleproof.core.node_schema import Placement, RecordPart, Sniff
 from scaleproof.core.stall_schema import Stall
-from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import emulated, true_times
-from scaleproof.spec.errors import SpecError
 from scaleproof.spec.evidence import Evidence as Evidence
 from scaleproof.spec.evidence import software_device
 from scaleproof.spec.launch_kind import LaunchKind, kind_of
@@ -189,33 +188,6 @@ class Clock(RecordPart):
     uncertainty_ns: int
 
 
-EXCLUDING = ("saturated",)
-"""Warnings of launches whose times are those of a crowded machine, no longer those of the emulated cluster."""
-LINK = "link"
-"""Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
-
-
-TRAJECTORY = "trajectory computed"
-"""The detail of evidence from virtual time: gradients are real, and only times are simulated."""
-SOFT_ROCE = "soft-RoCE"
-"""The detail of evidence from verbs on a device made of software."""
-
-
-def _soft_roce(fabric: str, transport: str | None) -> bool:
-    """Whether verbs ran on an emulated device: a transport that needs one, on nodes with kernels of their own."""
-    try:
-        return bool(
-            transport and registry.get("transport", transport).devices and registry.get("fabric", fabric).own_kernels
-        )
-    except SpecError:  # a plugin that is not installed here
-        return False
-
-
-def evidence_text(evidence: str, fabric: str, transport: str | None) -> str:
-    """See Record.evidence_text."""
-    return f"{evidence}, {SOFT_ROCE}" if _soft_roce(fabric, transport) else evidence
-
-
 class Record(InCampaign):
     """One launch."""
 
@@ -285,7 +257,7 @@ class Record(InCampaign):
         """What a reader must know of the evidence: soft-RoCE, a trajectory, what was dilated and shrunk, whether its
         links gave what was set, why its times do not count."""
         soft = any(software_device(rank.facts) for rank in self.ranks)
-        details = [SOFT_ROCE] if soft or _soft_roce(self.case.fabric, self.case.transport) else []
+        details = [SOFT_ROCE] if soft or soft_roce(self.case.fabric, self.case.transport) else []
         details += [TRAJECTORY] if self.trajectory else []
         if emulated(self.case):
             factors = {"dilation": self.case.dilation, "shrink": self.case.shrink}

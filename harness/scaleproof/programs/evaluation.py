@@ -26,7 +26,7 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Evaluation:
     """Snapshots of one evaluation, of all ranks that take part, in rank order."""
 
     snapshots: tuple[Snapshot, ...]
@@ -81,19 +81,19 @@ def _of_model(case: TrainCase) -> slice:
     return slice(servers, servers + 1 if evaluates == "first" else case.ranks)
 
 
-def together(case: TrainCase, kept: Sequence[Sequence[Snapshot]]) -> Iterator[Together]:
+def evaluations(case: TrainCase, kept: Sequence[Sequence[Snapshot]]) -> Iterator[Evaluation]:
     """Evaluation k has the k-th snapshot of every rank that was there then; a rank that ended before has its last one,
     and so has each in the last evaluation. `kept`: of each rank that lives, the last at its end."""
     for number in range(max(each[-1].number for each in kept[_of_model(case)])):
         there = [each for each in kept if each[0].number <= number]
         if there:
-            yield Together(tuple(each[min(number - each[0].number, len(each) - 1)] for each in there))
-    yield Together(tuple(each[-1] for each in kept))
+            yield Evaluation(tuple(each[min(number - each[0].number, len(each) - 1)] for each in there))
+    yield Evaluation(tuple(each[-1] for each in kept))
 
 
 def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Learner, data: Data) -> Iterator[Value]:
     """Test accuracy and loss, and the consensus distance, at every evaluation. The learner's parameters are lost."""
-    for snapshots in together(case, kept):
+    for snapshots in evaluations(case, kept):
         of_model, counted = snapshots.of_model(case), snapshots.samples(case)
         step, moment = max(each.step for each in of_model), max(each.moment for each in of_model)
         yield Value("consensus_distance", step, moment, snapshots.distance(case))
@@ -110,7 +110,7 @@ def evaluated(case: TrainCase, kept: Sequence[Sequence[Snapshot]], learner: Lear
             yield Value("test_loss", step, moment, learner.loss(data.test))
 
 
-def agreement(case: TrainCase, last: Together) -> tuple[bool, str]:
+def agreement(case: TrainCase, last: Evaluation) -> tuple[bool, str]:
     """Whether the replicas have ended as near to each other as their strategy says, and what was compared."""
     trained = last.snapshots[case.ranks - case.workers :]
     infinite = sum(not np.isfinite(each.values).all() for each in last.snapshots)

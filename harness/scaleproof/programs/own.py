@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from scaleproof.core.context import RankContext
-from scaleproof.programs.process_driver import run_program
+from scaleproof.programs.run_program import run_program
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.plugins import ProgramPlugin
 

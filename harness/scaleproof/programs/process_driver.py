@@ -12,7 +12,7 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
-from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.core.transport_errors import PeerLost
 from scaleproof.programs.common import leave, mark, sleep_for_compute
 from scaleproof.programs.lanes import Lanes
 from scaleproof.rank_programs.collectives import Collectives, barrier
@@ -41,9 +41,7 @@ from scaleproof.rank_programs.effects import (
     Start,
 )
 from scaleproof.rank_programs.polling import polling
-from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase, TrainCase
-from scaleproof.spec.plugins import loaded
 from scaleproof.transports.mailbox import Lost, Mailbox, Message, Posted, Serve
 from scaleproof.workloads.pace import Pace
 
@@ -59,20 +57,6 @@ class Driven(Protocol):
     def regions(self) -> dict[str, np.ndarray]: ...
     def groups(self) -> dict[str, tuple[tuple[int, ...], ...]]: ...
     def checks(self) -> list[tuple[str, bool, str]]: ...
-
-
-def run_program(context: RankContext, form: Callable[[OwnCase, int, ProcessDriver], Driven]) -> None:
-    """Runs a program on this rank, over the mailbox of the case's transport."""
-    case = context.case
-    assert isinstance(case, OwnCase)
-    plugin = case.plugin("transport")
-    if plugin.mailbox is None:
-        have = ", ".join(registry.with_trait("transport", "mailbox"))
-        raise TransportError(
-            f"a rank program needs a transport with a mailbox ({have}), not {case.transport!r}: {plugin.no_mailbox}"
-        )
-    driver = ProcessDriver(context, case, loaded(plugin.mailbox)(context))
-    driver.run(lambda: form(case, context.rank, driver))
 
 
 class ProcessDriver:
@@ -236,7 +220,7 @@ class ProcessDriver:
 
     def _serving(self, program: Driven) -> Serve:
         """Calls of `serve`, which take the time of what it charges. A traced launch records at which place of its
-        program the rank served each, so that virtual time can play them back (simulate/served_in_order.py)."""
+        program the rank answered each, so that virtual time can play them back (simulate/answered_calls.py)."""
         pace, traced = self._pace, self._case.tracing == "full"
         if pace is None and not traced:
             return program.serve
@@ -244,7 +228,7 @@ class ProcessDriver:
         def serve(source: int, name: str, value: np.ndarray) -> np.ndarray:
             began, self._charged = pace.now() if pace else 0, 0
             if traced:
-                self._record("served", now(), self._resumes, source)
+                self._record("answered", now(), self._resumes, source)
             answer = program.serve(source, name, value)
             self._let_pass(began, self._charged)
             return answer

@@ -12,7 +12,7 @@ import numpy as np
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import log_samples
-from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.programs.evaluation import Evaluation, agreement, evaluated
 from scaleproof.programs.process_driver import Driven
 from scaleproof.programs.process_faults import FaultyDriver
 from scaleproof.programs.replayed import replayed_model
@@ -143,7 +143,7 @@ class ReplicaDriver(FaultyDriver):
             for value in evaluated(case, kept, self._learner, self._data):
                 moment = self._zero + round(value.moment * 1e9 * case.dilation)
                 context.recorder.add(value.event, value.step, moment, moment, value=value.value)
-        passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+        passed, detail = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
         context.check("final_parameters", passed, detail)
 
 

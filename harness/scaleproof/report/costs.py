@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.core.record_schema import evidence_text
+from scaleproof.core.evidence_marks import evidence_text
 from scaleproof.report.figures.fits import FitPoint, fits
 from scaleproof.report.figures.style import Look, looks
 from scaleproof.report.numbers import NARROW, bracket, nbytes, percent, significant

@@ -31,7 +31,7 @@ def trends_tables(pairs: Iterable[Pair]) -> list[Table]:
         if (found := trend([_at(pair) for pair in ordered])) is not None:
             slopes.setdefault(_levels(group), []).append(found[0])
             rows.append(Row(group[0].curve[1], _cells(ordered, *found)))
-    rows += [_together(levels, values) for levels, values in slopes.items()]
+    rows += [_median_over_arms(levels, values) for levels, values in slopes.items()]
     return [Table(CAPTION, COLUMNS, rows)] if rows else []
 
 
@@ -53,7 +53,7 @@ def _cells(pairs: Sequence[Pair], slope: float, interval: Interval | None) -> li
     ]
 
 
-def _together(levels: str, slopes: Sequence[float]) -> Row:
+def _median_over_arms(levels: str, slopes: Sequence[float]) -> Row:
     cells = [Cell(levels), Cell(f"{len(slopes)} arms"), Cell(""), Cell("")]
     return Row(ALL, [*cells, _slope(median(slopes), median_interval(slopes))])
 

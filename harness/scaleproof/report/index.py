@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaleproof.claims.claims_file import ClaimResult
-from scaleproof.core.record_schema import Code, Record, evidence_text
+from scaleproof.core.evidence_marks import evidence_text
+from scaleproof.core.record_schema import Code, Record
 from scaleproof.report import tags, verdicts
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 import scaleproof
+from scaleproof.core.evidence_marks import TRAJECTORY, TRAJECTORY_MEANING
 from scaleproof.report import attained, numbers, tags, verdicts
 from scaleproof.report.data import anchor
 
@@ -69,6 +70,8 @@ class Pages:
             "small": size in NO_RESULT,
             "bracket": numbers.bracket,
             "marks": verdicts.PROVENANCE,
+            "trajectory": TRAJECTORY,
+            "trajectory_meaning": TRAJECTORY_MEANING,
             "version": scaleproof.__version__,
             "css": Markup((_FOLDER / "static" / "report.css").read_text()),
             "js": Markup((_FOLDER / "static" / "report.js").read_text()),

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from scaleproof.calibrate.attainable import Attained
-from scaleproof.core.record_schema import SOFT_ROCE
+from scaleproof.core.evidence_marks import SOFT_ROCE
 from scaleproof.report import csvs
 from scaleproof.report.attained import beside
 from scaleproof.report.data import Run

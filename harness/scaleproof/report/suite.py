@@ -23,6 +23,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
     settled = settling_table(data)
     values: dict[str, Any] = {
         "evidence_text_of": data.evidence_text,
+        "computed": any(run.record and run.record.trajectory for run in data.runs),
         "attained": data.attained,
         "base_attained": data.base_attained,
     }

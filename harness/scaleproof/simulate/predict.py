@@ -25,7 +25,7 @@ from scaleproof.simulate.simulated_spans import Prediction
 from scaleproof.simulate.simulated_sweeps import sweep
 from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.uncertain import Uncertain
-from scaleproof.simulate.virtual_training import Factor, Orders, ServedOrders, simulate_training
+from scaleproof.simulate.virtual_training import AnsweredCalls, Factor, Orders, simulate_training
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.gpu_node import stated_jitter
@@ -141,11 +141,11 @@ class Predictor:
         return self._inputs(case, programs).digest
 
     def predict(
-        self, launch: PlannedLaunch, orders: Orders | None = None, served: ServedOrders | None = None
+        self, launch: PlannedLaunch, orders: Orders | None = None, answered: AnsweredCalls | None = None
     ) -> Predicted:
         """Repetition 0 is the prediction itself. Each further repetition is a draw from the uncertainty of costs and
         profile, the same draw in all cases of a block. Factors on compute follow from the launch's seed, as in a launch
-        that replays them. `orders`, `served`: arrivals and calls of another run that are played back
+        that replays them. `orders`, `answered`: arrivals and calls of another run that are played back
         (virtual_training.py). Raises SpecError when an input is missing."""
         inputs, started = self._inputs(launch.case, launch.programs), perf_counter()
         seed = launch.seed if launch.plan_index else None
@@ -155,7 +155,7 @@ class Predictor:
             cluster = drawn_cluster(inputs.cluster, seed)
             samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
         elif isinstance(case, TrainCase) and case.replicas:
-            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {}, served or {})
+            samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {}, answered or {})
         else:
             samples = predict(inputs, seed, launch.seed).samples()
         took_s = round(perf_counter() - started, 6)
@@ -164,7 +164,7 @@ class Predictor:
 
     @staticmethod
     def _trained(
-        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders, served: ServedOrders
+        case: TrainCase, inputs: Inputs, seed: int | None, data_seed: int, orders: Orders, answered: AnsweredCalls
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """A strategy that is a program of each rank, with its mathematics."""
         costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
@@ -173,7 +173,7 @@ class Predictor:
 
         cluster = drawn_cluster(inputs.cluster, seed)
         factor = factor_of(inputs, data_seed)
-        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders, served)
+        return simulate_training(case, cluster, costs, profile, factor, data_seed, orders, answered)
 
     def byte_s(self, case: AnyCase) -> float:
         """What a byte of a rank's own arithmetic takes, s (launch/start/simulated_launch.py)."""

@@ -113,7 +113,7 @@ class Rank:
         self._count, self._charged = 0, 0
         self.resumes, self.counts = 0, False
         self.held: tuple[Any, ...] = ()
-        """How often its program has gone on; whether it is in it; what it goes on with when a call was served."""
+        """How often its program has gone on; whether it is in it; what it goes on with when a call was answered."""
         self.step, self.warmup, self._began, self._zero = -1, False, -1.0, 0.0
         self.waits_in: Effect | None = None
         self.program = form(case, number, self)

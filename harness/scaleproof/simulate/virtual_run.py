@@ -24,11 +24,11 @@ from scaleproof.rank_programs.effects import (
 )
 from scaleproof.rank_programs.polling import polling
 from scaleproof.rank_programs.rank_program import Form, RankProgram
+from scaleproof.simulate.answered_calls import CallsInOrder
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.free_moves import FreeMoves, moves_of
 from scaleproof.simulate.free_polls import FreePolls
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.served_in_order import ServedInOrder
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_lanes import VirtualLanes
 from scaleproof.simulate.virtual_messages import Moves, nothing
@@ -75,8 +75,8 @@ class VirtualRun:
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
         """Sources of a rank's receives from any, in the order of another run."""
-        self.calls: dict[int, ServedInOrder] = {}
-        """Calls of a rank, as another run served them."""
+        self.calls: dict[int, CallsInOrder] = {}
+        """Calls of a rank, as another run answered them."""
         self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
             Compute: self._compute,
             Charge: lambda rank, effect, then: self._moves.after(self._own_s(effect.nbytes), partial(then, None)),
@@ -256,10 +256,10 @@ class VirtualRun:
         """A rank serves one call after the other, each for as long as its arithmetic takes."""
         peer = self._ranks[effect.peer]
         try:
-            served = peer.program.serve(rank.number, effect.name, value)
+            reply = peer.program.serve(rank.number, effect.name, value)
         except Exception as error:
             raise self._failed(f"rank {peer.number} serves rank {rank.number}", error) from error
-        answer = partial(self._moves.move, peer.number, rank.number, served.nbytes, nothing, partial(then, served))
+        answer = partial(self._moves.move, peer.number, rank.number, reply.nbytes, nothing, partial(then, reply))
         peer.serves_until = max(peer.serves_until, self.now) + self._own_s(peer.charged())
         if peer.serves_until > self.now:
             self._moves.after(peer.serves_until - self.now, answer)

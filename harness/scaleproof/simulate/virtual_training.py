@@ -12,13 +12,13 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from scaleproof.programs.evaluation import Together, agreement, evaluated
+from scaleproof.programs.evaluation import Evaluation, agreement, evaluated
 from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
 from scaleproof.rank_programs.rank_program import Clock
+from scaleproof.simulate.answered_calls import AnsweredCall, CallsInOrder
 from scaleproof.simulate.buffered import buffered_nbytes
 from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
-from scaleproof.simulate.served_in_order import Served, ServedInOrder
 from scaleproof.simulate.simulated_program import samples
 from scaleproof.simulate.virtual_faults import FaultyRun
 from scaleproof.simulate.virtual_learners import Learners, learners_of
@@ -38,8 +38,8 @@ Factor = Callable[[int, int], float]
 Perform = Callable[[Rank, Any, Then], None]
 Orders = Mapping[int, Sequence[int]]
 """Of ranks: the sources of their receives from any rank, as another run had them."""
-ServedOrders = Mapping[int, Sequence[Served]]
-"""Of ranks: the calls that they served, as in another run."""
+AnsweredCalls = Mapping[int, Sequence[AnsweredCall]]
+"""Of ranks: the calls that they answered, as in another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class VirtualTraining(FaultyRun):
     def renew(self, number: int) -> None:
         """See FaultyRun: with the parameters that all began with."""
         self._learners.renew(number)
-        self._delays.begin_again(number)
+        self._delays.restart(number)
 
     def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
@@ -155,15 +155,15 @@ def simulate_training(
     factor: Factor,
     seed: int,
     orders: Orders,
-    served: ServedOrders,
+    answered: AnsweredCalls,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
-    `orders`, `served`: of another run that is played back."""
+    `orders`, `answered`: of another run that is played back."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
-    run.calls = {rank: ServedInOrder(calls) for rank, calls in served.items()}
+    run.calls = {rank: CallsInOrder(calls) for rank, calls in answered.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # a training may diverge
         checks = _trained(case, run, learners)
     return samples(run.events, case.dilation), checks
@@ -183,5 +183,5 @@ def _trained(case: TrainCase, run: VirtualTraining, learners: Learners) -> list[
         for value in evaluated(case, kept, learners.of[first], learners.data[first]):
             moment = zero + value.moment * case.dilation
             run.events.append(Happened(first, value.event, value.step, False, moment, moment, 0, value.value))
-    passed, detail = agreement(case, Together(tuple(each[-1] for each in kept)))
+    passed, detail = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
     return [{"rank": programs[0].rank, "name": "final_parameters", "passed": passed, "detail": detail}]

@@ -1,16 +1,16 @@
-"""What a launch will cost in time and memory: from earlier launches of the same case, else by formula with the
-assumptions stated here."""
+"""What a launch will cost in time and memory: from earlier launches of the same case; of trainings in virtual time from
+those of the same network; else by formula with the assumptions stated here."""
 
 from __future__ import annotations
 
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, inf, prod
 from typing import Any
 
-from scaleproof.spec import registry
+from scaleproof.spec import registry, virtual_gradients
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.emulated import shrunk
@@ -35,24 +35,49 @@ ASSUMPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Finished launches: `seconds`: of wall time, by case id; `gradients`: wall seconds over the number of gradients of
+    trainings in virtual time on this machine, by kind (virtual_gradients.py)."""
+
+    seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    gradients: Mapping[tuple[Any, ...], Sequence[float]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds and bytes of one launch; `launches` earlier ones stand behind the seconds (0: by formula)."""
+    """Seconds and bytes of one launch. `launches`: earlier ones behind the seconds (0: by formula), of the same case or
+    `of_network`. `at_least`: the formula leaves out something that may take longer than all that it has."""
 
     seconds: float
     nbytes: int
     launches: int
+    of_network: bool = False
+    at_least: bool = False
 
 
-def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int | None = None) -> Estimate:
-    """One launch of a case. `earlier`: case id to the wall seconds of its finished launches."""
-    if case.plugin("fabric").predicted:
-        return Estimate(SIMULATED_S, RESIDENT, len(earlier.get(case.case_id, ())))
-    seconds = earlier.get(case.case_id, ())
+def estimate(case: AnyCase, earlier: Earlier | None = None, cores: int | None = None) -> Estimate:
+    """One launch of a case."""
+    earlier, cores = earlier or Earlier(), cores or os.cpu_count() or 1
+    seconds = earlier.seconds.get(case.case_id, ())
+    predicted = case.plugin("fabric").predicted
+    nbytes = RESIDENT if predicted else _memory(case)
     if seconds:
-        return Estimate(statistics.median(seconds), _memory(case), len(seconds))
-    cores = cores or os.cpu_count() or 1
-    return Estimate(_start(case, cores) + _work(case, cores), _memory(case), 0)
+        return Estimate(statistics.median(seconds), nbytes, len(seconds))
+    if isinstance(case, TrainCase) and virtual_gradients.computes(case):
+        return _in_virtual_time(case, earlier, cores)
+    if predicted:
+        return Estimate(SIMULATED_S, nbytes, 0)
+    return Estimate(_start(case, cores) + _work(case, cores), nbytes, 0)
+
+
+def _in_virtual_time(case: TrainCase, earlier: Earlier, cores: int) -> Estimate:
+    """A training whose gradients are computed: from others of the same network, else at least their arithmetic."""
+    alike = earlier.gradients.get(virtual_gradients.kind(case), ())
+    if alike:
+        return Estimate(statistics.median(alike) * virtual_gradients.count(case), RESIDENT, len(alike), of_network=True)
+    flop = virtual_gradients.count(case) * case.batch * _network(case).train_flop
+    return Estimate(SIMULATED_S + flop / (FLOP_PER_CORE_S * cores), RESIDENT, 0, at_least=True)
 
 
 def _framework(case: AnyCase) -> FrameworkPlugin | None:

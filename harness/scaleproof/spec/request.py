@@ -71,7 +71,7 @@ def request(form: RequestForm, cases: Sequence[AnyCase], launches: int, deadline
     its deadline."""
     most = max((case.ranks for case in cases if case.plugin("fabric").evidence == "measured"), default=1)
     nodes = form.nodes or most
-    seconds = sum(estimate(case, {}).seconds for case in cases) * launches * SLACK + deadline_s
+    seconds = sum(estimate(case).seconds for case in cases) * launches * SLACK + deadline_s
     return Request(
         nodes=nodes,
         tasks_per_node=form.tasks_per_node or ceil(most / nodes),

@@ -7,20 +7,13 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Collective, Effect
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
-from scaleproof.strategies.own_momentum import MOMENTUM, MomentumForm, Stepper
+from scaleproof.strategies.own_momentum import MomentumOptions, Stepper
 from scaleproof.strategies.replica import Replica, check_replicas
-
-
-class AveragedOptions(Options):
-    """Options of averaged gradients."""
-
-    momentum: MomentumForm = Field("plain", description=MOMENTUM)
 
 
 class AveragedGradients(Replica):
@@ -28,7 +21,7 @@ class AveragedGradients(Replica):
 
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
-        stepper = Stepper(self, self.case.options_of(AveragedOptions).momentum)
+        stepper = Stepper(self, self.case.options_of(MomentumOptions).momentum)
         for step in self.steps():
             yield from stepper.gradient(step)
             yield Collective("all_reduce", self.g)
@@ -41,7 +34,7 @@ PLUGIN = StrategyPlugin(
     name="averaged_gradients",
     summary="synchronous: all ranks step with the mean of their gradients, as programs of each rank",
     implementation=AveragedGradients,
-    options=AveragedOptions,
+    options=MomentumOptions,
     check=check_replicas,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="lockstep", end="equal", evaluated="first"),

@@ -63,7 +63,7 @@ class Centre(Replica):
             answers.append((yield Receive(server, FROM_CENTRE)).value)
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
-    def take_place(self) -> Generator[Effect, Any, None]:
+    def start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with the centre."""
         if self.is_successor:
             self.x[:] = yield from self.ask(GET)

@@ -10,18 +10,18 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import BORNE, GET, MOVE, Centre
 from scaleproof.strategies.replica import SERVERS, check_servers, dedicated_servers
+from scaleproof.strategies.strategy_options import PeriodOptions
 
 
-class DownpourOptions(Options):
+class DownpourOptions(PeriodOptions):
     """Options of DOWNPOUR."""
 
     dedicated_servers: int = Field(1, ge=1, description=SERVERS)
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
 
 
 class Downpour(Centre):
@@ -33,7 +33,7 @@ class Downpour(Centre):
 
     def _work(self) -> Generator[Effect, Any, None]:
         tau, pushed = self.case.options_of(DownpourOptions).tau, np.zeros_like(self.x)
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield Gradient(step)
             self.g *= np.float32(-self.case.learning_rate)

@@ -15,27 +15,28 @@ from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.faults import faults_of
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.centre import BORNE, EXCHANGE, GET, MOVE
 from scaleproof.strategies.centre_forms import CentreForms
 from scaleproof.strategies.own_momentum import Stepper
 from scaleproof.strategies.replica import SERVERS, check_peers, check_servers, dedicated_servers
+from scaleproof.strategies.strategy_options import PeriodOptions
 from scaleproof.strategies.synchronous_centre import SynchronousCentre
+from scaleproof.strategies.update_option import UpdateOptions, UpdateOrder
 from scaleproof.workloads.learner import Learner
 
 BETA = 0.9
 """easgd2015, the authors' launch values."""
 
 
-class ElasticOptions(Options):
+class ElasticOptions(UpdateOptions, PeriodOptions):
     """Options of elastic averaging."""
 
     dedicated_servers: int = Field(
         1, ge=0, description=f"{SERVERS} 0: rank 0 holds the centre beside its own training (jin2016)."
     )
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     alpha: float | None = Field(
         None, ge=0, description="Share of the difference by which both move; null: beta over the number of workers."
     )
@@ -54,10 +55,10 @@ class ElasticOptions(Options):
         "under a lock word that a worker takes by compare-and-swap.",
     )
     poll_us: float = Field(50.0, gt=0, description="locked: pause between two tries to take the lock, us.")
-    moves: Literal["one_by_one", "together"] = Field(
-        "one_by_one",
-        description="one_by_one: the centre moves whenever a worker exchanges; together: it waits for all workers, and "
-        "moves by the sum of their differences from where it was (synchronous), with `exchange: parameters`.",
+    update: UpdateOrder = Field(
+        "asynchronous",
+        description="asynchronous: the centre moves whenever a worker exchanges; synchronous: it waits for all "
+        "workers, and moves by the sum of their differences from where it was, with `exchange: parameters`.",
     )
     momentum: Literal["plain", "nesterov"] = Field(
         "plain",
@@ -91,12 +92,12 @@ class ElasticAveraging(CentreForms, SynchronousCentre):
         return self._work_after_gradients() if self.options.order == "after_gradient" else self._work()
 
     def _hold(self) -> Generator[Effect, Any, None]:
-        if self.options.moves == "together":
-            return self.hold_together()
+        if self.options.update == "synchronous":
+            return self.hold_synchronously()
         return self.hold_locked() if self.locked else self.hold()
 
     def _work_after_gradients(self) -> Generator[Effect, Any, None]:
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield from self.stepper.gradient(step)
             if (step + 1) % self.options.tau == 0:
@@ -106,7 +107,7 @@ class ElasticAveraging(CentreForms, SynchronousCentre):
         yield from self._leave()
 
     def _work(self) -> Generator[Effect, Any, None]:
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             due = step % self.options.tau == 0
             difference = (yield from self._exchange()) if due else None
@@ -170,9 +171,9 @@ def check(case: TrainCase) -> None:
     """Raises FieldError for servers without workers, and options that do not go together."""
     check_servers(case)
     options = case.options_of(ElasticOptions)
-    if options.moves == "together" and options.exchange != "parameters":
+    if options.update == "synchronous" and options.exchange != "parameters":
         message = "a centre that waits for all takes their parameters: set `exchange: parameters`"
-        raise FieldError("strategy.moves", message)
+        raise FieldError("strategy.update", message)
     if options.lrd and options.momentum == "plain":
         message = "the optimiser's learning rate is fixed: set `momentum: nesterov` (plain SGD if momentum is 0)"
         raise FieldError("strategy.lrd", message)
@@ -200,14 +201,14 @@ def _check_place(case: TrainCase) -> None:
 def tags(case: TrainCase) -> dict[str, str]:
     """Its place on the axes of the taxonomy."""
     of_case = asynchronous_tags("decentralized", "asynchronous")(case)
-    if case.options_of(ElasticOptions).moves == "together":
+    if case.options_of(ElasticOptions).update == "synchronous":
         of_case |= {"scheduling": "synchronous", "consistency": "synchronous"}
     return of_case
 
 
 PLUGIN = StrategyPlugin(
     name="elastic_averaging",
-    summary="workers and a centre are drawn towards each other: asynchronous, or all together",
+    summary="workers and a centre are drawn towards each other, asynchronously or synchronously",
     implementation=ElasticAveraging,
     options=ElasticOptions,
     check=check,

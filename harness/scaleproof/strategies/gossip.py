@@ -15,11 +15,12 @@ from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.faults import Name
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
-from scaleproof.strategies.own_momentum import MOMENTUM, MomentumForm, Stepper
+from scaleproof.strategies.own_momentum import MomentumOptions, Stepper
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.strategies.strategy_options import PeriodOptions
 from scaleproof.transports.mailbox import Lost
 from scaleproof.workloads.learner import Learner
 
@@ -30,7 +31,7 @@ WINDOW = "window"
 """The region that peers read."""
 
 
-class GossipOptions(Options):
+class GossipOptions(PeriodOptions, MomentumOptions):
     """Options of gossip."""
 
     form: Literal["pull", "push", "push_pull"] = Field(
@@ -38,7 +39,6 @@ class GossipOptions(Options):
         description="pull: a rank takes the parameters of a peer and keeps the mean of both; push: it sends its own, "
         "and takes the mean of all it has received since its last exchange and its own; push_pull: both.",
     )
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     averaged: Literal["after_step", "before_step"] = Field(
         "after_step",
         description="after_step: the optimiser steps, then the parameters are averaged (textbook form); "
@@ -56,7 +56,6 @@ class GossipOptions(Options):
         description="push, push_pull: weight of the own parameters in the mean with what has arrived, and one more "
         "where a rank that pushes has drawn itself.",
     )
-    momentum: MomentumForm = Field("plain", description=MOMENTUM)
     sent: Literal["parameters", "with_momentum"] = Field(
         "parameters", description="with_momentum: the last step is sent and averaged too, which doubles the bytes."
     )
@@ -83,7 +82,7 @@ class Gossip(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         options = self.options
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield from self.stepper.gradient(step)
             due = (step + 1) % options.tau == 0
@@ -106,7 +105,7 @@ class Gossip(Replica):
         window[:] = self.state()
         return {WINDOW: window}
 
-    def take_place(self) -> Generator[Effect, Any, None]:
+    def start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with the parameters of a peer."""
         if not self.is_successor:
             return

@@ -6,19 +6,13 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Collective, Effect, Gradient, Update
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
-
-
-class LocalOptions(Options):
-    """Options of local SGD."""
-
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
+from scaleproof.strategies.strategy_options import PeriodOptions
 
 
 class LocalSgd(Replica):
@@ -26,7 +20,7 @@ class LocalSgd(Replica):
 
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
-        tau = self.case.options_of(LocalOptions).tau
+        tau = self.case.options_of(PeriodOptions).tau
         for step in self.steps():
             yield Gradient(step)
             yield Update()
@@ -40,7 +34,7 @@ PLUGIN = StrategyPlugin(
     name="local_sgd",
     summary="every rank steps by itself; every few steps all take the average",
     implementation=LocalSgd,
-    options=LocalOptions,
+    options=PeriodOptions,
     check=check_replicas,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="lockstep", end="apart", evaluated="average"),

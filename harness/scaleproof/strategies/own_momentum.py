@@ -7,16 +7,23 @@ from collections.abc import Generator
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Effect, Gradient, Update
+from scaleproof.spec.plugins import Options
 from scaleproof.strategies.replica import Replica
 
 MomentumForm = Literal["plain", "nesterov"]
-MOMENTUM = (
-    "plain: the gradient is taken at the parameters; nesterov: at the parameters plus the case's momentum times the "
-    "last step, which is taken back before the step (Nesterov, as in jin2016)."
-)
-"""Of an option."""
+
+
+class MomentumOptions(Options):
+    """Options of strategies whose steps a Stepper makes."""
+
+    momentum: MomentumForm = Field(
+        "plain",
+        description="plain: the gradient is taken at the parameters; nesterov: at the parameters plus the case's "
+        "momentum times the last step, which is taken back before the step (Nesterov, as in jin2016).",
+    )
 
 
 class Stepper:

@@ -63,7 +63,7 @@ def check(case: TrainCase) -> None:
     others = case.ranks - options.dedicated_servers - 1
     if options.sample is not None and options.sample > others:
         raise FieldError("strategy.sample", f"{options.sample} peers of {others} other workers")
-    if options.update != "each" or options.bound is not None:
+    if options.update != "asynchronous" or options.bound is not None:
         raise FieldError("strategy", "sampled barriers are of asynchronous servers: leave out `update` and `bound`")
 
 

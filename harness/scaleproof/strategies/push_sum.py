@@ -10,21 +10,15 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from scaleproof.rank_programs.effects import Call, Charge, Detach, Effect, Gradient, Update
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags
 from scaleproof.strategies.gossip import BORNE, NOTHING
 from scaleproof.strategies.replica import Replica, check_peers
+from scaleproof.strategies.strategy_options import PeriodOptions
 from scaleproof.transports.mailbox import Lost
-
-
-class PushSumOptions(Options):
-    """Options of push-sum."""
-
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
 
 
 class PushSum(Replica):
@@ -39,15 +33,15 @@ class PushSum(Replica):
 
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
-        tau = self.case.options_of(PushSumOptions).tau
-        yield from self._take_place()
+        tau = self.case.options_of(PeriodOptions).tau
+        yield from self._start_successor()
         for step in self.steps():
             yield Gradient(step)
             yield Update()
             if (step + 1) % tau == 0:
                 yield from self._exchange()
 
-    def _take_place(self) -> Generator[Effect, Any, None]:
+    def _start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with half of what a peer has; where none is left, with the weight of one rank."""
         if not self.is_successor:
             return
@@ -100,7 +94,7 @@ PLUGIN = StrategyPlugin(
     name="push_sum",
     summary="asynchronous: halves of sums and weights are pushed to a random peer",
     implementation=PushSum,
-    options=PushSumOptions,
+    options=PeriodOptions,
     check=check_peers,
     collective_calls=False,
     rank_program=ReplicaTraits(pace="own", end="apart", evaluated="average", bears=BORNE),

@@ -52,7 +52,7 @@ class CaseDelays:
         self._sent[rank] += 1
         return self._of_messages.drawn(rank, self._ranks, self._seed + 1, self._sent[rank])
 
-    def begin_again(self, rank: int) -> None:
+    def restart(self, rank: int) -> None:
         """A rank has a successor, which has sent nothing yet."""
         self._sent[rank] = 0
 

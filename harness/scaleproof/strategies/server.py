@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -19,10 +19,11 @@ from scaleproof.rank_programs.rank_program import GONE
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError
 from scaleproof.spec.faults import Name
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import asynchronous_tags, server_tags
 from scaleproof.strategies.replica import SERVERS, Replica, check_servers, dedicated_servers, parts_of
+from scaleproof.strategies.update_option import UpdateOptions, UpdateOrder
 from scaleproof.transports.mailbox import Lost
 
 PUSH, PULL = 0, 1
@@ -36,7 +37,7 @@ BORNE: frozenset[Name] = frozenset({"kill", "replace"})
 """Faults of workers."""
 
 
-class ServerOptions(Options):
+class ServerOptions(UpdateOptions):
     """Options of servers."""
 
     dedicated_servers: int = Field(1, ge=1, description=SERVERS)
@@ -46,13 +47,13 @@ class ServerOptions(Options):
         description="Stale-synchronous: a worker gets its parameters only when no other is more than so many steps "
         "behind it; null: at once.",
     )
-    update: Literal["each", "together"] = Field(
-        "each",
-        description="each: every gradient is an update of its own; together: an update takes the mean of one gradient "
-        "of each worker (synchronous).",
+    update: UpdateOrder = Field(
+        "asynchronous",
+        description="asynchronous: every gradient is an update of its own; synchronous: an update takes the mean of "
+        "one gradient of each worker.",
     )
     backup: int = Field(
-        0, ge=0, description="With `update: together`: gradients of the last so many workers of a step are dropped."
+        0, ge=0, description="With `update: synchronous`: gradients of the last so many workers of a step are dropped."
     )
 
 
@@ -82,14 +83,14 @@ class Server(Replica):
     def main(self) -> Generator[Effect, Any, None]:
         """See Replica."""
         self.options = self.case.options_of(ServerOptions)
-        self.together = self.options.update == "together"
+        self.synchronous = self.options.update == "synchronous"
         self.parts = parts_of(len(self.x), self.servers)
         self.versions = [0.0] * self.servers
         """Updates that the parameters of this worker had, by server."""
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
-        yield from self.take_place()
+        yield from self.start_successor()
         for step in self.steps():
             yield Gradient(step)
             yield from self.push_and_pull(step)
@@ -98,14 +99,14 @@ class Server(Replica):
         for server in range(self.servers):
             yield Send(server, np.array([ENDED, 0], np.float32), PUSH)
 
-    def take_place(self) -> Generator[Effect, Any, None]:
+    def start_successor(self) -> Generator[Effect, Any, None]:
         """A successor begins with the servers' parameters, in a synchronous step where the servers are."""
         if not self.is_successor:
             return
         for server in range(self.servers):
             yield Send(server, np.array([JOINED, self.first_step], np.float32), PUSH)
         yield from self._pull()
-        if self.together:
+        if self.synchronous:
             self.first_step = max(self.first_step, int(min(self.versions)))
         self.finished = float(self.first_step)
 
@@ -150,7 +151,7 @@ class Server(Replica):
             else:
                 yield from self._take(worker, int(message.value[0]), message.value)
             yield from self._answer_all(worker)
-        self.done = self.updates if self.together else self.updates // self.workers
+        self.done = self.updates if self.synchronous else self.updates // self.workers
 
     def _lose(self, worker: int) -> Generator[Effect, Any, None]:
         """Nobody waits for a worker that is gone."""
@@ -158,7 +159,7 @@ class Server(Replica):
         gone.add(worker)
         self.progress.steps[worker] = EVERY
         self.progress.waiting.pop(worker, None)
-        if self.together and self.summed:
+        if self.synchronous and self.summed:
             yield from self._step_if_complete(float(self.updates))
 
     def _join(self, worker: int, first_step: int) -> None:
@@ -170,7 +171,7 @@ class Server(Replica):
         """A gradient has arrived."""
         self.progress.steps[worker] = step + 1
         self.progress.waiting[worker] = step
-        if not self.together:
+        if not self.synchronous:
             self.g[self.part] = push[HEAD:]
             yield from self._step(float(push[1]))
             return
@@ -195,14 +196,14 @@ class Server(Replica):
         yield Update()
         self.note("staleness", self.updates - version)
         self.updates += 1
-        self.done = self.updates // self.workers if not self.together else self.updates
+        self.done = self.updates // self.workers if not self.synchronous else self.updates
         self.keep_if_due()
 
     def _answer_all(self, latest: int) -> Generator[Effect, Any, None]:
         """Parameters for all workers that need wait no longer: those that waited before only where all have moved on,
         and the one whose push came last."""
         waiting = self.progress.waiting
-        for worker in sorted(waiting) if self.together or self._slowest_moved() else [latest]:
+        for worker in sorted(waiting) if self.synchronous or self._slowest_moved() else [latest]:
             if worker in waiting and self._may_go(worker):
                 del waiting[worker]
                 self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
@@ -218,7 +219,7 @@ class Server(Replica):
 
     def _may_go(self, worker: int) -> bool:
         progress = self.progress
-        if self.together:
+        if self.synchronous:
             return progress.waiting[worker] < self.updates
         return self.options.bound is None or progress.steps[worker] - progress.slowest <= self.options.bound
 
@@ -227,19 +228,19 @@ def check(case: TrainCase) -> None:
     """Raises FieldError for servers without workers, and options that do not go together."""
     check_servers(case)
     options = case.options_of(ServerOptions)
-    if options.backup and options.update == "each":
-        raise FieldError("strategy.backup", "drops late gradients of a synchronous step: set `update: together`")
+    if options.backup and options.update == "asynchronous":
+        raise FieldError("strategy.backup", "drops late gradients of a synchronous step: set `update: synchronous`")
     if options.backup >= case.ranks - options.dedicated_servers:
         workers = case.ranks - options.dedicated_servers
         raise FieldError("strategy.backup", f"{options.backup} backup workers of {workers} leave no gradient")
-    if options.update == "together" and options.bound is not None:
+    if options.update == "synchronous" and options.bound is not None:
         raise FieldError("strategy.bound", "is for gradients that are applied one by one: leave out `update`")
 
 
 def tags(case: TrainCase) -> dict[str, str]:
     """Its place on the axes of the taxonomy."""
     options = case.options_of(ServerOptions)
-    if options.update == "together":
+    if options.update == "synchronous":
         return server_tags(case)
     scheduling = "asynchronous" if options.bound is None else "bounded-asynchronous"
     return asynchronous_tags("centralized", scheduling)(case)

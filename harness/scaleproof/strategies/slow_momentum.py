@@ -11,16 +11,16 @@ import numpy as np
 from pydantic import Field
 
 from scaleproof.rank_programs.effects import Charge, Collective, Effect, Gradient, Update
-from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.replica import Replica, check_replicas
+from scaleproof.strategies.strategy_options import PeriodOptions
 
 
-class SlowMomentumOptions(Options):
+class SlowMomentumOptions(PeriodOptions):
     """Options of slow momentum."""
 
-    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
     slow_momentum: float = Field(0.5, ge=0, lt=1, description="Share of the last slow step that goes into the next.")
     slow_rate: float = Field(1.0, gt=0, description="Factor on the slow step; with slow_momentum 0 and 1.0: local SGD.")
 

@@ -12,6 +12,12 @@ from scaleproof.spec.errors import FieldError
 from scaleproof.spec.plugins import Options
 
 
+class PeriodOptions(Options):
+    """Options of strategies that exchange every few steps."""
+
+    tau: int = Field(1, ge=1, description="Steps between two exchanges of a rank.")
+
+
 class BucketOptions(Options):
     """Options of strategies that exchange gradients in buckets."""
 

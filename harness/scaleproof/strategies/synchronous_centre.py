@@ -16,7 +16,7 @@ from scaleproof.transports.mailbox import Lost
 class SynchronousCentre(Centre):
     """Workers send their parameters with EXCHANGE, all in the same steps."""
 
-    def hold_together(self) -> Generator[Effect, Any, None]:
+    def hold_synchronously(self) -> Generator[Effect, Any, None]:
         """The program of a rank that serves, until all workers have ended: it waits for all that have not."""
         centre = self.x[parts_of(len(self.x), self.servers)[self.rank]]
         ended, rounds, waiting = set[int](), 0, dict[int, np.ndarray]()
@@ -33,12 +33,12 @@ class SynchronousCentre(Centre):
             else:
                 waiting[message.source] = message.value[1:]
             if waiting and len(waiting) + len(ended) == self.case.workers:
-                yield from self._move_together(centre, waiting)
+                yield from self._update_synchronously(centre, waiting)
                 waiting, rounds = {}, rounds + 1
                 self.done = rounds * self.case.value("strategy.tau", 1)
                 self.keep_if_due()
 
-    def _move_together(self, centre: np.ndarray, waiting: dict[int, np.ndarray]) -> Generator[Effect, Any, None]:
+    def _update_synchronously(self, centre: np.ndarray, waiting: dict[int, np.ndarray]) -> Generator[Effect, Any, None]:
         """All get the centre as it was. Sums are in the order of ranks, so that they have the same bits on every
         clock."""
         before = centre.copy()

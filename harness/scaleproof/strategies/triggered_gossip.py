@@ -45,7 +45,7 @@ class TriggeredGossip(Gossip):
         options = self.case.options_of(TriggeredOptions)
         ends = np.cumsum(sizes_of(network_of(self.case), self.case.shrink)).tolist()
         self.pieces = [slice(low, high) for low, high in zip([0, *ends[:-1]], ends, strict=True)]
-        yield from self.take_place()
+        yield from self.start_successor()
         last, last_step, theta = self.x.copy(), -1, options.theta
         for step in self.steps():
             yield from self.stepper.gradient(step)

@@ -21,6 +21,7 @@ from scaleproof.launch.progress import Silent
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Floor, write_profile
 from scaleproof.spec.case import AnyCase
+from scaleproof.spec.estimate import Earlier
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite, load_suite
@@ -63,7 +64,7 @@ def test_only_what_the_profile_lacks_is_missing(suite: Suite) -> None:
 
 
 def test_each_kind_is_measured_once_with_two_identical_arms_in_every_block(suite: Suite) -> None:
-    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
+    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), Earlier())
     launches = calibration.launches()
     assert len(launches) == 2 * 2 * BLOCKS and {launch.case.arm for launch in launches} == {"alone", "gloo"}
     block = [launch.case for launch in launches if launch.plan_index == 3]
@@ -73,8 +74,8 @@ def test_each_kind_is_measured_once_with_two_identical_arms_in_every_block(suite
 
 def test_the_cheapest_case_of_a_kind_is_measured(suite: Suite) -> None:
     missing = missing_floors(suite, "smoke", None)
-    slow = {each.case.case_id: [1000.0] for each in missing if each.case.arm == "gloo"}
-    assert "gloo" in {case.arm for case in missing_calibration(suite, "smoke", missing, {}).cases}
+    slow = Earlier({each.case.case_id: [1000.0] for each in missing if each.case.arm == "gloo"})
+    assert "gloo" in {case.arm for case in missing_calibration(suite, "smoke", missing, Earlier()).cases}
     assert missing_calibration(suite, "smoke", missing, slow).seconds(slow) >= 2 * BLOCKS * 1000
 
 
@@ -93,7 +94,7 @@ def test_a_kind_whose_launches_gave_no_value_in_a_block_gets_more_blocks(
 
     monkeypatch.setattr("scaleproof.calibrate.missing_calibration.run_plan", run)
     monkeypatch.setattr("scaleproof.calibrate.missing_calibration.noise_floors", floors)
-    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), {})
+    calibration = missing_calibration(suite, "smoke", missing_floors(suite, "smoke", None), Earlier())
     profile, outcome = calibrate_missing(calibration, tmp_path, Silent())
     assert ran == [{"alone": 2 * BLOCKS, "gloo": 2 * BLOCKS}, {"gloo": 2 * MOST_BLOCKS}]
     assert not missing_floors(suite, "smoke", profile) and outcome.complete
@@ -116,7 +117,7 @@ def test_one_case_of_a_kind_is_measured_for_all_metrics_and_another_only_for_wha
     monkeypatch.setattr("scaleproof.calibrate.missing_calibration.noise_floors", floors)
     cheap = next(each for each in missing_floors(suite, "smoke", None) if each.kind == REAL)
     dear = replace(cheap, metric=METRICS["exposed_transfer_s"], case=cheap.case.changed({"steps": 20}))
-    calibration = missing_calibration(suite, "smoke", [cheap, dear], {})
+    calibration = missing_calibration(suite, "smoke", [cheap, dear], Earlier())
     calibrate_missing(calibration, tmp_path, Silent())
     assert ran == [{2}, {2, 20}][:runs]
 

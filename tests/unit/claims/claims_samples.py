@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_split import part_arrays
 from scaleproof.core.record_schema import Check, Code, RankStatus, Record
@@ -77,6 +78,12 @@ def arithmetic(metric: Metric, rows: Published | None = None, **x: Any) -> float
     """The value of a metric that is arithmetic."""
     assert metric.model is not None
     return metric.model(metric.x.model_validate(x, context=rows), rows or Published())
+
+
+def value(metric: Metric, launch: Launch) -> float | None:
+    """The value that one launch gives by itself."""
+    assert metric.launch is not None
+    return metric.launch(launch.record, launch.samples)
 
 
 def record(case: dict[str, Any], plan_index: int = 0, checks: list[Check] | None = None, **fields: Any) -> Record:

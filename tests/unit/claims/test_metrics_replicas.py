@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from scaleproof.claims.metrics import METRICS, PER_LAUNCH
-from scaleproof.core.record_schema import TRAJECTORY
+from scaleproof.core.evidence_marks import TRAJECTORY
 from tests.unit.claims.claims_samples import GOSSIP, OF_SERVERS, TRAIN, record, samples
 
 Rows = list[tuple[Any, ...]]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
+from scaleproof.compare.case_groups import groups
+from scaleproof.compare.case_pairs import pair_cases, pair_launches
 from scaleproof.compare.comparison_schema import NotPaired
 from scaleproof.compare.side_selection import select
 from scaleproof.spec.errors import SpecError

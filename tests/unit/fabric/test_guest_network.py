@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.core import location
 from scaleproof.core.atomic_write import read_json, write_json
-from scaleproof.core.record_schema import evidence_text
+from scaleproof.core.evidence_marks import evidence_text
 from scaleproof.fabric import capture
 from scaleproof.fabric.guests import bridge, qemu, uml
 from scaleproof.fabric.guests.guest_node import shaping

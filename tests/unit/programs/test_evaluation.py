@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scaleproof.programs.evaluation import Together
+from scaleproof.programs.evaluation import Evaluation
 from scaleproof.strategies.replica import Snapshot
 from tests.short_form import train_case
 
@@ -16,7 +16,7 @@ def test_a_server_need_not_wait_for_workers_to_be_evaluated(strategy: str, ranks
         transport="tcp", workload="dnn_digits", data="digits", minibatch=48, ranks=ranks, strategy=strategy
     )
     moments = (1.0, 5.0, 9.0)
-    snapshots = Together(tuple(Snapshot(0, int(10 * each), each, np.zeros(1, np.float32)) for each in moments))
+    snapshots = Evaluation(tuple(Snapshot(0, int(10 * each), each, np.zeros(1, np.float32)) for each in moments))
     of_model = snapshots.of_model(case)
     assert max(each.moment for each in of_model) == moment
     assert max(each.step for each in of_model) == 10 * moment

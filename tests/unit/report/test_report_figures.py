@@ -153,6 +153,13 @@ def test_a_figure_of_one_message_size_has_an_axis_around_it() -> None:
     assert ">64\u202fKiB</text>" in sizes("l", points, ARMS, "speedup")
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1.4, 298806.722, 236048.854])
+def test_a_figure_of_one_value_has_an_axis_around_it(value: float) -> None:
+    points = {name: [SizePoint(1 << 21, value, None, None, False)] for name in ("tcp", "gloo")}
+    assert "nan" not in sizes("l", points, ARMS, "time")
+
+
 def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
     looks_by_arm = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
     assert len({look.colour for look in looks_by_arm.values()}) == 5

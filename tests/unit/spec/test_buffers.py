@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.compare.case_pairs import title
+from scaleproof.compare.case_groups import title
 from scaleproof.report.data import Run
 from scaleproof.report.groups import arm
 from scaleproof.report.run import _facts

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.core.record_schema import SOFT_ROCE, Record
+from scaleproof.core.evidence_marks import SOFT_ROCE
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.finish import compose_record
 from scaleproof.paths import PROJECT
 from scaleproof.spec.case import OwnCase

@@ -52,16 +52,16 @@ def test_with_nesterov_the_rate_decays_by_its_power_and_the_gradient_is_taken_ah
 
 
 @pytest.mark.parametrize(
-    ("moves", "answers", "centre"),
-    [("together", [0.0, 0.0], 0.25 * (1 + 3)), ("one_by_one", [0.0, 0.25], 0.25 + 0.25 * (3 - 0.25))],
+    ("update", "answers", "centre"),
+    [("synchronous", [0.0, 0.0], 0.25 * (1 + 3)), ("asynchronous", [0.0, 0.25], 0.25 + 0.25 * (3 - 0.25))],
 )
 def test_a_synchronous_centre_moves_by_the_sum_of_all_differences(
-    moves: str, answers: list[float], centre: float
+    update: str, answers: list[float], centre: float
 ) -> None:
-    strategy = {**ELASTIC, "alpha": 0.25, "exchange": "parameters", "moves": moves}
+    strategy = {**ELASTIC, "alpha": 0.25, "exchange": "parameters", "update": update}
     made = program(strategy, [0.0], ranks=3)
     arriving = [to_centre(2, EXCHANGE, 3.0), to_centre(1, EXCHANGE, 1.0)]
-    if moves == "one_by_one":
+    if update == "asynchronous":
         arriving.reverse()
     sent = driven(made, [*arriving, to_centre(1, ENDED), to_centre(2, ENDED)])
     assert [(each.peer, each.value.tolist()) for each in sent] == [(1, [answers[0]]), (2, [answers[1]])]
@@ -69,13 +69,13 @@ def test_a_synchronous_centre_moves_by_the_sum_of_all_differences(
 
 
 def test_synchronous_with_beta_1_the_centre_is_the_average_of_its_workers() -> None:
-    made = program({**ELASTIC, "alpha": 0.5, "exchange": "parameters", "moves": "together"}, [-7.0], ranks=3)
+    made = program({**ELASTIC, "alpha": 0.5, "exchange": "parameters", "update": "synchronous"}, [-7.0], ranks=3)
     driven(made, [to_centre(1, EXCHANGE, 1.0), to_centre(2, EXCHANGE, 3.0)])
     assert made.x == pytest.approx(2.0)
 
 
 def test_who_has_ended_is_not_waited_for() -> None:
-    made = program({**ELASTIC, "exchange": "parameters", "moves": "together"}, [0.0], ranks=3)
+    made = program({**ELASTIC, "exchange": "parameters", "update": "synchronous"}, [0.0], ranks=3)
     sent = driven(made, [to_centre(2, EXCHANGE, 3.0), to_centre(1, ENDED), to_centre(2, ENDED)])
     assert [each.peer for each in sent] == [2]
     assert made.x == pytest.approx(1.5)
@@ -91,7 +91,7 @@ def test_the_centre_is_as_far_as_its_workers() -> None:
 @pytest.mark.parametrize(
     ("strategy", "wrong"),
     [
-        ({"moves": "together"}, "set `exchange: parameters`"),
+        ({"update": "synchronous"}, "set `exchange: parameters`"),
         ({"lrd": 0.1}, "set `momentum: nesterov`"),
         ({"lrd": -1}, "it must be at least 0"),
         ({"order": "cod"}, "code"),

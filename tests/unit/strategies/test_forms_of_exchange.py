@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.programs.evaluation import Together
+from scaleproof.programs.evaluation import Evaluation
 from scaleproof.rank_programs.effects import Call, CompareAndSwap, Detach, Effect, Get, Gradient, Put
 from scaleproof.strategies.averaged_gradients import AveragedGradients
 from scaleproof.strategies.elastic_averaging import ElasticAveraging
@@ -171,7 +171,7 @@ def test_a_centre_beside_rank_0_moves_as_far_as_the_worker() -> None:
     assert holder.centre.tolist() == pytest.approx([0.2 * 10])
     holder.keep()
     worker.keep()
-    both = Together(
+    both = Evaluation(
         (holder.snapshots[-1], Snapshot(0, 0, 0.0, np.zeros(1)), worker.snapshots[-1], worker.snapshots[-1])
     )
     assert both.model(holder.case).tolist() == pytest.approx([2.0]), "the centre is evaluated"

@@ -17,9 +17,9 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
     [
         ({"name": "server", "dedicated_servers": 4}, {}, "leave no worker"),
         ({"name": "server", "bound": -1}, {}, "-1 is not allowed; it must be at least 0"),
-        ({"name": "server", "backup": 1}, {}, "update: together"),
-        ({"name": "server", "update": "together", "backup": 3}, {}, "leave no gradient"),
-        ({"name": "server", "update": "together", "bound": 1}, {}, "applied one by one"),
+        ({"name": "server", "backup": 1}, {}, "update: synchronous"),
+        ({"name": "server", "update": "synchronous", "backup": 3}, {}, "leave no gradient"),
+        ({"name": "server", "update": "synchronous", "bound": 1}, {}, "applied one by one"),
         ({"name": "server"}, {"minibatch": 64}, "64 does not divide over 3 workers"),
         ({"name": "probabilistic_barrier", "sample": 3}, {}, "3 peers of 2 other workers"),
         ({"name": "elastic_averaging", "tau": 0}, {}, "0 is not allowed; it must be at least 1"),
@@ -59,3 +59,16 @@ def test_what_does_not_fit_is_one_line(strategy: dict[str, Any], more: dict[str,
     with pytest.raises((ValidationError, ValueError)) as raised:
         train_case(**{**BASE, "strategy": strategy, **more})
     assert wrong in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "update"),
+    [
+        ({"name": "elastic_averaging", "exchange": "parameters", "moves": "together"}, "synchronous"),
+        ({"name": "elastic_averaging", "moves": "one_by_one"}, "asynchronous"),
+        ({"name": "server", "update": "together"}, "synchronous"),
+        ({"name": "server", "update": "each"}, "asynchronous"),
+    ],
+)
+def test_the_words_of_earlier_records_are_still_read(strategy: dict[str, Any], update: str) -> None:
+    assert train_case(**{**BASE, "strategy": strategy, "ranks": 3}).value("strategy.update") == update

@@ -12,14 +12,15 @@ from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import load_models, suite_metrics
+from scaleproof.claims.suite_metrics import load_models
 from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.plan import PlannedLaunch
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from tests.short_form import case_from
-from tests.unit.claims.claims_samples import record, samples
+from tests.unit.claims.claims_samples import record, samples, value
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "easgd2015"
 FOLDER = ROOT / "suites" / "easgd2015"
 TURNS = load_models(FOLDER / "models" / "__init__.py").turns
 TRAIN: dict[str, Any] = {
@@ -49,21 +50,6 @@ OWN: dict[str, Any] = {
 }
 NUMBERS = 42634
 """Parameters of dnn_digits."""
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("easgd2015", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
-
-
-def value(metric: Metric, launch: Launch) -> float | None:
-    assert metric.launch is not None
-    return metric.launch(launch.record, launch.samples)
 
 
 def launch_of(case: dict[str, Any], *rows: tuple[Any, ...]) -> Launch:

@@ -17,29 +17,20 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.made_up import Event, events
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import load_models, suite_metrics
+from scaleproof.claims.suite_metrics import load_models
 from scaleproof.record.store import Store
 from scaleproof.spec.case import TrainCase
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from tests.short_form import train_case
-from tests.unit.claims.claims_samples import arithmetic
+from tests.unit.claims.claims_samples import arithmetic, value
 from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "psp2017"
 BOUNDS = load_models(ROOT / "suites" / "psp2017" / "models" / "__init__.py").bounds
 SHARES = st.floats(0.01, 0.99)
 STALENESS, STEPS = 4, 10_000
 WORKERS = 4
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("psp2017", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
 
 
 def test_published_rows_are_those_of_their_sources(suite: Suite) -> None:
@@ -136,11 +127,6 @@ def launch(strategy: dict[str, Any], *made: Event, **fields: Any) -> Launch:
 def finishes(*moments: tuple[int, float, float]) -> list[Event]:
     """Rank, second, and steps that it has then finished."""
     return [Event("finished", at, at, ranks=(rank,), value=value) for rank, at, value in moments]
-
-
-def value(metric: Metric, of: Launch) -> float | None:
-    assert metric.launch is not None
-    return metric.launch(of.record, of.samples)
 
 
 def test_progress_counts_what_is_finished_in_time(metrics: dict[str, Metric]) -> None:

@@ -19,10 +19,10 @@ from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import load_models, suite_metrics
+from scaleproof.claims.suite_metrics import load_models
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.record.store import Store
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from scaleproof.spec.tags import AXES, NONE
 from scaleproof.spec.tags import SCHEMES as TAGGED
 from scaleproof.transports.contract import Done, Traffic
@@ -30,6 +30,7 @@ from tests.unit.claims.claims_samples import record, samples
 from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "taxonomy"
 MODELS_FILE = ROOT / "suites" / "taxonomy" / "models" / "__init__.py"
 MODELS = vars(load_models(MODELS_FILE))
 PROGRAM = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "programs" / "schemes.py"))
@@ -44,16 +45,6 @@ OWN = {
     "fabric": "netns",
     "fabric.link_mbit": 8,
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("taxonomy", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
 
 
 def test_rows_are_those_of_the_surveys(suite: Suite) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ import pytest
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.suite import Suite, load_suite
-from tests.unit.claims.claims_samples import record, samples
+from scaleproof.spec.suite import Suite
+from tests.unit.claims.claims_samples import record, samples, value
 
-ROOT = Path(__file__).resolve().parents[3]
+SUITE = "teng2018"
 S = 1000
 """Milliseconds."""
 CASE: dict[str, Any] = {
@@ -33,21 +31,6 @@ CASE: dict[str, Any] = {
     "steps": 2,
     "step_delay": "contention:1,2,0.02,0.1,4,1,0.9,0.1,0.08",
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("teng2018", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
-
-
-def value(metric: Metric, launch: Launch) -> float | None:
-    assert metric.launch is not None
-    return metric.launch(launch.record, launch.samples)
 
 
 def launch(rows: list[tuple[Any, ...]], **fields: Any) -> Launch:

@@ -15,16 +15,16 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import RankNetwork, RankStatus, Record
 from scaleproof.programs.own import load_entry
 from scaleproof.record.store import Store
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.spec.plan import plan
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "xue2019"
 KIB, MIB = 1 << 10, 1 << 20
 NOT_RUN = {("xue2019.own.shaped", "smoke")}
 """Claims of our own whose launches a size leaves out: guests with a slow link."""
@@ -36,16 +36,6 @@ OWN = {
     "ranks": 2,
     "sizes": [4 * KIB, MIB],
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("xue2019", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
 
 
 def with_facts(case: dict[str, Any], *facts: dict[str, Any], plan_index: int = 0) -> Record:

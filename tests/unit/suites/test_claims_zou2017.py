@@ -21,14 +21,15 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import load_models, suite_metrics
+from scaleproof.claims.suite_metrics import load_models
 from scaleproof.record.store import Store
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from scaleproof.workloads.alexnet import alexnet
 from tests.unit.claims.claims_samples import arithmetic, record, samples
 from tests.unit.claims.made_up_launches import judged, with_value
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "zou2017"
 MODELS = load_models(ROOT / "suites" / "zou2017" / "models" / "__init__.py")
 CHOICE = MODELS.algorithm_choice
 OWN = {"program": "own", "suite": "zou2017", "experiment": "overhead", "entry": "overhead", "arm": "slept"}
@@ -39,16 +40,6 @@ TABLES = st.lists(
     min_size=1,
     max_size=5,
 )
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("zou2017", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
 
 
 def test_rows_are_those_of_their_sources_and_none_may_decide(suite: Suite) -> None:

@@ -11,15 +11,15 @@ import pytest
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.commands.sequential import sequential
 from scaleproof.launch.claim_stopping import SequentialClaims
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.programs.own import load_entry
-from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite
 from tests.unit.claims.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[3]
+SUITE = "crosscheck"
 OWN = {"program": "own", "suite": "crosscheck", "experiment": "e", "arm": "a", "ranks": 2}
 PINGPONG = """\
 # MPI PingPong Test
@@ -39,16 +39,6 @@ OSU_BW = """\
 # Size      Bandwidth (MB/s)
 1048576             9876.54
 """
-
-
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return load_suite("crosscheck", ROOT / "suites")
-
-
-@pytest.fixture(scope="module")
-def metrics(suite: Suite) -> dict[str, Metric]:
-    return suite_metrics(suite.folder)
 
 
 def programs(suite: Suite, name: str) -> Any:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scaleproof.core.record_schema import LINK, RankNetwork, Warning
+from scaleproof.core.evidence_marks import LINK
+from scaleproof.core.record_schema import RankNetwork, Warning
 from scaleproof.record.machine_load import HZ
 from scaleproof.record.wire import (
     NamespaceTraffic,

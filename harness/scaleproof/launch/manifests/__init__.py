@@ -90,7 +90,7 @@ def _template(kind: str) -> jinja2.Template:
 
 def _memory_gib(cases: Sequence[AnyCase]) -> int:
     """Memory of all ranks of the largest case in one pod, and as much again for /dev/shm."""
-    return 2 * ceil(max(estimate(case, {}).nbytes for case in cases) / GIB)
+    return 2 * ceil(max(estimate(case).nbytes for case in cases) / GIB)
 
 
 def _check(options: ManifestOptions, name: str, kind: str | None) -> None:

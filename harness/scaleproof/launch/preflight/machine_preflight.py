@@ -47,7 +47,7 @@ def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCh
     """The estimated memory of one launch against the machine's memory (fails) and its free memory (warns). Of several
     nodes the one with the most ranks counts, against the memory of this machine, which is one of the nodes or like
     them."""
-    needed, in_cgroup = estimate(case, {}).nbytes, memory_left()
+    needed, in_cgroup = estimate(case).nbytes, memory_left()
     if placement is not None:
         needed = needed * max(map(len, placement.ranks)) // case.ranks
     total, free = memory_mib() << 20, available_mib() << 20

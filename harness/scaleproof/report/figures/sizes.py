@@ -17,6 +17,9 @@ from scaleproof.report.numbers import exact, nbytes, significant
 ASIDE = 0.22
 """Octaves between neighbouring series of a figure that is not a panel among others."""
 
+ONE_VALUE = 1.001
+"""Values that differ by less are one value to an axis."""
+
 
 @dataclass(frozen=True, slots=True)
 class SizePoint:
@@ -75,11 +78,20 @@ def _axes(axes: Axes, sizes: list[int], counts: bool) -> None:
     if counts:
         axes.set_ylim(bottom=0)
     else:
-        low, high = axes.get_ylim()
+        low, high = _limits(axes)
         few = high < 10 * low  # powers of ten would label one tick or none
         axes.yaxis.set_major_locator(MaxNLocator(4) if few else LogLocator(10))
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+
+
+def _limits(axes: Axes) -> tuple[float, float]:
+    """The limits of the logarithmic y axis; around one value, where Matplotlib would make an axis of no height."""
+    low, high = axes.dataLim.intervaly
+    if low > 0 and high < ONE_VALUE * low:
+        axes.set_ylim(low / 2, high * 2)
+    low, high = axes.get_ylim()
+    return low, high
 
 
 def _drawable(points: list[SizePoint], counts: bool) -> list[SizePoint]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor_text
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.learning_curve import Axis
-from scaleproof.core.record_schema import SOFT_ROCE
+from scaleproof.core.evidence_marks import SOFT_ROCE
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import Curve, FigureKind, Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks

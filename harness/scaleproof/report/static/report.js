@@ -30,8 +30,18 @@
     target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((part) => { part.open = true; }));
   reveal();
+
+  // The menu of suites closes with Escape, and with a click or the focus elsewhere.
+  for (const menu of document.querySelectorAll("details.menu")) {
+    const elsewhere = (event) => { if (!menu.contains(event.target)) menu.open = false; };
+    addEventListener("click", elsewhere);
+    addEventListener("focusin", elsewhere);
+    menu.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); }
+    });
+  }
 
   // Tables: search, verdicts, tags, sort. The state stands in the hash as q=..&verdict=..&tags=axis=tag,..&sort=table:column:direction.
   const search = document.getElementById("search");

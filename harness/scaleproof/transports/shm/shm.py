@@ -18,7 +18,6 @@ import select
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -42,6 +41,7 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.shm.arena import Arena
+from scaleproof.transports.shm.mapped_region import MappedRegion
 from scaleproof.transports.shm.private_memory import LEAST_NBYTES
 from scaleproof.transports.shm.shm_messages import HALF_BYTES, PRIVATE, Channel, Receive, Send
 
@@ -135,7 +135,7 @@ class SharedMemory:
         starts = self._exchange_offset(f"region-{self._regions}", memory)
         self._regions += 1
         self._registered[starts[self.rank] + self.world_size * CACHE_LINE] = memory
-        return _MappedRegion(
+        return MappedRegion(
             self.rank,
             starts[self.rank] + self.world_size * CACHE_LINE,
             nbytes,
@@ -150,9 +150,9 @@ class SharedMemory:
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote; `local` is the peer's memory, mapped here."""
-        assert isinstance(region, _MappedRegion)
+        assert isinstance(region, MappedRegion)
         offset = region.starts[peer] + self.world_size * CACHE_LINE
-        return _MappedRegion(
+        return MappedRegion(
             peer, offset, region.nbytes, self.arena.memory[peer][offset : offset + region.nbytes], region.starts
         )
 
@@ -163,7 +163,7 @@ class SharedMemory:
         offset = self.arena.offset(memory)
         assert offset is not None
         self._registered[offset] = memory
-        return _MappedRegion(self.rank, offset, nbytes, memory)
+        return MappedRegion(self.rank, offset, nbytes, memory)
 
     def ticket(self, region: Region) -> list[int]:
         """See ExposesMemory.ticket."""
@@ -172,7 +172,7 @@ class SharedMemory:
     def reach(self, ticket: list[int], peer: int) -> Region:
         """See ExposesMemory.reach."""
         offset, nbytes = ticket
-        return _MappedRegion(peer, offset, nbytes, self.arena.memory[peer][offset : offset + nbytes])
+        return MappedRegion(peer, offset, nbytes, self.arena.memory[peer][offset : offset + nbytes])
 
     def exclusive(self, owner: int) -> AbstractContextManager[None]:
         """See Excluding.exclusive."""
@@ -265,13 +265,6 @@ class SharedMemory:
 
     def _flag(self, region: Region, writer: int) -> int:
         return (region.offset - (self.world_size - writer) * CACHE_LINE) // 8
-
-
-@dataclass(slots=True)
-class _MappedRegion(Region):
-    """A region with the start of its counterparts in every rank's memory."""
-
-    starts: list[int] = field(default_factory=list, repr=False)
 
 
 def why_not() -> str:

@@ -1,12 +1,12 @@
-"""Calls of another run are served in its order, where the program of the rank was."""
+"""Calls of another run are answered in its order, where the program of the rank was."""
 
 from __future__ import annotations
 
-from scaleproof.simulate.served_in_order import Served, ServedInOrder
+from scaleproof.simulate.answered_calls import AnsweredCall, CallsInOrder
 
 
 def test_calls_wait_for_their_turn_and_the_program_for_calls() -> None:
-    done, order = list[str](), ServedInOrder([Served(1, 2), Served(2, 2), Served(1, 4)])
+    done, order = list[str](), CallsInOrder([AnsweredCall(1, 2), AnsweredCall(2, 2), AnsweredCall(1, 4)])
     order.ask(2, lambda: done.append("of rank 2"))
     assert order.serve_due(1) is False and not done, "not due"
     assert order.serve_due(2) is True and not done, "rank 1 comes first"

@@ -1,5 +1,5 @@
-"""Calls of another run played back: a rank serves them in the order and at the places of its program at which it served
-them there, so that each caller gets the same answer and each call changes the same state."""
+"""Calls of another run played back: a rank answers them in the order and at the places of its program at which it did
+so there, so that each caller gets the same answer and each call changes the same state."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 
-class Served(NamedTuple):
-    """A call that was served: who called, and how often the program of the rank had gone on."""
+class AnsweredCall(NamedTuple):
+    """A call that was answered: who called, and how often the program of the rank had gone on."""
 
     source: int
     resumes: int
@@ -20,16 +20,16 @@ class _Asked(NamedTuple):
     serve: Callable[[], None]
 
 
-class ServedInOrder:
+class CallsInOrder:
     """Of one rank."""
 
-    def __init__(self, calls: Iterable[Served]) -> None:
+    def __init__(self, calls: Iterable[AnsweredCall]) -> None:
         self._calls = deque(calls)
         self._asked: list[_Asked] = []
         """Calls that are there and not due."""
 
     def ask(self, source: int, serve: Callable[[], None]) -> None:
-        """A call is there; beyond those of the other run it is served at once."""
+        """A call is there; beyond those of the other run it is answered at once."""
         if self._calls:
             self._asked.append(_Asked(source, serve))
         else:
