@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from pathlib import Path
 
 import pytest
 
 from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.cli import main
+from scaleproof.commands import tune
 from scaleproof.spec.suite import load_suite, read_suite
 from scaleproof.spec.suite_form import SIZES
 from scaleproof.spec.tuned import TunedCell, TunedFile, TunedSize, read_tuned
@@ -96,3 +99,8 @@ def test_arms_of_an_experiment_that_is_not_tuned_learn_at_one_rate() -> None:
         and len({case.value("learning_rate") for case in size.cases if case.program == "train"}) > 1
     }
     assert apart == RATES_ARE_ARMS
+
+
+def test_the_example_in_the_help_names_a_suite_that_is_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(tune.EXAMPLE)[1:]) == 0
+    assert "launches of each" in capsys.readouterr().out
