@@ -83,7 +83,7 @@ from nothing to a report:
   scaleproof dilate das2016 --size small               how much slower emulated clusters must run here
   scaleproof list                                      suites, their experiments and sizes
   scaleproof fields strategy                           what a suite file may say: fields, options, their meaning
-  scaleproof tune jin2016 --size smoke                 each arm's values on the grid of an experiment's `tune`
+  scaleproof tune easgd2015 --size smoke               each arm's values on the grid of an experiment's `tune`
   scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again

@@ -196,16 +196,35 @@ def made_up_over_fixed(wanted: Wanted) -> MadeUp:
 
 
 _OF_TIME = ("throughput",)
+SAME_SAMPLES = ("workload", "workload.width", "workload.data", "minibatch", "steps", "warmup", "momentum")
+"""Fields that two launches share: each arm has a learning rate of its own (tuned.yaml)."""
 METRICS = [
     Metric("implied_share", "%", None, model=implied_share, x=OfRows),
-    Metric("saved_traffic", "%", "higher", pair=saved_traffic, made_up=made_up_traffic, range=(-math.inf, 100.0)),
-    Metric("accuracy_lost", "points", "lower", pair=accuracy_lost, made_up=made_up_lost, range=(-100.0, 100.0)),
-    Metric("accuracy_kept", "bool", "higher", pair=accuracy_kept, made_up=made_up_kept),
+    Metric(
+        "saved_traffic",
+        "%",
+        "higher",
+        pair=saved_traffic,
+        same=SAME_SAMPLES,
+        made_up=made_up_traffic,
+        range=(-math.inf, 100.0),
+    ),
+    Metric(
+        "accuracy_lost",
+        "points",
+        "lower",
+        pair=accuracy_lost,
+        same=SAME_SAMPLES,
+        made_up=made_up_lost,
+        range=(-100.0, 100.0),
+    ),
+    Metric("accuracy_kept", "bool", "higher", pair=accuracy_kept, same=SAME_SAMPLES, made_up=made_up_kept),
     Metric(
         "time_saved",
         "%",
         "higher",
         pair=time_saved,
+        same=SAME_SAMPLES,
         clocked=True,
         noise_of=_OF_TIME,
         noise="gain",
@@ -217,6 +236,7 @@ METRICS = [
         "points",
         None,
         pair=saving_missed,
+        same=SAME_SAMPLES,
         clocked=True,
         noise_of=_OF_TIME,
         noise="gain",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scaleproof.spec.tuning import Tuning
 
 HELP = "tune every arm of an experiment on its grid, and write the suite's tuned.yaml"
-EXAMPLE = "scaleproof tune jin2016 --size smoke --dry-run"
+EXAMPLE = "scaleproof tune easgd2015 --size smoke --dry-run"
 HEAD = """\
 # Written by `scaleproof tune {suite}`: the value of the metric in every launch of every grid point.
 # What is chosen stands over the fields of an arm, and below the `set` of a row.
