@@ -348,6 +348,7 @@ with socket.create_server((os.environ["SCALEPROOF_ADDRESS"], 5000 if listening e
             except ConnectionRefusedError:
                 pass
         opened.recv(1 << 16, socket.MSG_WAITALL) if listening else opened.sendall(bytes(1 << 16))
+        listening or opened.recv(1)  # until the other side has it all: counters are read when this program ends
         opened.close()
 """
     ran = run_in_namespaces([PYTHON, "-c", code], pair, timeout_s=30)
