@@ -19,7 +19,7 @@ from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.guests import guest_case, need_guests
 from tests.integration.launches import assert_nothing_left
 from tests.integration.test_replicas import DIGITS as REPLICAS
-from tests.integration.test_replicas_over_transports import ONE_SIDED, assert_one_sided, learned
+from tests.integration.test_replicas_over_transports import ONE_SIDED, assert_one_sided, trained
 from tests.short_form import case_from
 
 STEPS = 3
@@ -139,4 +139,4 @@ def test_regions_of_ranks_are_reached_by_verbs(tmp_path: Path) -> None:
         samples = Store(tmp_path).samples(record).to_pandas()
         assert_one_sided(record, samples, has_them=True)
         assert record.ranks[1].facts["verbs"]["operations"]["read bytes"] > 0
-        assert learned(samples)
+        assert trained(samples)
