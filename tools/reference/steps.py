@@ -105,7 +105,9 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
     own = [step for step in state.minutes if limit_min(step) is None]
     print(f"reference run of {commit[:10]}: {sum(state.minutes.values()):.1f} minutes")
     print(f"without later suites {sum(state.minutes[step] for step in own):.1f} of {allowed_min(own):g} minutes")
-    print("`python -m tools.reference pack` stores it, `python -m tools.reference readme` shows it")
+    trial = "a trial: its records and pages stay in results/ and reports/"
+    kept = "`python -m tools.reference pack` stores it, `python -m tools.reference readme` shows it"
+    print(trial if only else kept)
     return state
 
 

@@ -133,9 +133,10 @@ def test_every_suite_is_run_after_calibration_and_before_the_pages(
     assert stored.read_state(root / "results").done == state.done
 
 
-def test_a_trial_has_the_named_suites_alone(root: Path) -> None:
+def test_a_trial_has_the_named_suites_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = Commands()
     steps.run(root, "ci", only=["alpha"], runner=commands)
+    assert "a trial" in (printed := capsys.readouterr().out) and "pack" not in printed
     assert commands.ran == ["snakemake results/claims/alpha.ci.json --config size=ci", "scaleproof report --size ci"]
     whole = Commands()
     steps.run(root, "ci", runner=whole)
