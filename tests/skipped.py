@@ -20,6 +20,7 @@ class Exempt(NamedTuple):
 
 
 EXEMPT = [
+    Exempt("tests/integration/test_profile_gpu.py*", "the machines have no GPU"),
     Exempt("tests/integration/*[[]nccl*", "the machines have no GPU and their torch no NCCL"),
     Exempt("tests/integration/*[[]torch-mpi*", "released builds of torch have no MPI"),
     Exempt("tests/integration/test_build_osu.py*", "the source of the OSU micro-benchmarks is not in this repository"),

@@ -65,20 +65,31 @@ def request_of(case: TrainCase) -> ProfileRequest:
 def measure_profile(request: ProfileRequest, launches: int, note: Callable[[str], None]) -> Profile:
     """Measure in so many processes, one after the other. `note` is called with a line about each. SpecError when one
     does not end well."""
-    network, processes = request.network(), []
+    processes = repeated(lambda: _run(request), request.title, launches, note)
+    return combined(
+        request,
+        processes,
+        machine_id(),
+        "the model that launches train with, nothing else running; moments from hooks on the layers' outputs",
+    )
+
+
+def repeated(
+    run: Callable[[], dict[str, Any]], title: str, launches: int, note: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """The answers of so many processes, one after the other. `note` is called with a line about each."""
+    processes = []
     for number in range(launches):
-        processes.append(_run(request))
+        processes.append(run())
         step = sum(map(sum, (processes[-1][name] for name in ("forward", "backward", "update"))))
-        note(
-            f"{request.title}: process {number + 1} of {launches}, "
-            f"{processes[-1]['steps']} steps of {step * 1e3:.3g} ms"
-        )
-    return _profile(request, network, processes)
+        note(f"{title}: process {number + 1} of {launches}, {processes[-1]['steps']} steps of {step * 1e3:.3g} ms")
+    return processes
 
 
-def _profile(request: ProfileRequest, network: Network, processes: Sequence[dict[str, Any]]) -> Profile:
+def combined(request: ProfileRequest, processes: Sequence[dict[str, Any]], node: str, how: str) -> Profile:
+    """The profile that processes measured. `node`: machine or node type; `how`: conditions, for the description."""
     layers = []
-    for number, layer in enumerate(network.layers):
+    for number, layer in enumerate(request.network().layers):
         of = {
             f"{name}_s": spread([process[name][number] for process in processes])
             for name in ("forward", "backward", "weight")
@@ -89,13 +100,13 @@ def _profile(request: ProfileRequest, network: Network, processes: Sequence[dict
         layers.append(LayerTimes(name=layer.name, mac=layer.mac, **of))
     steps = " to ".join(dict.fromkeys(str(pick(process["steps"] for process in processes)) for pick in (min, max)))
     taken = (
-        f"median over {len(processes)} fresh processes of each one's median over {steps} steps after warm-up; "
-        "the model that launches train with, nothing else running; moments from hooks on the layers' outputs"
+        f"median over {len(processes)} fresh process{'es' if len(processes) > 1 else ''} of each one's median over "
+        f"{steps} steps after warm-up; {how}"
     )
     return Profile(
         **asdict(request),
         framework=FRAMEWORK,
-        node=machine_id(),
+        node=node,
         code=code_digest(),
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         taken=taken,
@@ -116,7 +127,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def _run(request: ProfileRequest) -> dict[str, Any]:
-    command = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(request))]
+    return answer_of("layer_times", asdict(request), request)
+
+
+def answer_of(module: str, arguments: dict[str, Any], request: ProfileRequest) -> dict[str, Any]:
+    """What a module of this room prints in a fresh process, whose arguments are JSON. SpecError with its last line
+    where it does not end well."""
+    command = [sys.executable, "-m", f"{__package__}.{module}", json.dumps(arguments)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(request.threads))
     root, variables = IMPORT_ROOT, {**os.environ, **threads}
     try:

@@ -2,10 +2,10 @@
 exposed communication by number of nodes, which resource limits it, and up to how many nodes it pays. It prints a
 table, and draws a picture with --out; every number is simulated and has an interval.
 
-A node computes as fast as `scaleproof profile` measured here, or with a share of a peak rate (--profile or --peak, with
---efficiency); with --node each rank is a GPU of a node type. Messages cost what `scaleproof fit` measured here, or
-stated ranges; NCCL's calls on such a node take what a model of NCCL says. Start with the first example, then change one
-option at a time."""
+A node computes as fast as `scaleproof profile` measured here or on a GPU (--profile NAME), or with a share of a peak
+rate (--profile or --peak, with --efficiency); with --node each rank is a GPU of a node type. Messages cost what
+`scaleproof fit` measured here, or stated ranges; NCCL's calls on such a node take what a model of NCCL says. Start with
+the first example, then change one option at a time."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def _compute_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NODE_TYPE",
-        help="a node type of clusters/, of one with GPUs a single GPU (default: this machine, as `scaleproof profile` "
-        "measured it)",
+        help="a node type of clusters/, of one with GPUs a single GPU; or one that `scaleproof profile --device cuda` "
+        "measured, alone or with --node (default: this machine, as `scaleproof profile` measured it)",
     )
     parser.add_argument("--peak", type=float, metavar="TFLOPS", help="instead: the peak rate of your node, TFLOP/s")
     parser.add_argument(

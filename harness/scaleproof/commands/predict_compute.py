@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
+    from scaleproof.calibrate.measured_node_types import MeasuredNodeType
     from scaleproof.spec.case import TrainCase
     from scaleproof.spec.gpu_node import RankType
     from scaleproof.workloads.networks import Network
@@ -28,10 +29,13 @@ class NodeCompute(NamedTuple):
 
 
 def node_compute(options: argparse.Namespace, network: Network) -> NodeCompute:
-    """By a peak rate and a range of efficiency where the options give one, else as measured on this machine."""
+    """By a peak rate and a range of efficiency where the options give one, as a node type was measured, or as measured
+    on this machine."""
     from scaleproof.record.digest import machine_id
     from scaleproof.workloads.profile import profile_of
 
+    if (measured := measured_compute(options)) is not None:
+        return _compute_as_measured(options, network, measured)
     if options.node:
         return _compute_of_gpus(options, network)
     if options.profile and options.peak:
@@ -48,6 +52,42 @@ def node_compute(options: argparse.Namespace, network: Network) -> NodeCompute:
     folder = options.results / "machines" / machine_id()
     description = f"this machine, {options.threads} thread{'s' if options.threads > 1 else ''}"
     return NodeCompute(description, lambda case: (profile_of(case, folder),), {"threads_per_rank": options.threads})
+
+
+def measured_compute(options: argparse.Namespace) -> MeasuredNodeType | None:
+    """The node type of `--profile` where it was measured on a GPU; None where it has a peak rate. SpecError for an
+    unknown one."""
+    from scaleproof.calibrate.measured_node_types import measured_node_type, refuse_unknown
+    from scaleproof.spec.cluster import node_types
+    from scaleproof.spec.gpu_node import gpu_nodes
+
+    if options.profile is None:
+        return None
+    measured = measured_node_type(options.profile, options.results)
+    if measured is None:
+        refuse_unknown(options.profile, [*node_types(), *gpu_nodes()], options.results)
+    return measured
+
+
+def _compute_as_measured(options: argparse.Namespace, network: Network, measured: MeasuredNodeType) -> NodeCompute:
+    """The GPU's own times; `--node` says how many a node has, and its links. Messages have stated costs, since they run
+    on another machine than this one."""
+    if options.peak or options.efficiency:
+        option = "--peak" if options.peak else "--efficiency"
+        raise SpecError(f"--profile {measured.name} was measured: leave out {option}")
+    if ":" in options.workload:
+        raise SpecError(
+            f"--profile {measured.name} was measured with networks of ours; for a module give --peak TFLOPS"
+        )
+    taken = max(profile.measured_at for profile in measured.profiles)[:10]
+    fields: dict[str, Any] = {"fabric.costs": "stated"}
+    if options.node:  # the efficiency is not used: the profiles are those that were measured
+        fields |= {"compute.profile": options.node, "compute.efficiency": 1.0}
+    return NodeCompute(
+        f"{measured.summary}, measured {taken} layer by layer (node type {measured.name})",
+        lambda case: (measured.profile_of(network, case.batch),),
+        fields,
+    )
 
 
 def _compute_by_peak(options: argparse.Namespace, network: Network) -> NodeCompute:
@@ -68,7 +108,9 @@ def _compute_of_gpus(options: argparse.Namespace, network: Network) -> NodeCompu
     from scaleproof.spec.gpu_node import gpu_node, gpu_of, rank_type
 
     if options.profile:
-        raise SpecError("--node is a node type with GPUs, --profile one without: one of them")
+        raise SpecError(
+            "--node and --profile both say how fast a rank computes: one of them, or a --profile measured on a GPU"
+        )
     gpu_node(options.node)
     if options.peak and not options.efficiency:
         raise SpecError("--efficiency LOW..HIGH is missing: the share of --peak that a GPU reaches, e.g. 0.2..0.4")

@@ -90,9 +90,10 @@ def _print_evidence(options: argparse.Namespace, request: PredictionRequest) -> 
         print(f"  {label.text if label else ''}: {reason}")
     for assumption in costs.assumed:
         print(f"  assumed: {assumption}")
+    by_peak = options.efficiency or (options.node and not options.profile)
     print(
         "  [in brackets]: over the uncertainty of costs and profile"
-        + (" and all of the efficiency" if options.efficiency or options.node else "")
+        + (" and all of the efficiency" if by_peak else "")
         + (f", and draws of {STEPS} steps each from stragglers {request.stragglers}" if request.stragglers else "")
     )
 

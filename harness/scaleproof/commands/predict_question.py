@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scaleproof.commands.predict_compute import node_compute
+from scaleproof.commands.predict_compute import measured_compute, node_compute
 from scaleproof.commands.predict_nodes import fabric_of_node, node_description, ranks_per_node, requested_nodes
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
@@ -146,8 +146,14 @@ def _workload_fields(options: argparse.Namespace) -> dict[str, Any]:
 
 def _compute_assumptions(options: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
     """Assumptions about computing that were not measured."""
-    if options.node and not registry.get("transport", options.transport).calls_between_gpus:
-        return ["gradients are copied between GPUs and the memory of their host in no time"]
+    measured = measured_compute(options)
+    alike = (
+        [] if measured is None or options.stragglers else ["every rank computes as long as the GPU that was measured"]
+    )
+    if (options.node or measured) and not registry.get("transport", options.transport).calls_between_gpus:
+        return ["gradients are copied between GPUs and the memory of their host in no time", *alike]
+    if measured is not None:
+        return alike
     if not (options.profile or options.peak or options.node or options.stragglers):
         return [
             "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is "

@@ -2,8 +2,10 @@
 simulate its compute.
 
 It measures the network at one batch (samples of one rank), in fresh processes, one after the other. The file goes to
-results/machines/<id>/profiles/, where cases with `compute: replay` or `fabric: simulated` find it. Leave the machine
-alone meanwhile."""
+results/machines/<id>/profiles/, where cases with `compute: replay` or `fabric: simulated` find it. With --device cuda
+it measures a GPU, by CUDA events, and keeps the times with their environment as a node type,
+results/node_types/NAME.json, for `scaleproof predict --profile NAME`, also on another machine that has the file. Leave
+the machine alone meanwhile."""
 
 from __future__ import annotations
 
@@ -12,6 +14,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import CaseField, print_table, results_argument, size_argument, size_of, suites_argument
+from scaleproof.commands.profile_device import (
+    check_device,
+    device_arguments,
+    measure_gpu,
+    print_node_types,
+    store_node_type,
+)
 
 if TYPE_CHECKING:
     from scaleproof.calibrate.measured_profiles import ProfileRequest
@@ -20,7 +29,8 @@ if TYPE_CHECKING:
 HELP = "each layer's forward and backward time on this machine, for replay and simulation"
 EXAMPLE = """scaleproof profile --workload vgg_a --image-side 64 --width 0.5 --batch 8
   scaleproof profile validation --size smoke           all missing profiles of this suite's cases
-  scaleproof profile --show                            all profiles of this machine"""
+  scaleproof profile --workload resnet50 --batch 128 --device cuda    a GPU, kept as a node type
+  scaleproof profile --show                            all profiles of this machine, and node types"""
 SMALL_SHARE = 0.01
 """Layers with less of the step than this have one row together."""
 _LAYER_COLUMNS = (
@@ -60,6 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="fresh processes (default: 6, the fewest that give an interval)",
     )
+    device_arguments(parser)
     parser.add_argument("--again", action="store_true", help="with SUITE: measure existing profiles again")
     parser.add_argument("--show", action="store_true", help="list the profiles of this machine; measure nothing")
     results_argument(parser)
@@ -73,14 +84,20 @@ def main(options: argparse.Namespace) -> int:
     from scaleproof.workloads.profile import write
 
     folder = options.results / "machines" / machine_id()
+    check_device(options)
     if options.show:
         return _show(options, machine_id())
+    if options.device != "cpu":
+        measured = measure_gpu(options, _requested(options))
+        print_profile(measured.profiles[0], f"node type {measured.name}")
+        store_node_type(measured, options)
+        return 0
     requests = _requested_by_suite(options) if options.suite else [_requested(options)]
     for request in requests:
         profile = measure_profile(
             request, options.launches, lambda text: print(f"profile: {text}", file=sys.stderr, flush=True)
         )
-        print_profile(profile)
+        print_profile(profile, f"machine {profile.node}")
         print(write(profile, folder))
     if not requests:
         print("every profile that these cases replay exists; --again measures them again")
@@ -143,6 +160,7 @@ def _show(options: argparse.Namespace, machine: str) -> int:
     from scaleproof.workloads.profile import FOLDER, read
 
     paths = sorted((options.results / "machines" / machine / FOLDER).glob("*.json"))
+    print_node_types(options)
     if not paths:
         print(
             f"no profile of machine {machine} in {options.results}; type `scaleproof profile --help`", file=sys.stderr
@@ -184,13 +202,10 @@ def _side(profile: Profile) -> str:
     return "" if profile.image_side is None else str(profile.image_side)
 
 
-def print_profile(profile: Profile) -> None:
+def print_profile(profile: Profile, where: str) -> None:
     """A row for each layer that takes at least SMALL_SHARE of the step, one for the others, and the sum."""
     side = "" if profile.image_side is None else f" at side {profile.image_side}"
-    title = (
-        f"machine {profile.node}: {profile.workload}{side}, width {profile.width:g}, batch {profile.batch}, "
-        f"{profile.framework}"
-    )
+    title = f"{where}: {profile.workload}{side}, width {profile.width:g}, batch {profile.batch}, {profile.framework}"
     print_table(_LAYER_COLUMNS, [*_layer_rows(profile), *_sum_rows(profile)], title)
     print(profile.taken)
 
