@@ -130,10 +130,12 @@ def _judged_by(results: Path, size: str) -> dict[str, str]:
 
 
 def _timed(step: Step, root: Path, results: Path, state: State, runner: Runner) -> int:
-    """Run a step; its minutes add to those of interrupted tries."""
+    """Run a step; its minutes add to those of interrupted tries. SystemExit with one line when it is interrupted."""
     began = time.monotonic()
     try:
         return runner(step.command, root)
+    except KeyboardInterrupt:
+        raise SystemExit(f"{step.name}: interrupted; the same command goes on from here") from None
     finally:
         minutes = state.minutes.get(step.name, 0.0) + (time.monotonic() - began) / 60
         state.minutes[step.name] = round(minutes, 2)

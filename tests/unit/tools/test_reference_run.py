@@ -159,6 +159,15 @@ def test_an_interrupted_run_goes_on_at_the_step_that_failed(root: Path) -> None:
     assert again.ran == ["snakemake results/claims/alpha.ci.json --config size=ci", "snakemake all --config size=ci"]
 
 
+def test_an_interrupted_run_says_so_in_one_line_and_keeps_its_minutes(root: Path) -> None:
+    def interrupted(command: Sequence[str], root: Path) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit, match="calibrate: interrupted; the same command goes on from here"):
+        steps.run(root, "ci", runner=interrupted)
+    assert "calibrate" in steps.State.model_validate_json((root / "results" / steps.STATE).read_bytes()).minutes
+
+
 def test_a_tree_with_changes_is_refused(root: Path) -> None:
     (root / "suites" / "micro" / "suite.yaml").write_text("suite: y\n")
     with pytest.raises(SystemExit, match=r"1 files are not as committed, the first is suites/micro/suite.yaml"):
