@@ -48,6 +48,11 @@ class Timeline:
         return 1 - busy / (self.makespan * len(self.spans))
 
 
+def busy_time(schedule: Schedule, times: PassTimes) -> float:
+    """Of all workers together."""
+    return sum(times.of(each, float(schedule.unit)) for order in schedule.orders for each in order)
+
+
 class Deadlock(ValueError):
     """The orders of the workers wait for each other."""
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from scaleproof.pipelines.schedule import Schedule
 from scaleproof.pipelines.scheme import Scheme
+from scaleproof.pipelines.timing import PassTimes, timeline
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest
 
@@ -34,3 +35,12 @@ def schedule_of(name: str, stages: int, micro_batches: int, pairs: int = 1) -> S
     if pairs > 1:
         raise SpecError(f"{name} has no {pairs} pairs of pipelines; leave them out")
     return known[name].make(stages, micro_batches)
+
+
+def iteration_time(name: str, stages: int, micro_batches: int, times: PassTimes, pairs: int = 1) -> float:
+    """Of one iteration among many: the makespan where each ends with a flush, else what one more iteration adds."""
+    schedule = schedule_of(name, stages, micro_batches, pairs)
+    if schedule.flush:
+        return timeline(schedule, times).makespan
+    first, second = (schedule_of(name, stages, count * micro_batches, pairs) for count in (stages, stages + 1))
+    return timeline(second, times).makespan - timeline(first, times).makespan
