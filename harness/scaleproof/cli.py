@@ -24,6 +24,7 @@ from scaleproof.commands import (
     judge,
     kubernetes,
     list_suites,
+    pipeline,
     predict,
     preflight,
     profile,
@@ -53,6 +54,7 @@ COMMANDS = {
     "collect": collect,
     "fit": fit,
     "predict": predict,
+    "pipeline": pipeline,
     "chakra": chakra,
     "goal": goal,
     "import": import_log,
@@ -91,6 +93,7 @@ from nothing to a report:
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
+  scaleproof pipeline --stages 8 --micro-batches 32    schedules of pipelines side by side: time, gaps, activations
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof goal replay a.goal --fabric 10g           simulate a graph of computing and messages of your own
   scaleproof import nccl-tests a.log --machine p5      a log of NCCL's collectives beside the prediction for its machine

@@ -28,6 +28,7 @@ FLOORS = [
     {"remote"},
     {"collectives"},
     {"rank_programs"},
+    {"pipelines"},
     {"strategies"},
     {"rank", "programs"},
     {"launch"},

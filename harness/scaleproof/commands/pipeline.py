@@ -1,0 +1,144 @@
+"""Schedules of pipelines: which worker carries out which pass of which micro-batch, and when. Prints a schedule with
+its time, its gaps and the activations that workers hold, and draws it with --out; without SCHEME it compares all.
+
+Times are in forward passes of one micro-batch at one stage. Nothing is run: a pass begins as soon as its worker is free
+and what it needs is there."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import print_table
+from scaleproof.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from scaleproof.pipelines.schedule import Pass, Schedule
+    from scaleproof.pipelines.timing import PassTimes, Timeline
+
+HELP = "schedules of pipelines: order of passes, gaps, activations held; a picture on request"
+EXAMPLE = """scaleproof pipeline chimera --stages 4 --micro-batches 4
+  scaleproof pipeline --stages 8 --micro-batches 32 --backward 1.7       all schemes side by side
+  scaleproof pipeline chimera --stages 8 --micro-batches 8 --pairs 2 --out chimera.svg"""
+SUFFIXES = (".png", ".svg", ".pdf")
+CELL = 3
+"""Characters of a forward pass on the terminal."""
+WIDEST = 400
+"""Characters of a row, above which the schedule is not printed."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command to `parser`."""
+    parser.add_argument(
+        "scheme", metavar="SCHEME", nargs="?", help="gpipe, dapple, chimera, ... (default: compare all)"
+    )
+    parser.add_argument("--stages", type=int, required=True, metavar="D", help="stages, each on a worker of its own")
+    parser.add_argument("--micro-batches", type=int, required=True, metavar="N", help="of one iteration")
+    parser.add_argument(
+        "--pairs", type=int, default=1, metavar="F", help="pairs of pipelines in opposite directions (default: 1)"
+    )
+    parser.add_argument(
+        "--backward", type=float, default=2.0, metavar="X", help="time of a backward pass (default: 2 forward passes)"
+    )
+    parser.add_argument(
+        "--message", type=float, default=0.0, metavar="X", help="time of a message to the next stage (default: 0)"
+    )
+    parser.add_argument("--recompute", action="store_true", help="repeat the forward pass before each backward pass")
+    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="draw a picture: FILE.png, FILE.svg or FILE.pdf")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print, draw."""
+    from scaleproof.pipelines.schemes import schedule_of
+    from scaleproof.pipelines.timing import PassTimes, timeline
+
+    if options.backward <= 0 or options.message < 0:
+        raise SpecError("scaleproof pipeline: --backward is above 0, --message is 0 or above")
+    if options.out is not None and (options.scheme is None or options.out.suffix not in SUFFIXES):
+        raise SpecError(f"--out {options.out}: a picture of one SCHEME, and ends in {', '.join(SUFFIXES)}")
+    times = PassTimes(1.0, options.backward, options.message, options.recompute)
+    if options.scheme is None:
+        return _compare(options, times)
+    schedule = schedule_of(options.scheme, options.stages, options.micro_batches, options.pairs)
+    line = timeline(schedule, times)
+    _print_orders(line)
+    print_table(COLUMNS, [_row(schedule, options, times)], "")
+    if options.out is not None:
+        _draw(options, line)
+    return 0
+
+
+COLUMNS = (
+    "scheme",
+    "time of an iteration",
+    "idle share",
+    "activations held (micro-batches)",
+    "stages a worker",
+    "flush",
+)
+
+
+def _compare(options: argparse.Namespace, times: PassTimes) -> int:
+    """A row for each scheme; those that the sizes do not fit are named below."""
+    from scaleproof.pipelines.schemes import schedule_of, schemes
+
+    rows, refused = [], []
+    for name, scheme in schemes().items():
+        pairs = options.pairs if scheme.has_pairs else 1
+        try:
+            schedule = schedule_of(name, options.stages, options.micro_batches, pairs)
+        except SpecError as error:
+            refused.append(str(error))
+            continue
+        rows.append(_row(schedule, options, times))
+    print_table(COLUMNS, rows, f"{options.stages} stages, {options.micro_batches} micro-batches an iteration")
+    for reason in refused:
+        print(f"left out: {reason}")
+    return 0
+
+
+def _row(schedule: Schedule, options: argparse.Namespace, times: PassTimes) -> list[str]:
+    from scaleproof.pipelines.schemes import iteration_time
+    from scaleproof.pipelines.timing import busy_time, stashed
+
+    held, stages = stashed(schedule), max(len(schedule.held(worker)) for worker in range(len(schedule.orders)))
+    stash = f"{min(held):g}" if min(held) == max(held) else f"{min(held):g} to {max(held):g}"
+    pairs = schedule.pipelines // 2 if schedule.pipelines > 1 and options.pairs > 1 else 1
+    taken = iteration_time(schedule.scheme, options.stages, options.micro_batches, times, pairs)
+    idle = max(0.0, 1 - busy_time(schedule, times) / (taken * len(schedule.orders)))
+    return [schedule.scheme, f"{taken:g}", f"{idle:.1%}", stash, str(stages), "yes" if schedule.flush else "no"]
+
+
+def _print_orders(line: Timeline) -> None:
+    """A row for each worker: a number is a forward pass, one in brackets a backward pass, a dot idle time."""
+    if line.makespan * CELL > WIDEST:
+        print(f"the schedule is too long for a terminal ({line.makespan:g} forward passes); --out draws it")
+        return
+    for worker, (order, spans) in enumerate(zip(line.schedule.orders, line.spans, strict=True)):
+        row = ""
+        for each, (start, end) in zip(order, spans, strict=True):
+            row += "." * (round(start * CELL) - len(row))
+            row += _cell(each, round(end * CELL) - len(row))
+        print(f"worker {worker:<3} {row}{'.' * (round(line.makespan * CELL) - len(row))}")
+    print("a number: forward pass of this micro-batch; in brackets: backward pass; dots: idle\n")
+
+
+def _cell(each: Pass, width: int) -> str:
+    """As wide as the pass takes."""
+    text = ",".join(map(str, each.units))
+    text = text if each.direction == "forward" else f"[{text}"
+    closing = "]" if each.direction == "backward" else "|"
+    return f"{text[: width - 1]:<{max(width - 1, 0)}}{closing}" if width > 1 else text[:width]
+
+
+def _draw(options: argparse.Namespace, line: Timeline) -> None:
+    from scaleproof.report.figures.pipeline import save
+
+    title = f"{options.scheme}: {options.stages} stages, {options.micro_batches} micro-batches"
+    subtitle = (
+        f"a backward pass takes {options.backward:g} forward passes; idle {line.idle_share:.1%} of the time; "
+        "faint: backward passes, hatched: pipelines in the other direction"
+    )
+    save(line, title, subtitle, [options.out])
+    print(options.out)
