@@ -18,7 +18,8 @@ from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, initial_parameters, open_data
 from scaleproof.workloads.datasets.synthetic import Synthetic
 from scaleproof.workloads.layers import Norm
-from scaleproof.workloads.networks import Network, evaluated
+from scaleproof.workloads.networks import Network, build, evaluated
+from scaleproof.workloads.transformers import bert, gpt
 from tests.short_form import train_case
 
 SMALL = {
@@ -49,7 +50,16 @@ AMPLIFIED = 3
 KINKED_LOSS = 1e-3
 
 
+def short_transformer(name: str) -> Network:
+    """Two layers of the same kinds, with a small vocabulary, which `width` does not reduce."""
+    family = bert if name == "bert48" else gpt
+    auxiliary = "next_sentence" if name == "bert48" else None
+    return build(name, (12,), family(2, 32, 2, 50, 16), 1.0, "tanh", vocabulary=50, auxiliary=auxiliary)
+
+
 def small(name: str) -> Network:
+    if name in ("bert48", "gpt2_64"):
+        return short_transformer(name)
     network: Network = registry.load("workload", name)(*SMALL.get(name, (None, 1.0)))
     return network
 

@@ -21,7 +21,7 @@ HELP = "schedules of pipelines: order of passes, gaps, activations held; a pictu
 EXAMPLE = """scaleproof pipeline chimera --stages 4 --micro-batches 4
   scaleproof pipeline --stages 8 --micro-batches 32 --backward 1.7       all schemes side by side
   scaleproof pipeline chimera --stages 8 --micro-batches 8 --pairs 2 --out chimera.svg"""
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = (".png", ".svg", ".pdf", ".json")
 CELL = 3
 """Characters of a forward pass on the terminal."""
 WIDEST = 400
@@ -45,7 +45,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--message", type=float, default=0.0, metavar="X", help="time of a message to the next stage (default: 0)"
     )
     parser.add_argument("--recompute", action="store_true", help="repeat the forward pass before each backward pass")
-    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="draw a picture: FILE.png, FILE.svg or FILE.pdf")
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a picture, FILE.png, FILE.svg or FILE.pdf, or a trace for Perfetto, FILE.json",
+    )
 
 
 def main(options: argparse.Namespace) -> int:
@@ -56,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
     if options.backward <= 0 or options.message < 0:
         raise SpecError("scaleproof pipeline: --backward is above 0, --message is 0 or above")
     if options.out is not None and (options.scheme is None or options.out.suffix not in SUFFIXES):
-        raise SpecError(f"--out {options.out}: a picture of one SCHEME, and ends in {', '.join(SUFFIXES)}")
+        raise SpecError(f"--out {options.out}: a picture or trace of one SCHEME, and ends in {', '.join(SUFFIXES)}")
     times = PassTimes(1.0, options.backward, options.message, options.recompute)
     if options.scheme is None:
         return _compare(options, times)
@@ -133,8 +139,13 @@ def _cell(each: Pass, width: int) -> str:
 
 
 def _draw(options: argparse.Namespace, line: Timeline) -> None:
+    from scaleproof.core.atomic_write import write_json
+    from scaleproof.pipelines.trace import chrome_trace
     from scaleproof.report.figures.pipeline import save
 
+    if options.out.suffix == ".json":
+        print(write_json(options.out, chrome_trace(line)))
+        return
     title = f"{options.scheme}: {options.stages} stages, {options.micro_batches} micro-batches"
     subtitle = (
         f"a backward pass takes {options.backward:g} forward passes; idle {line.idle_share:.1%} of the time; "

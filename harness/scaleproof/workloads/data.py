@@ -16,6 +16,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.inputs.findings import Findings
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.sequence_layers import Embedding, Recurrent
+from scaleproof.workloads.transformer_layers import TRANSFORMER
 
 REFERENCE_ROWS = 512
 """Training rows whose mean and variance batch normalisations use in tests."""
@@ -115,11 +116,12 @@ def open_every_rank(case: TrainCase, network: Network, seed: int) -> list[Source
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
     """Canonical float32 values in parameter order. Weights are normal with variance 2/fan-in before ReLU (He et al.
-    2015), and 1/fan-in before tanh, in embeddings and in recurrent layers. Biases and offsets are 0; scales and biases
-    of forget gates are 1."""
+    2015), and 1/fan-in before tanh, in embeddings, recurrent layers and transformers. Biases and offsets are 0; scales
+    and biases of forget gates are 1."""
     values = []
     for number, layer in enumerate(network.trainable):
-        gain = 1 if network.activation == "tanh" or isinstance(layer.spec, Recurrent | Embedding) else 2
+        linear = (Recurrent, Embedding, *TRANSFORMER)
+        gain = 1 if network.activation == "tanh" or isinstance(layer.spec, linear) else 2
         generator = np.random.default_rng([seed, 2, number])
         for variable in layer.variables:
             if variable.initial == "normal":

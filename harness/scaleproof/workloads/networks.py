@@ -25,7 +25,7 @@ class Layer:
     output_shape: Shape
     variables: tuple[Variable, ...]
     mac: int
-    """Multiply-accumulates per sample of the forward pass; only products with weights count."""
+    """Multiply-accumulates per sample of the forward pass, of products with weights and those of attention."""
     input_mac: int
     """Part of `mac` that the gradient of the layer's input takes."""
 
@@ -62,7 +62,8 @@ class Network:
     vocabulary: int | None = None
     """Inputs are tokens, int64 below this; None: float32."""
     auxiliary: str | None = None
-    """Name of a second layer of logits, whose loss is added with weight AUXILIARY_WEIGHT in training."""
+    """Name of a second layer of logits, whose loss is added with weight AUXILIARY_WEIGHT in training. Where it has no
+    logits for each label, its label is the first one of a sample, modulo its classes."""
 
     @property
     def classes(self) -> int:

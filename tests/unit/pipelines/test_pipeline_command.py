@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,21 @@ def test_a_picture_is_drawn(suffix: str, tmp_path: Path, capsys: pytest.CaptureF
     assert path.stat().st_size > 5000 and str(path) in capsys.readouterr().out
 
 
+def test_a_trace_has_a_row_for_each_worker(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    assert main(["pipeline", "chimera", "--stages", "4", "--micro-batches", "4", "--out", str(path)]) == 0
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert len(events) == 4 * 4 * 2 and {event["tid"] for event in events} == {0, 1, 2, 3}
+    assert max(event["ts"] + event["dur"] for event in events) == 16_000.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["chimera", "--stages", "5", "--micro-batches", "4"], "4 or 6 would do"),
         (["gpipe", "--stages", "4", "--micro-batches", "4", "--backward", "0"], "--backward is above 0"),
-        (["--stages", "4", "--micro-batches", "4", "--out", "a.png"], "a picture of one SCHEME"),
-        (["gpipe", "--stages", "4", "--micro-batches", "4", "--out", "a.gif"], ".png, .svg, .pdf"),
+        (["--stages", "4", "--micro-batches", "4", "--out", "a.png"], "a picture or trace of one SCHEME"),
+        (["gpipe", "--stages", "4", "--micro-batches", "4", "--out", "a.gif"], ".png, .svg, .pdf, .json"),
         (["1f1b", "--stages", "4", "--micro-batches", "4"], "unknown scheme '1f1b'"),
     ],
 )

@@ -86,11 +86,24 @@ def test_published_sizes_and_numbers_of_tensors(name: str) -> None:
 
 
 def test_published_parameter_counts() -> None:
-    assert [resolved(name).parameters for name in ("vgg_a", "overfeat_fast", "cd_dnn")] == [
-        132_863_336,
-        145_920_872,
-        45_122_648,
-    ]
+    published = {
+        "vgg_a": 132_863_336,
+        "overfeat_fast": 145_920_872,
+        "cd_dnn": 45_122_648,
+        "bert48": 669_790_012,
+        "gpt2_64": 1_389_327_360,
+    }
+    assert {name: resolved(name).parameters for name in published} == published
+
+
+def test_a_transformers_layers_have_the_derived_counts() -> None:
+    for name, of_layer, embedding in (("bert48", 12_596_224, 31_782_912), ("gpt2_64", 19_677_440, 65_639_680)):
+        counts: dict[str, int] = {}
+        for layer in resolved(name).layers:
+            part = layer.name.partition(".")[0]
+            counts[part] = counts.get(part, 0) + layer.weights + layer.biases
+        assert {count for part, count in counts.items() if part.startswith("layer")} == {of_layer}
+        assert counts["embedding"] + counts["positions"] == embedding
 
 
 @pytest.mark.parametrize(("name", "gflop"), [("vgg_a", 45.4811), ("overfeat_fast", 16.5899), ("cd_dnn", 0.2688)])
@@ -107,7 +120,10 @@ def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
     module = module_of(network)
     dtype = torch.float32 if network.vocabulary is None else torch.int64
     heads = logits(module, torch.empty(2, *network.input_shape, dtype=dtype, device="meta"))
-    assert [tuple(head.shape) for head in heads] == [(2, *network.label_shape, network.classes)] * len(network.heads)
+    assert [tuple(head.shape) for head in heads] == [
+        (2, *network.layers[number].output_shape) for number in network.heads
+    ]
+    assert network.layers[network.heads[0]].output_shape == (*network.label_shape, network.classes)
     assert [tuple(parameter.shape) for parameter in module.parameters()] == [
         shape for _, shape in network.parameter_shapes
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from scaleproof.frameworks.tensorflow import tensorflow_transformer
 from scaleproof.workloads.layers import (
     Activation,
     Active,
@@ -25,6 +26,7 @@ from scaleproof.workloads.layers import (
 )
 from scaleproof.workloads.networks import Layer
 from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
+from scaleproof.workloads.transformer_layers import First
 
 _ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {"relu": tf.nn.relu, "relu6": tf.nn.relu6, "tanh": tf.tanh}
 
@@ -143,4 +145,6 @@ _APPLY: dict[type, Callable[[Layer, Any, Sequence[Any], Sequence[Any]], Any]] = 
     Concat: lambda layer, spec, inputs, values: tf.concat(list(inputs), -1),
     Embedding: lambda layer, spec, inputs, values: tf.gather(values[0], inputs[0]),
     Positions: lambda layer, spec, inputs, values: inputs[0][:, spec.start : spec.stop],
+    First: lambda layer, spec, inputs, values: inputs[0][:, 0],
+    **tensorflow_transformer.APPLY,
 }

@@ -139,6 +139,8 @@ def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> A
 
 
 def _loss_of_head(labels: Any, head: Any) -> Any:
+    if len(head.shape) - 1 < len(labels.shape):  # one prediction for all positions of a sample
+        labels = labels[..., 0] % head.shape[-1]
     if head.shape[-1] == 1:
         return tf.reduce_mean(tf.square(tf.squeeze(head, -1) - tf.cast(labels, head.dtype))) / 2
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from scaleproof.frameworks.torch import torch_transformer
 from scaleproof.workloads.layers import (
     Activation,
     Active,
@@ -28,6 +29,7 @@ from scaleproof.workloads.layers import (
 from scaleproof.workloads.networks import Layer
 from scaleproof.workloads.sequence_layers import Embedding, Positions, Recurrent
 from scaleproof.workloads.strips import ActivationExchange, ExchangeLayer, Strip
+from scaleproof.workloads.transformer_layers import First
 
 _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {
     "relu": nn.ReLU,
@@ -212,4 +214,6 @@ _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),
     Positions: lambda layer, spec: _Function(lambda x: x[:, spec.start : spec.stop]),
+    First: lambda layer, spec: _Function(lambda x: x[:, 0]),
+    **torch_transformer.MAKE,
 }

@@ -184,6 +184,8 @@ def loss_of_heads(heads: torch.Tensor | tuple[torch.Tensor, ...], labels: torch.
 
 
 def _loss_of_head(head: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    if head.ndim - 1 < labels.ndim:  # one prediction for all positions of a sample
+        labels = labels[..., 0] % head.shape[-1]
     if head.shape[-1] == 1:
         return (head.flatten() - labels.flatten()).square().mean() / 2
     return nn.functional.cross_entropy(head.flatten(0, -2), labels.flatten())
