@@ -40,10 +40,13 @@ def of_case(case: dict[str, Any]) -> LaunchSpec:
     return LaunchSpec("id", case, "c", "ci", 0, 7, "token", "127.0.0.1", 60.0)
 
 
-def test_processes_of_a_launch_keep_compiled_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_processes_of_a_launch_keep_compiled_modules_and_load_no_plugins_of_pydantic(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     variables = launch_environment(of_case({"threads_per_rank": 1}), Local(), tmp_path)
     assert "PYTHONDONTWRITEBYTECODE" not in variables and variables["PATH"] == os.environ["PATH"]
+    assert variables["PYDANTIC_DISABLE_PLUGINS"] == "__all__"
 
 
 @pytest.mark.parametrize("case", [small_case(transport="tcp").model_dump(mode="json"), TRAINING])

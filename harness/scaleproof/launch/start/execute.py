@@ -76,6 +76,8 @@ def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path
         "PYTHONHASHSEED": str(launch_spec.seed % 2**32),
         "PYTHONPATH": os.pathsep.join(paths),
         PADDING: padding(launch_spec.seed),
+        # pydantic would look for plugins in every installed package, and they would instrument what is measured.
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
     # A rank ends without the exit handlers that would remove its libraries' temporary files: they lie in the scratch.
     own["TMPDIR"] = str(scratch(launch_spec.launch))
