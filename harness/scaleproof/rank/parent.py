@@ -17,6 +17,7 @@ from pathlib import Path
 from scaleproof.core import location
 from scaleproof.core.killed_rank import KilledRank, killed_rank
 from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
+from scaleproof.rank.process_facts import read_ahead
 from scaleproof.rank.process_lifetime import die_with_creator
 from scaleproof.rank.run_rank import run_rank
 from scaleproof.rank.status_publisher import StatusPublisher
@@ -44,6 +45,7 @@ def import_for(launch_spec: LaunchSpec) -> None:
     """`preload`, so that the ranks share its memory."""
     gc.disable()  # as fork_ranks.py does
     preload(launch_spec.parsed_case, launch_spec.programs)
+    read_ahead()
     gc.freeze()  # later collections do not write to imported objects, so that their pages stay shared
     gc.enable()
 

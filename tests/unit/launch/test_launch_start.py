@@ -3,6 +3,7 @@ ranks need."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -71,6 +72,24 @@ with suppress(FileNotFoundError):  # the launch spec, which is read after all im
 print(len(collections), "scaleproof.rank.run_rank" in sys.modules)
 """
     assert printed(program, "no folder") == "0 True"
+
+
+def test_ranks_read_no_version_that_their_parent_has_read() -> None:
+    program = """
+import importlib.metadata, json, sys
+from unittest.mock import patch
+from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.rank.parent import import_for
+from scaleproof.rank.process_facts import rank_facts
+import_for(LaunchSpec("id", json.loads(sys.argv[1]), "c", "ci", 0, 7, "token", "127.0.0.1", 60.0))
+again = AssertionError("read again")
+with patch("importlib.metadata.version", side_effect=again), patch("os.pread", side_effect=again):
+    facts = rank_facts()
+print(facts["packages"]["numpy"], json.dumps(facts["libraries"]))
+"""
+    version, _, libraries = printed(program, json.dumps(small_case().model_dump(mode="json"))).partition(" ")
+    assert version == importlib.metadata.version("numpy")
+    assert any("openblas" in name for name in json.loads(libraries)) and "not readable" not in libraries
 
 
 def printed(program: str, argument: str) -> str:
