@@ -57,6 +57,8 @@ def end_processes(launch: str, grace_s: float | None, node: int | None = None) -
             ended[pid] = None
             _send(pid, signal_number)
             _send(pid, signal.SIGCONT)
+        if not ended:  # and nobody is left who could start another one; `clean` looks once more
+            break
         if _gone(
             list(ended), launch, grace_s if signal_number == signal.SIGTERM and grace_s is not None else 5.0, node
         ):

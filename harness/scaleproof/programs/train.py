@@ -15,7 +15,6 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, log_samples, mark, timed_iterations
 from scaleproof.programs.handicap import finished
-from scaleproof.programs.replayed import replayed_model
 from scaleproof.programs.train_results import (
     MEET_S,
     StepLoss,
@@ -98,6 +97,8 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
 def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
     """This rank's network in the case's framework, or a replay of the times of its layers."""
     if case.compute == "replay":
+        from scaleproof.programs.replayed import replayed_model  # a rank that computes needs none of its imports
+
         return replayed_model(context, case, strategy.network)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(

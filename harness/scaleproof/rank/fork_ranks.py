@@ -1,157 +1,19 @@
-"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports the modules that the case needs once, forks the ranks, and
-writes the exit file of each."""
+"""`python -m scaleproof.rank.fork_ranks FOLDER`: the parent of ranks (parent.py)."""
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
-import signal
-import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-
-from scaleproof.core import location
-from scaleproof.core.killed_rank import KilledRank, killed_rank
-from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
-from scaleproof.programs.own import preload_entry
-from scaleproof.rank.process_lifetime import die_with_creator
-from scaleproof.rank.run_rank import run_rank
-from scaleproof.rank.status_publisher import StatusPublisher
-from scaleproof.spec import registry
-from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
-
-
-def preload(case: AnyCase, programs: str = "") -> None:
-    """Import before the fork the modules that every rank would import after it, except libraries that start threads on
-    import (grpc, mpi4py)."""
-    for name in frameworks(case):
-        registry.load("framework", name)
-    for kind, name in case.named():
-        if kind != "framework":
-            registry.load(kind, name)
-    if isinstance(case, OwnCase):
-        preload_entry(Path(programs), case.entry)
-
-
-def import_for(launch_spec: LaunchSpec) -> None:
-    """`preload`, so that the ranks share its memory."""
-    gc.disable()  # collections during an import free nothing and take a third of the time of TensorFlow's import
-    preload(launch_spec.parsed_case, launch_spec.programs)
-    gc.freeze()  # later collections do not write to imported objects, so that their pages stay shared
-    gc.enable()
-
-
-def frameworks(case: AnyCase) -> list[str]:
-    """The case's framework, unless its compute is replayed, and the one that its transport's library is built on."""
-    computes = isinstance(case, TrainCase) and case.compute != "replay"
-    own = [case.framework] if isinstance(case, TrainCase) and computes else []
-    needed = case.plugin("transport").needs_framework if case.transport else None
-    return own if own or needed is None else [needed]
-
-
-def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
-    """Cores for each of the ranks of a node: neighbouring cores, and no core for two ranks; all cores for every rank
-    where there are fewer cores than ranks."""
-    each = len(cores) // ranks
-    return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
-
-
-def neighbours_first(cores: Iterable[int]) -> list[int]:
-    """Cores sorted by package and core, so that hardware threads of one core are neighbours; by number where the kernel
-    does not report these."""
-    return sorted(cores, key=lambda core: (_topology(core, "physical_package_id"), _topology(core, "core_id"), core))
-
-
-def _topology(core: int, name: str) -> int:
-    try:
-        return int(Path(f"/sys/devices/system/cpu/cpu{core}/topology/{name}").read_text())
-    except (OSError, ValueError):
-        return 0
-
-
-def fork_rank(
-    folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[int] = (), predecessor: KilledRank | None = None
-) -> int:
-    """Fork one rank and return its pid; the child never returns. `cores`: the cores that it may use, empty: all.
-    `predecessor`: whose place it takes."""
-    creator = os.getpid()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        die_with_creator(creator)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if cores:
-            os.sched_setaffinity(0, cores)
-        code = run_rank(folder, rank, launch_spec, predecessor)
-    finally:
-        os._exit(code)
-
-
-def reap(folder: Path, ranks: dict[int, int], launch_spec: LaunchSpec, publisher: StatusPublisher | None = None) -> int:
-    """Write exit-R.json as each rank ends, and fork the successors of those that faults of the case have killed;
-    returns 0 when all others ended with 0."""
-    worst, replaced = 0, set[int]()
-    while ranks:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED)
-        if ended is None or ended.si_pid not in ranks:
-            continue
-        at, rank = time.monotonic_ns() + location.to_supervisor_ns(), ranks.pop(ended.si_pid)
-        killed = killed_rank(folder, rank) if rank not in replaced else None
-        if killed is not None and killed.after_s is not None:
-            replaced.add(rank)
-            ranks[fork_rank(folder, rank, launch_spec, predecessor=killed)] = rank
-            continue
-        if publisher is not None:
-            publisher.publish_end(rank)
-        exited = ended.si_code == os.CLD_EXITED
-        end = {
-            "pid": ended.si_pid,
-            "exit_code": ended.si_status if exited else None,
-            "signal": None if exited else ended.si_status,
-            "at_ns": at,
-        }
-        draft = folder / f".exit-{rank}.json"
-        draft.write_text(json.dumps(end))
-        draft.rename(folder / f"exit-{rank}.json")
-        if killed is None:
-            worst = max(worst, ended.si_status if exited else 1)
-    return worst
 
 
 def main() -> int:
-    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` names: its number,
-    or with `--ranks` its index among them. `--attended`: the node's agent publishes the status of its ranks. `--bind`:
-    each rank has cores of its own."""
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--rank-from")
-    arguments.add_argument("--ranks", type=int, nargs="+")
-    arguments.add_argument("--attended", action="store_true")
-    arguments.add_argument("--bind", action="store_true")
-    arguments.add_argument("--creator", type=int, default=os.getppid())
-    options = arguments.parse_args()
-    die_with_creator(options.creator)
-    # A launcher that ends its job must not end this process before it has written how the rank ended.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    launch_spec = read_launch_spec(options.folder)
-    import_for(launch_spec)
-    mine = list(options.ranks or range(int(launch_spec.case["ranks"])))
-    cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if options.bind else [[] for _ in mine]
-    if options.rank_from:
-        own = int(os.environ[options.rank_from])
-        mine, cores = [mine[own]], [cores[own]]
-    publisher = StatusPublisher(options.folder, int(launch_spec.case["ranks"])) if location.has_own_kernel() else None
-    ranks = {
-        fork_rank(options.folder, rank, launch_spec, rank_cores): rank
-        for rank, rank_cores in zip(mine, cores, strict=True)
-    }
-    if publisher is not None and not options.attended:
-        publisher.start({rank: pid for pid, rank in ranks.items()})
-    return reap(options.folder, ranks, launch_spec, publisher)
+    """Returns 0 when all ranks ended with 0."""
+    # Before any other import: collections during imports free nothing and take a seventh of their time, with
+    # TensorFlow a third. `parent.import_for` allows them again.
+    gc.disable()
+    from scaleproof.rank import parent
+
+    return parent.main()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import ipaddress
 import os
@@ -128,13 +129,20 @@ def _framework_threads() -> int | None:
     return int(torch.get_num_threads()) if torch is not None else None
 
 
+def read_ahead() -> None:
+    """Called before the fork: reads once what all ranks would find in the same files, the versions of packages and
+    libraries that are loaded already."""
+    _packages()
+    loaded_libraries()
+
+
 def _packages() -> dict[str, str]:
-    versions = {}
-    for module, distribution in _PACKAGES.items():
-        if module not in sys.modules:
-            continue
-        try:
-            versions[module] = importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            versions[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
-    return versions
+    return {module: _version(module) for module in _PACKAGES if module in sys.modules}
+
+
+@functools.cache
+def _version(module: str) -> str:
+    try:
+        return importlib.metadata.version(_PACKAGES[module])
+    except importlib.metadata.PackageNotFoundError:
+        return str(getattr(sys.modules[module], "__version__", "unknown"))

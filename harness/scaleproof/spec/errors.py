@@ -1,4 +1,8 @@
-"""The errors that a user's mistake raises."""
+"""The errors that a user's mistake raises, and how they name a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 
 class SpecError(ValueError):
@@ -12,3 +16,9 @@ class FieldError(SpecError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+def shown(file: Path) -> str:
+    """The file as a person would type it: relative where it lies below the working directory."""
+    absolute = file.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)

@@ -12,6 +12,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.errors import shown as shown
 
 Key = tuple[str | int, ...]
 MAX_ENTRIES = 100_000
@@ -38,12 +39,6 @@ class Document:
     def place(self, path: Key) -> str:
         """`file:line: key`."""
         return f"{shown(self.file)}:{self.line(path)}" + (f": {dotted(path)}" if path else "")
-
-
-def shown(file: Path) -> str:
-    """The file as a person would type it: relative where it lies below the working directory."""
-    absolute = file.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
 
 def dotted(path: Key) -> str:

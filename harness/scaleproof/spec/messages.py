@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 from scaleproof.spec.errors import FieldError, SpecError
-from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.registry import nearest
+
+if TYPE_CHECKING:
+    from scaleproof.spec.locate import Document, Key
 
 _BOUNDS = {
     "greater_than": ("gt", "more than"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.gpu_node import rank_type
 from scaleproof.spec.mixed_nodes import other_nodes
 
 
@@ -13,6 +12,8 @@ def relative_times(case: AnyCase) -> tuple[float, ...]:
     others = case.value("compute.others")
     if others is None:
         return ()
+    from scaleproof.spec.gpu_node import rank_type  # reads YAML, which a rank on equal nodes does not
+
     rate = rank_type(case.value("compute.profile")).peak_flops * case.value("compute.efficiency")
     listed = other_nodes(others)
     of_nodes = [1.0] * (case.nodes - sum(each.count for each in listed))

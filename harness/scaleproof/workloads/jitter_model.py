@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.spec.gpu_node import stated_jitter
 from scaleproof.spec.straggler_law import NO_LAW, NODE_LAW, StragglerLaw, straggler_law
 
 FILE = "jitter.json"
@@ -137,6 +136,8 @@ def resolved(law: str, results: Path, machine: str, node: str | None = None) -> 
     where there is none."""
     parsed = straggler_law(law)
     if parsed.name == NODE_LAW:
+        from scaleproof.spec.gpu_node import stated_jitter  # reads YAML, which few ranks need
+
         stated = stated_jitter(node)
         if stated is None:
             reason = f"jitter: {NODE_LAW}: {f'node type {node!r} states none' if node else 'no node type is named'}"

@@ -4,7 +4,7 @@ a node's peak rate."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Literal, Self, TypeGuard
 
 from pydantic import (
     BaseModel,
@@ -20,11 +20,12 @@ from pydantic import (
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec.case import AnyCase, TrainCase
-from scaleproof.spec.errors import SpecError
-from scaleproof.spec.gpu_node import RankType, rank_type
-from scaleproof.spec.locate import shown
+from scaleproof.spec.errors import SpecError, shown
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
+
+if TYPE_CHECKING:
+    from scaleproof.spec.gpu_node import RankType
 
 FOLDER = "profiles"
 """Folder of profiles in a machine's folder results/machines/<id>/."""
@@ -135,6 +136,8 @@ def peak_profile(
     and 2 for the input's gradient, which the first layer with weights does not need. Layers without products and the
     update take no time, as in the balance equations of das2016 (section 3). Raises SpecError for an unknown node
     type."""
+    from scaleproof.spec.gpu_node import RankType, rank_type  # reads YAML, which no rank needs
+
     kind = node if isinstance(node, RankType) else rank_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from scaleproof.workloads.data import Batch
 from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.pace import SECOND, Burn, Pace, Sleep
-from scaleproof.workloads.profile import Profile
 from scaleproof.workloads.replay_schedule import PassEvent, backward_events, forward_events, replayed_exchanges
 from scaleproof.workloads.strips import Strip
+
+if TYPE_CHECKING:
+    from scaleproof.workloads.profile import Profile
 
 
 @dataclass(slots=True)

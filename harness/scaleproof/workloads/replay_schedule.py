@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from scaleproof.spec.emulated import shrunk
 from scaleproof.workloads.networks import INPUT, Layer, Network
-from scaleproof.workloads.profile import Profile
 from scaleproof.workloads.strips import ActivationExchange, ExchangeLayer, Strip
+
+if TYPE_CHECKING:
+    from scaleproof.workloads.profile import Profile
 
 SECOND = 1e9
 

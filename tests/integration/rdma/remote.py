@@ -13,7 +13,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
-from scaleproof.rank.fork_ranks import preload
+from scaleproof.rank.parent import preload
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, Mechanism, TransferCounts, open_channel
 from scaleproof.spec.case import TrainCase

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.rank import fork_ranks
-from scaleproof.rank.fork_ranks import neighbours_first, shares
+from scaleproof.rank import parent
+from scaleproof.rank.parent import neighbours_first, shares
 
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(1, 64))
@@ -22,7 +22,7 @@ def test_every_rank_has_as_many_cores_and_none_has_another_ones(cores: list[int]
 
 def test_threads_of_one_core_go_to_one_rank(monkeypatch) -> None:
     """Linux counts the first thread of every core, then the second ones."""
-    monkeypatch.setattr(fork_ranks, "_topology", lambda core, name: core % 4 if name == "core_id" else 0)
+    monkeypatch.setattr(parent, "_topology", lambda core, name: core % 4 if name == "core_id" else 0)
     assert shares(neighbours_first(range(8)), 2) == [[0, 4, 1, 5], [2, 6, 3, 7]]
 
 

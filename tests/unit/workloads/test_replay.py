@@ -159,7 +159,7 @@ def test_shrunk_tensors_keep_an_element_and_empty_ones_stay_empty() -> None:
 def test_ranks_that_replay_have_no_framework_in_memory(transport: str) -> None:
     case = case_from({**CASE, "transport": transport, "launcher": "mpirun" if transport == "mpi" else "local"})
     script = (
-        "import json, sys; from scaleproof.rank.fork_ranks import preload; from scaleproof.spec.case import "
+        "import json, sys; from scaleproof.rank.parent import preload; from scaleproof.spec.case import "
         "parse_case; preload(parse_case(json.loads(sys.argv[1])));"
         "print(sorted(set(sys.modules) & {'torch', 'tensorflow', 'keras'}),"
         "sorted({line.split()[-1] for line in open('/proc/self/maps') if 'torch' in line or 'tensorflow' in line}))"

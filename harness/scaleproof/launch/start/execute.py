@@ -52,6 +52,8 @@ THREAD_VARIABLES = (
     "TF_NUM_INTRAOP_THREADS",
     "TF_NUM_INTEROP_THREADS",
 )
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Not passed on: without compiled modules every launch would compile this package anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,13 @@ def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path
         "PYTHONHASHSEED": str(launch_spec.seed % 2**32),
         "PYTHONPATH": os.pathsep.join(paths),
         PADDING: padding(launch_spec.seed),
+        # pydantic would look for plugins in every installed package, and they would instrument what is measured.
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
     # A rank ends without the exit handlers that would remove its libraries' temporary files: they lie in the scratch.
     own["TMPDIR"] = str(scratch(launch_spec.launch))
-    return {**os.environ, **threads, **own, **launcher.environment(folder, launch_spec)}
+    inherited = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    return {**inherited, **threads, **own, **launcher.environment(folder, launch_spec)}
 
 
 def padding(seed: int) -> str:
