@@ -19,8 +19,8 @@ from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.delay_law import delays_of
 
 LOSS = 1.13
-"""What waiting for all comes to in 300 steps at its best rate, in nat: the median of experiment `target` in tuned.yaml, to
-two digits."""
+"""What waiting for all comes to in 300 steps at its best rate, in nat: the median of experiment `target` in tuned.yaml,
+to two digits."""
 SERVER = (0,)
 SYNC, LEARNED, ORACLE, STATIC = "sync", "learned", "oracle", "static_96"
 """Arms."""
