@@ -39,15 +39,17 @@ def workers() -> list[psutil.Process]:
 
 
 class Watched(Silent):
-    """Counts the other processes at the end of each launch, and may end them at the first."""
+    """Counts the other processes at the end of each launch, with their threads, and may end them at the first."""
 
     def __init__(self, end_them: bool = False) -> None:
         super().__init__()
         self.alive: list[int] = []
+        self.threads: set[str] = set()
         self._end_them = end_them
 
     def ended(self, record: Record) -> None:
         self.alive.append(len(workers()))
+        self.threads |= {worker.environ()["OPENBLAS_NUM_THREADS"] for worker in workers()}
         for worker in workers() if self._end_them else ():
             worker.kill()
             worker.wait()
@@ -62,6 +64,8 @@ def run(results: Path, plan: list[PlannedLaunch], watched: Watched) -> list[Reco
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predicted_ahead, "usable_cores", lambda: 2)
+    for name in predicted_ahead.THREAD_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.usefixtures("two_cores")
@@ -77,6 +81,7 @@ def test_records_are_those_of_one_after_the_other(tmp_path: Path, end_them: bool
         samples = Store(tmp_path).samples(record).to_pandas()
         assert samples.equals(alone.predict(launch).samples.to_pandas())
     assert watched.alive[0] == predicted_ahead.PROCESSES and workers() == []
+    assert watched.threads == {"1"}
 
 
 @pytest.mark.usefixtures("two_cores")

@@ -69,7 +69,8 @@ class Evaluation:
         replicas = np.stack([each.values for each in self.replicas(case)]).astype(np.float64)
         average = replicas.mean(axis=0)
         apart = float(np.sqrt(((replicas - average) ** 2).sum(axis=1).mean()))
-        return apart / float(np.linalg.norm(average)) if apart else 0.0
+        # along an axis NumPy adds by itself; BLAS divides the sum by its threads, and the last digits depend on them
+        return apart / float(np.linalg.norm(average, axis=0)) if apart else 0.0
 
 
 def _of_model(case: TrainCase) -> slice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.suite import Suite
+from scaleproof.spec.tuned import read_tuned
 from tests.unit.claims.claims_samples import record, samples, value
 
 SUITE = "teng2018"
@@ -104,5 +106,19 @@ def test_time_to_loss_ends_at_the_first_evaluation_that_is_low_enough(metrics: d
     assert value(metrics["time_to_loss"], launch(rows[:-2])) is None
 
 
-EVALUATIONS = ((1100, 0.9), (2100, 0.23), (3100, 0.1))
-"""Milliseconds and loss; a tenth of that of guessing is 0.2303."""
+EVALUATIONS = ((1100, 1.14), (2100, 1.13), (3100, 0.9))
+"""Milliseconds and loss; the target is 1.13."""
+
+
+def test_the_loss_to_reach_is_what_waiting_for_all_came_to_in_tuning(suite: Suite, metrics: dict[str, Metric]) -> None:
+    tuned = read_tuned(suite.folder)
+    assert tuned is not None
+    (cell,) = tuned.experiments["target"]["small"].cells
+    values = [value for point in cell.points if point.set == cell.chosen for value in point.values]
+    target = round(statistics.median(value for value in values if isinstance(value, float)), 2)
+    assert cell.arm == "sync"
+    reached = [
+        value(metrics["time_to_loss"], launch([(0, "start", 0, 0, 0), (0, "test_loss", 1, S, S, 0, loss)]))
+        for loss in (target, target + 0.001)
+    ]
+    assert reached == [1.0, None]

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.core.uninterrupted import uninterrupted
+from scaleproof.launch.start.execute import THREAD_VARIABLES
 from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.record.host import usable_cores
@@ -93,7 +94,9 @@ class PredictedAhead:
         (its_in, there), (back, its_out) = os.pipe(), os.pipe()
         command = ending_with_this_process([sys.executable, "-m", WORKER, str(its_in), str(its_out)])
         with uninterrupted():
-            self._processes.append(subprocess.Popen(command, pass_fds=[its_in, its_out], start_new_session=True))
+            self._processes.append(
+                subprocess.Popen(command, pass_fds=[its_in, its_out], start_new_session=True, env=_sharing_cores())
+            )
         os.close(its_in)
         os.close(its_out)
         pipes = _Pipes(Connection(there, readable=False), Connection(back, writable=False))
@@ -110,3 +113,10 @@ class PredictedAhead:
             found = None
         self._idle.put(pipes)
         return found
+
+
+def _sharing_cores() -> dict[str, str]:
+    """The environment of another process: as many threads of arithmetic as its share of the cores, since those of all
+    processes would wait for each other in turns; or what the caller's environment says."""
+    threads = str(max(1, usable_cores() // PROCESSES))
+    return {**dict.fromkeys(THREAD_VARIABLES, threads), **os.environ}
