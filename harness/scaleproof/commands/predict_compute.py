@@ -34,12 +34,12 @@ def node_compute(options: argparse.Namespace, network: Network) -> NodeCompute:
     from scaleproof.record.digest import machine_id
     from scaleproof.workloads.profile import profile_of
 
+    if options.profile and options.peak:
+        raise SpecError("--profile names a node type, --peak gives its rate: one of them")
     if (measured := measured_compute(options)) is not None:
         return _compute_as_measured(options, network, measured)
     if options.node:
         return _compute_of_gpus(options, network)
-    if options.profile and options.peak:
-        raise SpecError("--profile names a node type, --peak gives its rate: one of them")
     if options.profile or options.peak:
         return _compute_by_peak(options, network)
     if options.efficiency:
@@ -72,9 +72,8 @@ def measured_compute(options: argparse.Namespace) -> MeasuredNodeType | None:
 def _compute_as_measured(options: argparse.Namespace, network: Network, measured: MeasuredNodeType) -> NodeCompute:
     """The GPU's own times; `--node` says how many a node has, and its links. Messages have stated costs, since they run
     on another machine than this one."""
-    if options.peak or options.efficiency:
-        option = "--peak" if options.peak else "--efficiency"
-        raise SpecError(f"--profile {measured.name} was measured: leave out {option}")
+    if options.efficiency:
+        raise SpecError(f"--profile {measured.name} was measured: leave out --efficiency")
     if ":" in options.workload:
         raise SpecError(
             f"--profile {measured.name} was measured with networks of ours; for a module give --peak TFLOPS"

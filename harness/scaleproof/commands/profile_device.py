@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import print_table
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.registry import nearest
 
 if TYPE_CHECKING:
     from scaleproof.calibrate.measured_node_types import MeasuredNodeType
@@ -39,6 +38,7 @@ def check_device(options: argparse.Namespace) -> None:
     """SpecError for options of a GPU without one, for an unknown device or precision, and for a wrong name of a node
     type."""
     from scaleproof.calibrate.measured_node_types import PRECISIONS
+    from scaleproof.spec.registry import nearest
 
     if options.device == "cpu":
         if options.precision or options.name:
