@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
 import torch
 
 from scaleproof.calibrate.device_environment import device_environment
-from scaleproof.calibrate.layer_times import SEED, Moments, times
+from scaleproof.calibrate.layer_times import SEED, Moments, medians, times
 from scaleproof.calibrate.measured_node_types import Precision
 from scaleproof.core.recorder import now
 from scaleproof.frameworks.torch.torch_model import loss_of, module_of
@@ -209,16 +208,11 @@ def measure(
     fastest_s = min(moments.end for moments in steps(WARMUP)) / 1e9
     count = max(LEAST, min(MOST, int(budget_s / fastest_s)))
     rows = [times(network, moments) for moments in steps(count)]
-    return {name: _medians([row[name] for row in rows]) for name in rows[0]} | {"steps": count}
-
-
-def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
-    medians: list[float] = np.median(np.array(rows), axis=0).tolist()
-    return medians
+    return {name: medians([row[name] for row in rows]) for name in rows[0]} | {"steps": count}
 
 
 def main() -> None:
-    """Print the result of `measure` and the `environment`, or a reason in `error`."""
+    """Print the result of `measure` and the `environment`; end with a reason where the memory is too small."""
     request = json.loads(sys.argv[1])
     network: Network = registry.load("workload", request["workload"])(request["image_side"], request["width"])
     torch.cuda.set_device(request["device"])

@@ -111,16 +111,17 @@ def measure(network: Network, batch: int, threads: int) -> dict[str, Any]:
     warmup_s = [_length(model.timed_step(data.batch(step))) for step in range(WARMUP)]
     steps = max(LEAST, min(MOST, int(BUDGET_S / min(warmup_s))))
     steps_times = [times(network, model.timed_step(data.batch(step))) for step in range(steps)]
-    return {name: _medians([step[name] for step in steps_times]) for name in steps_times[0]} | {"steps": steps}
+    return {name: medians([step[name] for step in steps_times]) for name in steps_times[0]} | {"steps": steps}
 
 
 def _length(moments: Moments) -> float:
     return (moments.end - moments.start) / SECOND
 
 
-def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
-    medians: list[float] = np.median(np.array(rows), axis=0).tolist()
-    return medians
+def medians(rows: Sequence[Sequence[float]]) -> list[float]:
+    """Of each column: of a layer over all steps."""
+    found: list[float] = np.median(np.array(rows), axis=0).tolist()
+    return found
 
 
 def main() -> None:

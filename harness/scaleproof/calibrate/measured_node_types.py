@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from scaleproof.core.atomic_write import write_form
+from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.paths import PROJECT
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
@@ -123,11 +123,6 @@ def _files(results: Path) -> list[Path]:
 
 
 def _read(path: Path) -> MeasuredNodeType:
-    try:
-        return MeasuredNodeType.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(
-            f"{shown(path)}: no node type of this version: {where + ': ' if where else ''}{first['msg']}"
-        ) from None
+    found = read_form(path, MeasuredNodeType, "no node type of this version; measure it anew")
+    assert found is not None, path
+    return found
