@@ -23,6 +23,7 @@ FLOORS = [
     {"record"},
     {"fabric"},
     {"workloads"},
+    {"frontiers"},
     {"frameworks"},
     {"transports"},
     {"remote"},
