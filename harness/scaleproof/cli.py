@@ -25,6 +25,7 @@ from scaleproof.commands import (
     kubernetes,
     list_suites,
     pipeline,
+    plan,
     predict,
     preflight,
     profile,
@@ -55,6 +56,7 @@ COMMANDS = {
     "fit": fit,
     "predict": predict,
     "pipeline": pipeline,
+    "plan": plan,
     "chakra": chakra,
     "goal": goal,
     "import": import_log,
@@ -94,6 +96,7 @@ from nothing to a report:
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
   scaleproof pipeline --stages 8 --micro-batches 32    schedules of pipelines side by side: time, gaps, activations
+  scaleproof plan --workload bert48 --batch 64 ...     memory against time of all ways to divide a network
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof goal replay a.goal --fabric 10g           simulate a graph of computing and messages of your own
   scaleproof import nccl-tests a.log --machine p5      a log of NCCL's collectives beside the prediction for its machine

@@ -1,0 +1,217 @@
+"""Plans how to divide a network's training among devices: for every layer by samples, by outputs and by inputs. It
+prints the frontier of memory and time: strategies of which none is as good as another in both. Nothing is run.
+
+With --memory it answers which strategy is the fastest that fits; with several numbers of --devices also how few devices
+would do, and how memory and time change with more. A device is a GPU of a node type (--node), or a node of ordinary
+cores behind the links of --fabric. Compute takes its FLOP over a share of the peak rate, messages a latency and a time
+a byte; layers run one after the other, and nothing hides messages."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import print_table
+from scaleproof.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from scaleproof.frontiers.operators import Divided, Machine
+    from scaleproof.frontiers.points import Frontier
+
+HELP = "how to divide a network among devices: memory against time, the fastest strategy that fits"
+EXAMPLE = """scaleproof plan --workload bert48 --batch 64 --node v100hcm --devices 4,8,16
+  scaleproof plan --workload vgg_a --batch 512 --node v100hcm --devices 8 --memory 4
+  scaleproof plan --workload vgg_a --batch 512 --node xeon_e5_2698v3_x2 --fabric 25g --devices 4 --out plan.svg"""
+SUFFIXES = (".png", ".svg", ".pdf")
+ERROR = 0.02
+"""Share of its memory by which a strategy that is left out may be below one on the frontier."""
+SHOWN = 12
+"""Rows of a frontier on the terminal."""
+STATES = {"sgd": 2, "momentum": 3, "adam": 4}
+"""Copies of the weights that a device keeps: weights, gradients, and what the optimiser keeps."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command to `parser`."""
+    parser.add_argument("--workload", required=True, metavar="NAME", help="a network (`scaleproof doctor` lists them)")
+    parser.add_argument("--image-side", type=int, metavar="N", help="side of its images in pixels")
+    parser.add_argument("--width", type=float, default=1.0, metavar="F", help="share of every layer's width")
+    parser.add_argument("--batch", type=int, required=True, metavar="N", help="samples of a step, all devices together")
+    parser.add_argument("--devices", default="8", metavar="N,M", help="numbers of devices (default: 8)")
+    parser.add_argument("--node", required=True, metavar="NODE_TYPE", help="a node type of clusters/: what a device is")
+    parser.add_argument(
+        "--fabric", metavar="NAME", help="links of nodes without GPUs: 1g, 10g, ..., a name in clusters/"
+    )
+    parser.add_argument(
+        "--efficiency", type=float, metavar="F", help="share of the peak rate (default: what is stated)"
+    )
+    parser.add_argument("--memory", type=float, metavar="GB", help="of a device: the fastest strategy that fits")
+    parser.add_argument("--optimiser", choices=sorted(STATES), default="adam", help="what it keeps (default: adam)")
+    parser.add_argument(
+        "-o", "--out", type=Path, metavar="FILE", help="draw the frontiers: FILE.png, FILE.svg or FILE.pdf"
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Search, print, draw."""
+    from scaleproof.frontiers.cost_graph import frontier_of
+    from scaleproof.frontiers.operators import divided
+    from scaleproof.spec import registry
+
+    counts = _counts(options.devices)
+    if options.batch < 1:
+        raise SpecError(f"--batch {options.batch}: give at least one sample")
+    if options.out is not None and options.out.suffix not in SUFFIXES:
+        raise SpecError(f"--out {options.out}: a picture ends in {', '.join(SUFFIXES)}")
+    network = registry.load("workload", options.workload)(options.image_side, options.width)
+    found: dict[int, tuple[Divided, Frontier]] = {}
+    for count in counts:
+        made = divided(network, options.batch, machine_of(options, count), STATES[options.optimiser])
+        found[count] = made, frontier_of(made.graph, error=ERROR)
+    if options.memory is None:
+        for count, (_, frontier) in found.items():
+            _print_frontier(count, frontier)
+    else:
+        _print_fitting(options.memory, found)
+    if options.out is not None:
+        from scaleproof.report.figures.frontier import save
+
+        title = f"{options.workload}, {options.batch} samples a step"
+        save({count: frontier for count, (_, frontier) in found.items()}, title, options.memory, [options.out])
+        print(options.out)
+    return 0
+
+
+def _counts(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.isdigit() and int(part) for part in parts):
+        raise SpecError(f"--devices {text!r}: write numbers, as 4,8,16")
+    return sorted({int(part) for part in parts})
+
+
+def machine_of(options: argparse.Namespace, devices: int) -> Machine:
+    """The devices and what messages between them cost. SpecError where something is not known of them."""
+    from scaleproof.frontiers.operators import Machine
+    from scaleproof.spec.gpu_node import gpu_nodes, gpu_of, rank_type
+
+    kind = rank_type(options.node)
+    if options.node not in gpu_nodes():
+        if options.efficiency is None:
+            raise SpecError("--efficiency: say which share of their peak rate these cores reach, as 0.5")
+        latency, byte_s = _of_fabric(options.fabric, devices)
+        return Machine(devices, kind.peak_flops * options.efficiency, latency, byte_s)
+    share = sum(gpu_of(options.node).efficiency) / 2 if options.efficiency is None else options.efficiency
+    return _of_gpus(options.node, devices, kind.peak_flops * share)
+
+
+def _of_gpus(name: str, devices: int, flops: float) -> Machine:
+    """Rings of NCCL inside a node, and its network cards, shared by its GPUs, between nodes."""
+    from scaleproof.frontiers.operators import Machine
+    from scaleproof.simulate.nccl.constants import HOP_US, NETWORK_GB_PER_GBIT
+    from scaleproof.simulate.nccl.prediction import channels_of
+    from scaleproof.spec.gpu_node import gpu_node
+
+    node = gpu_node(name)
+    inside = 1 / (channels_of(node).total * 1e9)
+    hop = HOP_US["nvlink" if node.nvlinks else "pcie"]["ring"][2] * 1e-6
+    if devices <= node.gpus:
+        return Machine(devices, flops, hop, inside)
+    if node.network_gbit is None:
+        raise SpecError(f"{name} has no network_gbit, and {devices} devices are more than its {node.gpus} GPUs")
+    between = node.gpus / (node.network_gbit * NETWORK_GB_PER_GBIT * 1e9)
+    return Machine(devices, flops, hop, inside, node.gpus, HOP_US["network"]["ring"][2] * 1e-6, between)
+
+
+def _of_fabric(name: str | None, devices: int) -> tuple[float, float]:
+    """Latency and time of a byte of the slowest way: twice a link's delay, and its rate."""
+    from scaleproof.commands.predict_question import fabric_fields
+    from scaleproof.spec.cluster import load_cluster
+
+    if name is None:
+        raise SpecError("--fabric: name the links between nodes, as 25g")
+    fields = fabric_fields(name).fields
+    if "fabric.cluster" not in fields:
+        return 0.0, 8 / (fields["fabric.link_mbit"] * 1e6)
+    links = load_cluster(fields["fabric.cluster"], devices).links
+    rates = [link.mbit for link in links if link.mbit is not None]
+    if not rates:
+        raise SpecError(f"--fabric {name}: its links have no rate")
+    return 2 * max(link.delay_ms for link in links) / 1e3, 8 / (min(rates) * 1e6)
+
+
+COLUMNS = ("memory of a device (GB)", "time of a step (s)")
+
+
+def _print_frontier(devices: int, frontier: Frontier) -> None:
+    count = len(frontier)
+    picked = sorted({round(place * (count - 1) / max(SHOWN - 1, 1)) for place in range(min(SHOWN, count))})
+    rows = [[f"{frontier.memory[each] / 1e9:.3g}", f"{frontier.time[each]:.3g}"] for each in picked]
+    left_out = f", {len(picked)} of {count} points" if len(picked) < count else ""
+    print_table(COLUMNS, rows, f"{devices} devices{left_out}")
+
+
+def _print_fitting(gigabytes: float, found: dict[int, tuple[Divided, Frontier]]) -> None:
+    """The fastest that fits on each number of devices, and the strategy of the fewest."""
+    from scaleproof.frontiers.cost_graph import within
+
+    rows, first = [], None
+    for count, (made, frontier) in found.items():
+        if frontier.memory[0] > gigabytes * 1e9:
+            rows.append([str(count), f"does not fit: {frontier.memory[0] / 1e9:.3g} would do", ""])
+            continue
+        point = within(frontier, gigabytes * 1e9)
+        rows.append([str(count), f"{frontier.memory[point] / 1e9:.3g}", f"{frontier.time[point]:.3g}"])
+        first = first or (count, made, frontier.choices(point))
+    print_table(("devices", *COLUMNS), rows, f"fastest strategies that fit {gigabytes:g} GB")
+    if first is None:
+        most, (_, frontier) = max(found.items())
+        raise SpecError(
+            f"--memory {gigabytes:g}: no strategy fits on {most} devices; {frontier.memory[0] / 1e9:.3g} would do"
+        )
+    count, made, choices = first
+    print_table(("layers", "samples x outputs x inputs"), _grouped(made, choices), f"on {count} devices")
+
+
+Named = tuple[str, str]
+"""A layer, or several, and how they are divided."""
+
+
+def _grouped(made: Divided, choices: dict[str, int]) -> list[list[str]]:
+    """Numbered blocks that are divided alike in one group of rows, and neighbouring layers that are in one row."""
+    blocks: list[tuple[list[str], list[Named]]] = []
+    for name, ways in made.ways.items():
+        block, _, rest = name.partition(".")
+        numbered = bool(rest) and block[-1:].isdigit()
+        layer = (rest if numbered else name, str(ways[choices[name]]))
+        block = block if numbered else ""
+        if blocks and blocks[-1][0] == [block]:
+            blocks[-1][1].append(layer)
+        else:
+            _merge_last(blocks)
+            blocks.append(([block], [layer]))
+    _merge_last(blocks)
+    return [[f"{_span(names)}{layer}", way] for names, layers in blocks for layer, way in _rows_of(layers)]
+
+
+def _merge_last(blocks: list[tuple[list[str], list[Named]]]) -> None:
+    """The last block goes into the one before it where both are divided alike."""
+    if len(blocks) > 1 and blocks[-1][0] != [""] and blocks[-2][1] == blocks[-1][1]:
+        names, _ = blocks.pop()
+        blocks[-1][0].extend(names)
+
+
+def _span(names: list[str]) -> str:
+    if names == [""]:
+        return ""
+    return f"{names[0]}: " if len(names) == 1 else f"{names[0]} to {names[-1]}: "
+
+
+def _rows_of(layers: list[Named]) -> list[Named]:
+    rows: list[Named] = []
+    for layer, way in layers:
+        if rows and rows[-1][1] == way:
+            rows[-1] = (f"{rows[-1][0].split(' to ')[0]} to {layer}", way)
+        else:
+            rows.append((layer, way))
+    return rows

@@ -1,0 +1,47 @@
+"""`scaleproof plan`: frontiers on the terminal and as a picture, caps, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaleproof.cli import main
+
+VGG = ["plan", "--workload", "vgg_a", "--batch", "512", "--node", "v100hcm"]
+
+
+def test_a_frontier_is_printed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "plan.svg"
+    assert main([*VGG, "--devices", "4,8", "--out", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    assert "4 devices" in printed and "8 devices" in printed and "memory of a device (GB)" in printed
+    assert "8 devices" in picture.read_text()
+
+
+def test_the_fastest_that_fits_names_how_each_layer_is_divided(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*VGG, "--devices", "2,8", "--memory", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert "does not fit" in printed, "two devices do not"
+    assert "on 8 devices" in printed and "conv1 to pool5" in printed and "8 x 1 x 1" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--memory", "0.1", "--devices", "2"], "--memory 0.1: no strategy fits on 2 devices; 10.3 would do"),
+        (["--devices", "two"], "--devices 'two': write numbers, as 4,8,16"),
+        (["--devices", "16"], "v100hcm has no network_gbit, and 16 devices are more than its 8 GPUs"),
+        (["--node", "xeon_e5_2698v3_x2"], "--efficiency: say which share"),
+        (["--node", "xeon_e5_2698v3_x2", "--efficiency", "0.5"], "--fabric: name the links between nodes, as 25g"),
+        (["--node", "v100"], "unknown node type 'v100'"),
+        (["--out", "plan.txt"], "--out plan.txt: a picture ends in .png, .svg, .pdf"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*VGG, *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
