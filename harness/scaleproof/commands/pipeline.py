@@ -106,13 +106,13 @@ def _compare(options: argparse.Namespace, times: PassTimes) -> int:
 
 def _row(schedule: Schedule, options: argparse.Namespace, times: PassTimes) -> list[str]:
     from scaleproof.pipelines.schemes import iteration_time
-    from scaleproof.pipelines.timing import busy_time, stashed
+    from scaleproof.pipelines.timing import stashed, timeline
 
     held, stages = stashed(schedule), max(len(schedule.held(worker)) for worker in range(len(schedule.orders)))
     stash = f"{min(held):g}" if min(held) == max(held) else f"{min(held):g} to {max(held):g}"
     pairs = schedule.pipelines // 2 if schedule.pipelines > 1 and options.pairs > 1 else 1
     taken = iteration_time(schedule.scheme, options.stages, options.micro_batches, times, pairs)
-    idle = max(0.0, 1 - busy_time(schedule, times) / (taken * len(schedule.orders)))
+    idle = max(0.0, 1 - timeline(schedule, times).busy / (taken * len(schedule.orders)))
     return [schedule.scheme, f"{taken:g}", f"{idle:.1%}", stash, str(stages), "yes" if schedule.flush else "no"]
 
 

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scaleproof.spec.errors import SpecError
 
 Direction = Literal["forward", "backward"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Pass:
+class Pass(NamedTuple):
     """One slot of a worker: a stage's forward or backward pass of some units.
 
     `pipeline`: which replica of the stages; `units`: numbers of what a backward pass handles at once, which is a

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from scaleproof.pipelines.schedule import Pass, Schedule
 
-Key = tuple[int, str, int]
-"""Stage, direction and unit."""
+OfStages = float | tuple[float, ...]
+"""One for all stages, or one for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +18,18 @@ class PassTimes:
     """Seconds (or any unit of time) that a stage's passes of one whole micro-batch take, and that a message between
     neighbouring stages takes. `recompute`: the forward pass is repeated before each backward pass."""
 
-    forward: float = 1.0
-    backward: float = 1.0
+    forward: OfStages = 1.0
+    backward: OfStages = 1.0
     message: float = 0.0
     recompute: bool = False
 
-    def of(self, each: Pass, unit: float) -> float:
-        """Of one pass."""
-        whole = self.forward
-        if each.direction == "backward":
-            whole = self.backward + (self.forward if self.recompute else 0.0)
-        return whole * len(each.units) * unit
+    def seconds(self, backward: np.ndarray, stages: np.ndarray, micro_batches: np.ndarray) -> np.ndarray:
+        """Of passes: whether each is backward, its stage, and how many micro-batches it handles."""
+        forward, back = (
+            np.asarray(each)[stages] if isinstance(each, tuple) else each for each in (self.forward, self.backward)
+        )
+        found: np.ndarray = np.where(backward, back + forward * self.recompute, forward) * micro_batches
+        return found
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,14 @@ class Timeline:
         return max(end for spans in self.spans for _, end in spans)
 
     @property
+    def busy(self) -> float:
+        """Time of all passes of all workers."""
+        return sum(end - start for spans in self.spans for start, end in spans)
+
+    @property
     def idle_share(self) -> float:
         """Share of the makespan in which a worker does nothing, on average over workers: the bubble ratio."""
-        busy = sum(end - start for spans in self.spans for start, end in spans)
-        return 1 - busy / (self.makespan * len(self.spans))
-
-
-def busy_time(schedule: Schedule, times: PassTimes) -> float:
-    """Of all workers together."""
-    return sum(times.of(each, float(schedule.unit)) for order in schedule.orders for each in order)
+        return 1 - self.busy / (self.makespan * len(self.spans))
 
 
 class Deadlock(ValueError):
@@ -58,30 +60,72 @@ class Deadlock(ValueError):
 
 
 def timeline(schedule: Schedule, times: PassTimes) -> Timeline:
-    """Raises Deadlock with the pass that each worker waits in."""
-    orders, unit = schedule.orders, float(schedule.unit)
-    ends: dict[Key, float] = {}
-    free, position = [0.0] * len(orders), [0] * len(orders)
-    spans: list[list[tuple[float, float]]] = [[] for _ in orders]
-    left = sum(map(len, orders))
-    while left:
-        before = left
+    """Raises Deadlock with the pass that each worker waits in. In each round every worker whose next pass has what it
+    needs begins it; what is there on the same worker is there by its order."""
+    passes = _Passes(schedule, times)
+    workers = len(schedule.orders)
+    free, position, left = np.zeros(workers), np.zeros(workers, int), passes.counts.copy()
+    starts, live = np.zeros(passes.seconds.shape), np.flatnonzero(left)
+    while len(live):
+        here = position[live]
+        ready = passes.ready(live, here)
+        begins = ready == ready  # NaN: not there yet
+        if not begins.any():
+            raise Deadlock(f"workers wait for each other: {_waiting(schedule.orders, position.tolist())}")
+        live_now, here = live[begins], here[begins]
+        start = np.maximum(ready[begins], free[live_now])
+        starts[live_now, here] = start
+        free[live_now] = passes.end(live_now, here, start)
+        position[live_now] += 1
+        left[live_now] -= 1
+        if not left[live_now].all():
+            live = np.flatnonzero(left)
+    ends = starts + passes.seconds
+    spans = zip(starts.tolist(), ends.tolist(), passes.counts.tolist(), strict=True)
+    return Timeline(schedule, tuple(tuple(zip(start[:n], end[:n], strict=True)) for start, end, n in spans))
+
+
+class _Passes:
+    """All passes as arrays (workers, passes of the busiest). `seconds`: of each. A pass needs the ends of the passes of
+    its units at the neighbouring stage, and gives its own."""
+
+    def __init__(self, schedule: Schedule, times: PassTimes) -> None:
+        orders, stages = schedule.orders, schedule.stages
+        self.counts = np.array([len(order) for order in orders])
+        widest = max((len(each.units) for order in orders for each in order), default=1)
+        units = round(schedule.micro_batches / schedule.unit)
+        shape = (len(orders), int(self.counts.max(initial=0)))
+        size = 2 * stages * units
+        self.seconds = np.zeros(shape)
+        self._needs = np.full((*shape, widest), size)
+        self._gives = np.full((*shape, widest), size + 1)
         for worker, order in enumerate(orders):
-            while position[worker] < len(order):
-                each = order[position[worker]]
-                start = _ready(each, ends, schedule.stages, times.message)
-                if start is None:
-                    break
-                start = max(start, free[worker])
-                free[worker] = end = start + times.of(each, unit)
-                spans[worker].append((start, end))
-                for number in each.units:
-                    ends[each.stage, each.direction, number] = end
-                position[worker] += 1
-                left -= 1
-        if left == before:
-            raise Deadlock(f"workers wait for each other: {_waiting(orders, position)}")
-    return Timeline(schedule, tuple(map(tuple, spans)))
+            backward = np.array([each.direction == "backward" for each in order])
+            stage = np.array([each.stage for each in order])
+            count = np.array([len(each.units) for each in order])
+            self.seconds[worker, : len(order)] = times.seconds(backward, stage, count * float(schedule.unit))
+            before = np.where(backward, stage + 1, stage - 1)
+            there = (before >= 0) & (before < stages)
+            for place in range(widest):
+                number = np.array([each.units[place] if place < len(each.units) else -1 for each in order])
+                of_pass = (backward * stages + stage) * units + number
+                of_need = (backward * stages + before) * units + number
+                self._gives[worker, : len(order), place] = np.where(number >= 0, of_pass, size + 1)
+                self._needs[worker, : len(order), place] = np.where(there & (number >= 0), of_need, size)
+        self._ends = np.full(size + 2, np.nan)
+        self._ends[size] = 0.0
+        self._message = times.message
+
+    def ready(self, workers: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """When what these passes need has arrived; NaN: that is not known yet."""
+        found: np.ndarray = self._ends[self._needs[workers, places]].max(axis=1)
+        return found
+
+    def end(self, workers: np.ndarray, places: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Of passes that start then."""
+        end: np.ndarray = start + self.seconds[workers, places]
+        self._ends[self._gives[workers, places]] = (end + self._message)[:, None]
+        return end
 
 
 def _waiting(orders: Sequence[Sequence[Pass]], position: Sequence[int]) -> str:
@@ -94,26 +138,6 @@ def _waiting(orders: Sequence[Sequence[Pass]], position: Sequence[int]) -> str:
     return ", ".join(found)
 
 
-def _ready(each: Pass, ends: Mapping[Key, float], stages: int, message: float) -> float | None:
-    """When what a pass needs is there; None while that is not known."""
-    found = 0.0
-    for unit in each.units:
-        for key, delay in _needs(each, unit, stages, message):
-            if key not in ends:
-                return None
-            found = max(found, ends[key] + delay)
-    return found
-
-
-def _needs(each: Pass, unit: int, stages: int, message: float) -> Sequence[tuple[Key, float]]:
-    if each.direction == "forward":
-        return [((each.stage - 1, "forward", unit), message)] if each.stage else []
-    own = ((each.stage, "forward", unit), 0.0)
-    if each.stage == stages - 1:
-        return [own]
-    return [own, ((each.stage + 1, "backward", unit), message)]
-
-
 def stashed(schedule: Schedule) -> list[float]:
     """The most micro-batches whose activations a worker holds at one time, in units of a stage's activations."""
     most = []
@@ -124,3 +148,16 @@ def stashed(schedule: Schedule) -> list[float]:
             peak = max(peak, held)
         most.append(peak * float(schedule.unit))
     return most
+
+
+def gaps_after(schedule: Schedule, worker: int) -> set[int]:
+    """Pipelines of a worker after whose last pass it is idle for a while before all are done, or has no other pass left
+    (where a backward pass takes twice a forward pass)."""
+    spans = timeline(schedule, PassTimes(backward=2.0)).spans[worker]
+    order, found = schedule.orders[worker], set[int]()
+    gaps = [place for place in range(1, len(spans)) if spans[place][0] > spans[place - 1][1]]
+    last_of = {each.pipeline: place for place, each in enumerate(order)}
+    for pipeline, place in last_of.items():
+        if place == len(order) - 1 or any(gap > place for gap in gaps):
+            found.add(pipeline)
+    return found

@@ -73,8 +73,8 @@ def _split_backward(base: Schedule, unit: Fraction) -> Schedule:
         (number,) = each.units
         both = (2 * number, 2 * number + 1)
         if each.direction == "forward":
-            return (replace(each, units=both),)
-        return tuple(replace(each, units=(half,)) for half in both)
+            return (each._replace(units=both),)
+        return tuple(each._replace(units=(half,)) for half in both)
 
     orders = tuple(tuple(part for each in order for part in passes(each)) for order in base.orders)
     return replace(base, orders=orders, unit=unit)
