@@ -12,7 +12,12 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "strategies.md"
 BEGIN = "<!-- strategies: written by `python -m tools.strategy_table` -->"
 END = "<!-- end of strategies -->"
 PACE = {"lockstep": "all in the same step", "own": "at their own pace"}
-MODEL = {"first": "the first rank's", "average": "the average", "centre": "the servers'"}
+MODEL = {
+    "first": "the first rank's",
+    "average": "the average",
+    "centre": "the servers'",
+    "stages": "the stages of the first group together",
+}
 
 
 def table() -> str:

@@ -40,7 +40,7 @@ class Evaluation:
         traits = case.replicas
         if traits is None or traits.evaluated == "centre":
             return None
-        if traits.evaluated == "first":
+        if traits.evaluated in ("first", "stages"):
             return (self.of_model(case)[0].step + 1) * case.minibatch
         return sum(each.step + 1 for each in self.of_model(case)) * case.batch
 
@@ -51,6 +51,8 @@ class Evaluation:
         if evaluates == "centre" and servers:
             parts = parts_of(len(self.snapshots[0].values), servers)
             return np.concatenate([each.values[part] for each, part in zip(self.snapshots, parts, strict=False)])
+        if evaluates == "stages":
+            return self.models(case)[0]
         if evaluates != "average":  # the first rank that trains, or that holds the centre beside its training
             return self.snapshots[servers].values
         replicas = np.stack([each.values for each in self.snapshots[servers:]])
@@ -63,10 +65,17 @@ class Evaluation:
         beside = not servers and traits is not None and traits.evaluated == "centre"
         return self.snapshots[servers + beside :]
 
+    def models(self, case: TrainCase) -> list[np.ndarray]:
+        """Parameters of all replicas of the network."""
+        traits = case.replicas
+        if traits is None or traits.division is None:
+            return [each.values for each in self.replicas(case)]
+        return list(traits.division(case).models([each.values for each in self.snapshots]))
+
     def distance(self, case: TrainCase) -> float:
         """Consensus distance: root of the mean square of the replicas' distances from their average, over that
         average's norm."""
-        replicas = np.stack([each.values for each in self.replicas(case)]).astype(np.float64)
+        replicas = np.stack(self.models(case)).astype(np.float64)
         average = replicas.mean(axis=0)
         apart = float(np.sqrt(((replicas - average) ** 2).sum(axis=1).mean()))
         # along an axis NumPy adds by itself; BLAS divides the sum by its threads, and the last digits depend on them
@@ -79,6 +88,8 @@ def _of_model(case: TrainCase) -> slice:
     evaluates = traits.evaluated if traits else "first"
     if evaluates == "centre":
         return slice(0, max(servers, 1))  # 0 servers: the first rank holds it beside its training
+    if evaluates == "stages":
+        return slice(0, case.ranks)
     return slice(servers, servers + 1 if evaluates == "first" else case.ranks)
 
 
@@ -119,6 +130,10 @@ def agreement(case: TrainCase, last: Evaluation) -> tuple[bool, str]:
         where = f"parameters of {infinite} of {len(last.snapshots)} ranks are not finite"
         return case.compute == "real", f"nothing compared: the training diverged, {where}"
     traits = case.replicas
+    if traits is not None and traits.division is not None:
+        models = last.models(case)
+        equal = sum(each.tobytes() == models[0].tobytes() for each in models)
+        return equal == len(models), f"{equal} of {len(models)} replicas of the stages have the bits of the first"
     if traits is not None and traits.end == "equal":
         wrong = [n for n, each in enumerate(trained) if each.values.tobytes() != trained[0].values.tobytes()]
         where = f"rank {wrong[0] + case.ranks - case.workers} differs from the first" if wrong else ""

@@ -11,24 +11,27 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
+from scaleproof.pipelines.stage_learner import StageLearner
 from scaleproof.programs.common import log_samples
 from scaleproof.programs.evaluation import Evaluation, agreement, evaluated
 from scaleproof.programs.process_driver import Driven
 from scaleproof.programs.process_faults import FaultyDriver
-from scaleproof.programs.replayed import replayed_model
-from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
+from scaleproof.programs.replayed import factors_of, replayed_model
+from scaleproof.programs.stages import difference_alone, stages_of_rank
+from scaleproof.rank_programs.effects import Call, Compute, Gradient, Send, Update
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import loaded
+from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.replica import CaseDelays, Replica, Snapshot
 from scaleproof.transports.mailbox import Mailbox
 from scaleproof.workloads.case_network import network_of
-from scaleproof.workloads.data import Data
+from scaleproof.workloads.data import Data, open_data
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.learner import ModelLearner, model_learner, sizes_of
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.pace import SECOND
-from scaleproof.workloads.replay import NoData, ReplayModel
+from scaleproof.workloads.pace import SECOND, Pace
+from scaleproof.workloads.replay import NoData
 
 
 def run_replicas(context: RankContext, case: TrainCase) -> None:
@@ -37,10 +40,10 @@ def run_replicas(context: RankContext, case: TrainCase) -> None:
     context.at(-1, "data")
     data = _data(context, case, network)
     context.at(-1, "model")
-    learner = _learner(context, case, network)
+    learner, pace = _learner(context, case, network, data)
     context.at(-1, "connect")
     mailbox = loaded(cast(str, case.plugin("transport").mailbox))(context)
-    driver = ReplicaDriver(context, case, mailbox, learner, data)
+    driver = ReplicaDriver(context, case, mailbox, learner, data, pace)
     strategy = cast(Callable[..., Replica], registry.load("strategy", case.strategy))
     driver.run(lambda: strategy(case, context.rank, driver, learner, context.seed))
 
@@ -49,37 +52,55 @@ def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
     worker = context.rank - (case.ranks - case.workers)
     if case.compute == "replay" or worker < 0 and context.rank != 0:
         return NoData()
-    data = checked_data(case, network, context.seed, max(worker, 0), context.inputs)
+    share, place = divmod(max(worker, 0), case.workers // case.shares)
+    if place:  # draws what the first rank of its share draws
+        return open_data(case, network, context.seed, share)
+    data = checked_data(case, network, context.seed, share, context.inputs)
     if worker >= 0:
         log_samples(context, data.batch(0).inputs)
     return data
 
 
-def _learner(context: RankContext, case: TrainCase, network: Network) -> ModelLearner:
+def _learner(
+    context: RankContext, case: TrainCase, network: Network, data: Data
+) -> tuple[ModelLearner | StageLearner, Pace | None]:
+    """What the rank trains, and how the time of replayed compute passes."""
+    traits = case.replicas
+    if traits is not None and traits.division is not None:
+        return stages_of_rank(context, case, data)
     if case.compute == "replay":
         model = replayed_model(context, case, network)
-        return ModelLearner(model, sizes_of(network, case.shrink))
-    return model_learner(case, network, context.seed)
+        return ModelLearner(model, sizes_of(network, case.shrink)), model.pace
+    return model_learner(case, network, context.seed), None
 
 
 class ReplicaDriver(FaultyDriver):
     """Also computes gradients and updates, with their times."""
 
     def __init__(
-        self, context: RankContext, case: TrainCase, mailbox: Mailbox, learner: ModelLearner, data: Data
+        self,
+        context: RankContext,
+        case: TrainCase,
+        mailbox: Mailbox,
+        learner: ModelLearner | StageLearner,
+        data: Data,
+        pace: Pace | None,
     ) -> None:
         super().__init__(context, case, mailbox)
         self._train_case, self._learner, self._data = case, learner, data
         self._delays = CaseDelays(case, context.seed)
-        if case.compute == "replay" and context.byte_s:
-            self._pace = cast(ReplayModel, learner.model).pace
+        self._replayed = pace
+        if pace is not None and context.byte_s:
+            self._pace = pace
             self._byte_ns = context.byte_s * case.shrink * case.dilation * SECOND
+        times = relative_times(case) or [1.0] * case.ranks
+        self._longer, self._factors = case.dilation * times[context.rank], factors_of(context, case) if pace else []
         self._perform |= {Gradient: self._gradient, Update: self._update}
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def _gradient(self, effect: Gradient) -> float:
-        recorder, context, learner = self._context.recorder, self._context, self._learner
+        recorder, context, learner = self._context.recorder, self._context, cast(ModelLearner, self._learner)
         context.at(effect.step, "input")
         with recorder.span("input", effect.step):
             batch = self._data.batch(effect.step)
@@ -136,13 +157,31 @@ class ReplicaDriver(FaultyDriver):
         if context.rank == self.living[0]:
             self._evaluate()
 
+    def _compute(self, effect: Compute) -> Any:
+        """See ProcessDriver; replayed compute takes its time."""
+        if self._replayed is None:
+            return super()._compute(effect)
+        began, factor = self._replayed.now(), self._factors[self._step] if self._factors else 1.0
+        result = effect.work() if effect.work else None
+        self._replayed.wait_until(began + round(effect.seconds * self._longer * factor * SECOND))
+        return result
+
+    def _evaluating(self) -> ModelLearner:
+        """A learner of the whole network."""
+        if isinstance(self._learner, ModelLearner):
+            return self._learner
+        return model_learner(self._train_case, network_of(self._train_case), self._context.seed)
+
     def _evaluate(self) -> None:
         context, case = self._context, self._train_case
         kept = [_read(context, rank) for rank in self.living]
         if case.compute == "real":
-            for value in evaluated(case, kept, self._learner, self._data):
+            for value in evaluated(case, kept, self._evaluating(), self._data):
                 moment = self._zero + round(value.moment * 1e9 * case.dilation)
                 context.recorder.add(value.event, value.step, moment, moment, value=value.value)
+            if case.value("strategy.compare") == "one_process":
+                last = Evaluation(tuple(each[-1] for each in kept)).model(case)
+                self.note("difference", difference_alone(case, context.seed, last))
         passed, detail = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
         context.check("final_parameters", passed, detail)
 

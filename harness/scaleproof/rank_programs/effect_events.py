@@ -71,11 +71,13 @@ def moved_nbytes(effect: Effect, result: Any) -> int:
 
 def source_of(effect: Effect, result: Any) -> float:
     """The rank whose message a receive took, that a call, a get or a swap asked, or that is lost; of a poll the number
-    of its questions; NaN: another effect, or control."""
+    of its questions; what a Compute says; NaN: another effect, or control."""
     if isinstance(result, Lost):
         return float(result.source)
     if isinstance(effect, Poll):
         return float(result)
+    if isinstance(effect, Compute):
+        return effect.value
     if isinstance(effect, Call | Get | CompareAndSwap):
         return math.nan if isinstance(effect, Call) and effect.control else float(effect.peer)
     return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan

@@ -4,6 +4,7 @@ takes from ANY."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +23,12 @@ DETACHED = 16
 @dataclass(frozen=True, slots=True)
 class Compute:
     """The rank computes. `seconds`: for how long where that is replayed or simulated, in true time; `work`: what it
-    computes, on every clock, and gives the result. `event`: the name of the span that is recorded."""
+    computes, on every clock, and gives the result. `event`: the name of the span that is recorded; `value`: with it."""
 
     seconds: float
     work: Callable[[], Any] | None = None
     event: str = "compute"
+    value: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from typing import Protocol
 
 import numpy as np
 
+from scaleproof.pipelines.stage_learner import SizedStages, StageLearner
+from scaleproof.programs.stages import computed, division_of_case, stage_times
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import Batch, Data, initial_parameters, open_every_rank
 from scaleproof.workloads.learner import Learner, NoLearner, model_learner, share_of
+from scaleproof.workloads.profile import Profile
 from scaleproof.workloads.replay import NoData
 from scaleproof.workloads.stacked import stacked_model
 from scaleproof.workloads.stacked_contract import StackedModel, flat, momentum_step
@@ -26,8 +29,10 @@ LEAST = 8
 class Learners(Protocol):
     """Of all ranks. `of`: each rank's learner; `data`: what it trains on."""
 
-    of: Sequence[Learner]
-    data: Sequence[Data]
+    @property
+    def of(self) -> Sequence[Learner | StageLearner]: ...
+    @property
+    def data(self) -> Sequence[Data]: ...
 
     def begin(self, rank: int, step: int) -> None:
         """A gradient at the parameters that the rank has now. It is in the rank's learner only after `end`."""
@@ -178,8 +183,37 @@ def _data(case: TrainCase, seed: int) -> list[Data]:
     return [workers[0]] * (case.ranks - case.workers) + workers
 
 
-def learners_of(case: TrainCase, seed: int) -> Learners:
+class Stages:
+    """Of ranks that hold stages of the network: their passes compute, no rank has a whole gradient."""
+
+    def __init__(self, case: TrainCase, seed: int, profile: Profile) -> None:
+        division = division_of_case(case)
+        times, ranks = stage_times(case, division, profile), range(case.ranks)
+        self.data: Sequence[Data] = [NoData()] * case.ranks
+        if case.compute != "real":
+            self.of: Sequence[StageLearner] = [SizedStages(case, division, rank, times) for rank in ranks]
+            return
+        shares: list[Data] = [*open_every_rank(case, network_of(case), seed)]
+        self.data = [shares[division.group(rank)] for rank in ranks]
+        self.of = [computed(case, division, rank, seed, self.data[rank], times) for rank in ranks]
+
+    def begin(self, rank: int, step: int) -> None:
+        """See Learners."""
+        raise NotImplementedError("a rank of a pipeline has no whole gradient")
+
+    def end(self, rank: int) -> float:
+        """See Learners."""
+        return math.nan
+
+    def renew(self, rank: int) -> None:
+        """See Learners."""
+        raise NotImplementedError("a rank of a pipeline has no successor")
+
+
+def learners_of(case: TrainCase, seed: int, profile: Profile) -> Learners:
     """The mathematics that the case asks for."""
+    if case.replicas is not None and case.replicas.division is not None:
+        return Stages(case, seed, profile)
     if case.compute != "real":
         return Nothing(case)
     if case.value("fabric.mathematics", "stacked") == "alone":

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from scaleproof.pipelines.stage_learner import StageLearner
 from scaleproof.programs.evaluation import Evaluation, agreement, evaluated
-from scaleproof.rank_programs.effects import Call, Gradient, Send, Update
+from scaleproof.programs.stages import difference_alone
+from scaleproof.rank_programs.effects import Call, Compute, Gradient, Send, Update
 from scaleproof.rank_programs.rank_program import Clock
 from scaleproof.simulate.answered_calls import AnsweredCall, CallsInOrder
 from scaleproof.simulate.buffered import buffered_nbytes
@@ -29,6 +31,8 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.relative_times import relative_times
 from scaleproof.strategies.replica import CaseDelays, Replica
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.learner import Learner, model_learner
 from scaleproof.workloads.profile import Profile
 
 Factor = Callable[[int, int], float]
@@ -108,6 +112,11 @@ class VirtualTraining(FaultyRun):
 
         self._moves.after(ready + delay - began, ended)
 
+    def _compute(self, rank: Rank, effect: Compute, then: Then) -> None:
+        """See VirtualRun; as long as the rank takes in its step."""
+        factor = self._lasts[rank.number] = self._passes.factor(rank.number, rank.step)
+        super()._compute(rank, replace(effect, seconds=effect.seconds * factor), then)
+
     def _wait(self, rank: Rank, seconds: float, then: Callable[[], None]) -> None:
         """A delay of the case."""
         began = self.now
@@ -160,16 +169,22 @@ def simulate_training(
     """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
     `orders`, `answered`: of another run that is played back."""
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
-    learners = learners_of(case, seed)
+    learners = learners_of(case, seed, profile)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
     run.calls = {rank: CallsInOrder(calls) for rank, calls in answered.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # a training may diverge
-        checks = _trained(case, run, learners)
+        checks = _trained(case, run, learners, seed)
     return samples(run.events, case.dilation), checks
 
 
-def _trained(case: TrainCase, run: VirtualTraining, learners: Learners) -> list[dict[str, Any]]:
+def _whole(case: TrainCase, learner: Learner | StageLearner, seed: int) -> Learner:
+    """A learner of the whole network."""
+    divided = case.replicas is not None and case.replicas.division is not None
+    return model_learner(case, network_of(case), seed) if divided else cast(Learner, learner)
+
+
+def _trained(case: TrainCase, run: VirtualTraining, learners: Learners, seed: int) -> list[dict[str, Any]]:
     """Runs all ranks and evaluates what they have kept. The checks of the record."""
     run.run()
     programs = [cast(Replica, rank.program) for rank in run.living]
@@ -180,8 +195,12 @@ def _trained(case: TrainCase, run: VirtualTraining, learners: Learners) -> list[
     zero = min(event.start for event in run.events if event.event == "start")
     if case.compute == "real":
         first = programs[0].rank
-        for value in evaluated(case, kept, learners.of[first], learners.data[first]):
+        for value in evaluated(case, kept, _whole(case, learners.of[first], seed), learners.data[first]):
             moment = zero + value.moment * case.dilation
             run.events.append(Happened(first, value.event, value.step, False, moment, moment, 0, value.value))
+        if case.value("strategy.compare") == "one_process":
+            last = Evaluation(tuple(each[-1] for each in kept)).model(case)
+            apart = difference_alone(case, seed, last)
+            run.events.append(Happened(first, "difference", case.steps, False, run.now, run.now, 0, apart))
     passed, detail = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
     return [{"rank": programs[0].rank, "name": "final_parameters", "passed": passed, "detail": detail}]

@@ -165,9 +165,16 @@ class TrainCase(CommonCase):
         return self.ranks - (traits.dedicated_servers(self) if traits and traits.dedicated_servers else 0)
 
     @property
+    def shares(self) -> int:
+        """Parts of a minibatch, each read by other ranks."""
+        traits = self.replicas
+        return traits.shares(self) if traits and traits.shares else self.workers
+
+    @property
     def batch(self) -> int:
-        """Samples of a step of one rank."""
-        return self.minibatch // self.workers
+        """Samples that a rank computes at once: its part of a minibatch, or a micro-batch."""
+        traits = self.replicas
+        return traits.batch(self) if traits and traits.batch else self.minibatch // self.workers
 
     @property
     def replayed(self) -> bool:

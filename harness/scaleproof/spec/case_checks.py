@@ -117,7 +117,7 @@ def check_training(case: Case) -> None:
 
 
 def _minibatch_divides(case: Case) -> None:
-    if case.minibatch % max(case.workers, 1):
+    if case.shares == case.workers and case.minibatch % max(case.workers, 1):
         who = "ranks" if case.workers == case.ranks else "workers"
         raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.workers} {who}")
     if case.replicas is None:

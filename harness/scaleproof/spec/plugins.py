@@ -232,6 +232,8 @@ class FrameworkPlugin(Plugin):
     """Parameters lie where the framework puts them: no part of them can be stepped alone."""
     stacked: str = ""
     """`module:class` of its model of many replicas (workloads/stacked_contract.py); empty: it has none."""
+    stage: str = ""
+    """`module:class` of its stage of a pipeline (workloads/stage_contract.py); empty: it has none."""
     import_s: float = 0.5
     """Seconds from the start of a process to its first step, about."""
     resident_bytes: int = 100 * 2**20

@@ -17,9 +17,16 @@ class ReplicaTraits:
     """Whether all ranks are in the same step."""
     end: Literal["equal", "apart"]
     """How far apart replicas are when all ranks have ended: the same bits, or any distance."""
-    evaluated: Literal["first", "average", "centre"]
-    """The model that is evaluated: that of the first rank that trains, the average of those ranks, or the servers'."""
+    evaluated: Literal["first", "average", "centre", "stages"]
+    """The model that is evaluated: that of the first rank that trains, the average of those ranks, the servers', or the
+    stages of the first group of ranks together."""
     dedicated_servers: Callable[[Any], int] | None = None
     """How many of the first ranks of a case serve and train nothing; None: none."""
+    shares: Callable[[Any], int] | None = None
+    """Parts of a minibatch, each read by other ranks; None: one for each rank that trains."""
+    batch: Callable[[Any], int] | None = None
+    """Samples that a rank of a case computes at once; None: its share of a minibatch."""
+    division: Callable[[Any], Any] | None = None
+    """How the ranks of a case hold stages of its network (pipelines/division.py); None: each has all of it."""
     bears: frozenset[Name] = frozenset()
     """Faults of other ranks with which training goes on, besides pauses, which all strategies bear."""

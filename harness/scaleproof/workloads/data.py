@@ -103,15 +103,15 @@ class Table(ABC):
 
 
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Source:
-    """The case's data for one rank, counted among those that train."""
-    source: Source = registry.load("dataset", case.dataset)(network, case.minibatch, seed, rank, case.workers)
+    """The case's data for one rank, counted among those that train, or for a group of ranks with one share."""
+    source: Source = registry.load("dataset", case.dataset)(network, case.minibatch, seed, rank, case.shares)
     return source
 
 
 def open_every_rank(case: TrainCase, network: Network, seed: int) -> list[Source]:
-    """The case's data for all its ranks that train, in one process: one copy of the rows."""
+    """The case's data for every share of a minibatch, in one process: one copy of the rows."""
     first = open_data(case, network, seed, 0)
-    return [first, *(first.of_rank(rank, case.workers) for rank in range(1, case.workers))]
+    return [first, *(first.of_rank(rank, case.shares) for rank in range(1, case.shares))]
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
