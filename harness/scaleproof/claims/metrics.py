@@ -11,6 +11,7 @@ from scaleproof.claims import (
     metrics_faults,
     metrics_networks,
     metrics_pairs,
+    metrics_pipelines,
     metrics_programs,
     metrics_ratios,
     metrics_sizes,
@@ -196,6 +197,44 @@ _ALL = (
         apart=max,
         noise="added",
         doc=metrics_ratios.PAGES["largest_level_error"],
+    ),
+    Metric(
+        "pipeline_idle",
+        "fraction",
+        "lower",
+        launch=metrics_pipelines.pipeline_idle,
+        clocked=True,
+        made_up=metrics_pipelines.made_up_idle,
+    ),
+    Metric(
+        "idle_level_error",
+        "fraction",
+        "lower",
+        ratio_of="pipeline_idle",
+        apart=median,
+        noise="added",
+        doc=metrics_pipelines.IDLE_LEVEL_ERROR,
+    ),
+    Metric(
+        "parameter_difference",
+        "1",
+        "lower",
+        launch=metrics_pipelines.parameter_difference,
+        made_up=metrics_pipelines.made_up_difference,
+    ),
+    *(
+        Metric(
+            f"{which}_activations",
+            "micro-batches",
+            "lower",
+            launch=function,
+            own_count=True,
+            made_up=metrics_pipelines.made_up_activations,
+        )
+        for which, function in (
+            ("most", metrics_pipelines.most_activations),
+            ("fewest", metrics_pipelines.fewest_activations),
+        )
     ),
     Metric(
         "max_parameter_difference",

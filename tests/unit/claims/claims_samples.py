@@ -70,6 +70,13 @@ PROGRAM_CASES: tuple[dict[str, Any], ...] = (
     {**COLLECTIVE, "sizes": [1 << 26]},
     {**TRAIN, "transport": "tcp", "strategy": "gossip", "workload": "dnn_digits", "data": "digits", "minibatch": 2},
     {"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "tcp", "entry": "own"},
+    {
+        **TRAIN,
+        "transport": "tcp",
+        "strategy": {"name": "pipeline", "stages": 2, "micro_batches": 2},
+        "workload": "small_gpt",
+        "minibatch": 4,
+    },
 )
 """A case of each program of the harness, of which every metric of the harness has a value in one."""
 

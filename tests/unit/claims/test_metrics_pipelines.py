@@ -1,0 +1,40 @@
+"""Metrics of pipelines on launches made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scaleproof.claims.made_up import Event, MadeUp
+from scaleproof.claims.metrics import METRICS
+from scaleproof.spec.case import TrainCase
+from tests.short_form import train_case
+
+
+def case_of(**fields: Any) -> TrainCase:
+    strategy = {"name": "pipeline", "stages": 2, "micro_batches": 2}
+    return train_case(strategy=strategy, transport="tcp", workload="small_gpt", ranks=2, minibatch=4, **fields)
+
+
+def value(name: str, *events: Event) -> float | None:
+    metric = METRICS[name].launch
+    assert metric is not None
+    made, case = MadeUp(events), case_of()
+    return metric(made.record(case), made.samples(case.ranks))
+
+
+def test_idle_time_is_what_is_left_of_steps() -> None:
+    passes = (Event("step", 0.0, 1.0), Event("forward", 0.0, 0.25), Event("backward", 0.5, 0.75))
+    assert value("pipeline_idle", *passes) == pytest.approx(0.5)
+
+
+def test_activations_are_those_of_the_ranks_that_hold_the_most_and_the_fewest() -> None:
+    held = [Event("activations", ranks=(rank,), value=float(most)) for rank, most in ((0, 2), (0, 1), (1, 1))]
+    assert value("most_activations", *held) == 2
+    assert value("fewest_activations", *held) == 1
+
+
+def test_the_difference_is_the_one_that_was_recorded() -> None:
+    assert value("parameter_difference", Event("difference", ranks=(0,), value=3e-7)) == 3e-7
+    assert value("parameter_difference", Event("step", 0.0, 1.0)) is None
