@@ -1,0 +1,47 @@
+"""The suite chimera2021: rows as published, its arithmetic, and its metrics on launches made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaleproof.claims.claims_yaml import load_claims, load_published
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.spec.suite import load_suite
+from tests.unit.claims.claims_samples import arithmetic
+
+SUITE = load_suite("chimera2021", Path(__file__).resolve().parents[3] / "suites")
+METRICS: dict[str, Metric] = suite_metrics(SUITE.folder)
+ROWS = load_published(SUITE.folder)
+CLAIMS = {claim.form.id: claim for claim in load_claims(SUITE)}
+
+
+def judged(name: str) -> float:
+    form = CLAIMS[name].form
+    assert form.metric is not None
+    return float(arithmetic(METRICS[form.metric], ROWS, **form.x))
+
+
+def test_every_row_has_its_entry_and_rows_that_repeat_or_calibrate_are_shown_only() -> None:
+    assert set(ROWS) <= set(CLAIMS)
+    shown = {name for name in ROWS if CLAIMS[name].form.kind == "context"}
+    assert "chimera2021.fig15.2048.dapple" in shown, "it calibrates"
+    assert {name for name in ROWS if name.startswith("chimera2021.fig1.tput.")} <= shown, "they repeat Figure 15"
+    assert not [name for name in ROWS if not ROWS[name].gate and name not in shown]
+
+
+def test_the_row_that_calibrates_is_met() -> None:
+    assert judged("chimera2021.fig15.2048.dapple") == pytest.approx(370, rel=1e-6)
+
+
+def test_a_gain_is_the_ratio_of_two_throughputs() -> None:
+    ratio = judged("chimera2021.fig15.2048.chimera") / judged("chimera2021.fig15.2048.gpipe")
+    assert judged("chimera2021.fig1.speedup.gpipe") == pytest.approx(ratio)
+
+
+def test_a_schedule_with_other_slots_misses_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judged("chimera2021.t2.gpipe") < 1e-9
+    gap = arithmetic(METRICS["formula_gap"], ROWS, scheme="gems", formula="one_way")
+    assert gap > 0.1
