@@ -22,6 +22,7 @@ FLOORS = [
     {"stats"},
     {"record"},
     {"fabric"},
+    {"packed_trees"},
     {"workloads"},
     {"frontiers"},
     {"frameworks"},

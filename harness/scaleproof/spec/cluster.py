@@ -187,10 +187,25 @@ def ready_clusters() -> list[str]:
 
 def load_cluster(name: str, nodes: int) -> Cluster:
     """A description by name, or by the path of a file that ends in .yaml, for so many nodes."""
+    file = _file_of(name)
+    return _read_cluster(file.absolute(), nodes, file.stat().st_mtime_ns if file.exists() else 0)
+
+
+def described_nodes(name: str) -> int:
+    """How many nodes a description of a graph has."""
+    document = read_document(_file_of(name))
+    form = _parsed(document, (), document.data, ClusterForm)
+    if form.nodes is None:
+        raise document.error((), "a star has as many nodes as a case; give a graph with `nodes` and `links`")
+    return form.nodes
+
+
+def _file_of(name: str) -> Path:
+    """SpecError, with the nearest name, for a description that is not there."""
     file = Path(name) if name.endswith((".yaml", ".yml")) else ROOT / f"{name}.yaml"
     if not name.endswith((".yaml", ".yml")) and not file.exists():
         raise SpecError(f"unknown cluster {name!r}; {nearest(name, ready_clusters())}")
-    return _read_cluster(file.absolute(), nodes, file.stat().st_mtime_ns if file.exists() else 0)
+    return file
 
 
 @lru_cache
