@@ -18,11 +18,12 @@ Pair = tuple[int, int]
 @dataclass(frozen=True)
 class LinkGraph:
     """`links`: how many links connect two devices, the smaller number first. Each carries a unit of data per unit of
-    time in either direction."""
+    time in either direction. `unit_mbit`: a link's rate, Mbit/s."""
 
     name: str
     devices: tuple[int, ...]
     links: Mapping[Pair, int]
+    unit_mbit: float = 0.0
 
     @cached_property
     def neighbours(self) -> dict[int, list[int]]:
@@ -45,7 +46,7 @@ class LinkGraph:
         if missing := [device for device in chosen if device not in self.devices]:
             raise SpecError(f"{self.name} has no device {missing[0]}; it has {self.devices[0]} to {self.devices[-1]}")
         links = {pair: count for pair, count in self.links.items() if set(pair) <= set(chosen)}
-        return LinkGraph(f"{self.name} {{{','.join(map(str, chosen))}}}", chosen, links)
+        return LinkGraph(f"{self.name} {{{','.join(map(str, chosen))}}}", chosen, links, self.unit_mbit)
 
     @cached_property
     def graph(self) -> nx.Graph:
@@ -120,4 +121,4 @@ def machine(name: str) -> LinkGraph:
     for link, rate in zip(direct, rates, strict=True):
         pair = _pair(devices[link.ends[0]], devices[link.ends[1]])
         links[pair] = links.get(pair, 0) + round(rate / min(rates))
-    return LinkGraph(cluster.name, tuple(devices.values()), links)
+    return LinkGraph(cluster.name, tuple(devices.values()), links, min(rates))

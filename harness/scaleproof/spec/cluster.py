@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -186,13 +187,51 @@ def ready_clusters() -> list[str]:
 
 
 def load_cluster(name: str, nodes: int) -> Cluster:
-    """A description by name, or by the path of a file that ends in .yaml, for so many nodes."""
+    """A description by name, or by the path of a file that ends in .yaml, for so many nodes. `NAME[0,2,5]`: these nodes
+    of a graph, which are then node0, node1 and node2, and the links between them and to switches."""
+    name, chosen = _allocation(name)
     file = _file_of(name)
-    return _read_cluster(file.absolute(), nodes, file.stat().st_mtime_ns if file.exists() else 0)
+    modified = file.stat().st_mtime_ns if file.exists() else 0
+    if chosen is None:
+        return _read_cluster(file.absolute(), nodes, modified)
+    if nodes != len(chosen):
+        raise SpecError(f"cluster {name}{list(chosen)} has {len(chosen)} nodes, not {nodes}")
+    return _allocated(_read_cluster(file.absolute(), described_nodes(name), modified), chosen)
+
+
+def _allocation(name: str) -> tuple[str, tuple[int, ...] | None]:
+    """The name of a description, and the nodes that are chosen of it; None: all."""
+    found = re.fullmatch(r"(.+)\[([0-9]+(?:, ?[0-9]+)*)\]", name)
+    if found is None:
+        return name, None
+    chosen = tuple(int(number) for number in found[2].split(","))
+    if len(set(chosen)) < len(chosen):
+        raise SpecError(f"cluster {name!r} names a node twice")
+    return found[1], chosen
+
+
+def _allocated(whole: Cluster, chosen: tuple[int, ...]) -> Cluster:
+    if missing := [number for number in chosen if number >= whole.nodes]:
+        raise SpecError(f"cluster {whole.name} has no node {missing[0]}; it has 0 to {whole.nodes - 1}")
+    renamed = {node_name(number): node_name(place) for place, number in enumerate(chosen)}
+    renamed |= {switch: switch for switch in whole.switches}
+    links = tuple(
+        replace(link, ends=(renamed[link.ends[0]], renamed[link.ends[1]]))
+        for link in whole.links
+        if set(link.ends) <= set(renamed)
+    )
+    name = f"{whole.name}[{','.join(map(str, chosen))}]"
+    cluster = Cluster(name, len(chosen), whole.switches, links)
+    if unreached := _unreached(cluster, [node_name(number) for number in range(len(chosen))]):
+        raise SpecError(f"cluster {name}: no way from its first node to {', '.join(unreached)}")
+    return cluster
 
 
 def described_nodes(name: str) -> int:
-    """How many nodes a description of a graph has."""
+    """How many nodes a description of a graph has, or how many are chosen of it."""
+    name, chosen = _allocation(name)
+    if chosen is not None:
+        return len(chosen)
     document = read_document(_file_of(name))
     form = _parsed(document, (), document.data, ClusterForm)
     if form.nodes is None:
