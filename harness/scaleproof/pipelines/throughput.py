@@ -61,7 +61,7 @@ def iteration_s(setting: Setting) -> float:
     times = PassTimes(setting.forward, setting.backward, message, setting.recompute)
     if schedule.flush:
         line = timeline(schedule, times)
-        return max([line.makespan, *_ends_of_sums(setting, schedule, line)])
+        return max([line.makespan, *ends_of_sums(setting, schedule, line)])
     updates = setting.micro_batches if setting.scheme == AFTER_EACH else 1
     longest = max(setting.line.all_reduce(nbytes, setting.groups) for nbytes in setting.gradients)
     return busiest_s(schedule, times) + updates * longest
@@ -72,7 +72,7 @@ def busiest_s(schedule: Schedule, times: PassTimes) -> float:
     return max(sum(end - start for start, end in spans) for spans in timeline(schedule, times).spans)
 
 
-def _ends_of_sums(setting: Setting, schedule: Schedule, line: Timeline) -> list[float]:
+def ends_of_sums(setting: Setting, schedule: Schedule, line: Timeline) -> list[float]:
     """When each stage's all-reduce has ended. All groups are alike, so those of one stand for all."""
     ready: dict[int, float] = {}
     workers: dict[int, set[int]] = {}
@@ -99,9 +99,11 @@ def calibrated_beta(setting: Setting, wanted_s: float) -> float:
     def taken(beta: float) -> float:
         return iteration_s(replace(setting, line=replace(setting.line, beta=beta)))
 
-    low, high = 0.0, 1e-6
+    low, high = 0.0, 1e-12
     if taken(low) > wanted_s:
         raise ValueError(f"the passes alone take {taken(low):.3g} s, more than {wanted_s:.3g} s")
+    while taken(high) < wanted_s:
+        low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if taken(middle) < wanted_s else (low, middle)
