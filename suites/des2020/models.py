@@ -1,0 +1,134 @@
+"""Metrics of this paper only: what substitution saves, what it should send, and whether it computes the same."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from pydantic import Field
+
+from scaleproof.claims.arithmetic import Arguments, Count, Published
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_wire import link_bytes
+from scaleproof.claims.sample_columns import columns
+from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import OwnCase
+
+ID, VALUE = 8, 4
+"""Bytes of an id and of a value."""
+MOVED = {"reduce_scatter": 1.0, "all_gather": 1.0, "all_reduce": 2.0}
+"""How often a ring moves (n - 1) / n of an array from each rank."""
+
+
+class Traffic(Arguments):
+    """A model and its data, in the traffic model of suite des2020."""
+
+    floats: Count = Field(description="p, partial results of a sample.")
+    per_id: Count = Field(description="d, values of an id.")
+    unique: Count = Field(description="u, ids of the samples of one worker, each once.")
+    batch: Count = Field(description="B, samples of one worker.")
+    workers: Count = Field(description="N.")
+
+
+def substitution_saves(x: Traffic, rows: Published) -> float:
+    """substitution_saves = 100 x (1 - 4 p B N 2 (N - 1) / N / (2 u (8 + 4 d))), in %
+
+    Bytes of a worker in a step by substitution over those with parameter servers, which it asks for the rows of its ids
+    and sends gradients of them (suite des2020). Arithmetic, no launches.
+    """
+    ours = VALUE * x.floats * x.batch * x.workers * 2 * (x.workers - 1) / x.workers
+    return 100 * (1 - ours / (2 * x.unique * (ID + VALUE * x.per_id)))
+
+
+def traffic_saved(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
+    """traffic_saved = 100 x (1 - bytes / bytes of the base), in %
+
+    Bytes that the kernel counted on the nodes' links in the same training, headers and warm-up included (suite
+    des2020).
+    """
+    ours, theirs = link_bytes(launch.record), link_bytes(base.record)
+    if ours is None or not theirs:
+        return None
+    return 100 * (1 - sum(ours.values()) / sum(theirs.values()))
+
+
+def wire_over_payload(record: Record, samples: pd.DataFrame) -> float | None:
+    """wire_over_payload = bytes on the links / bytes of ids, rows, gradients and sums - 1
+
+    Bytes on the links as the kernel counted them; payload from the launch's events (suite des2020): a call and its
+    answer, and of a collective what a ring moves of its array.
+    """
+    counted, rows = link_bytes(record), columns(record, samples)
+    if counted is None:
+        return None
+    payload = float(rows.nbytes[rows.of("call")].sum())
+    for name, times in MOVED.items():
+        payload += times * (record.case.ranks - 1) / record.case.ranks * float(rows.nbytes[rows.of(name)].sum())
+    return sum(counted.values()) / payload - 1 if payload else None
+
+
+def loss_difference(record: Record, samples: pd.DataFrame) -> float | None:
+    """Largest distance of a loss from that of one process with the same minibatches (suite des2020)."""
+    rows = columns(record, samples)
+    found = rows.value[rows.of("loss_difference")]
+    return float(found[0]) if len(found) else None
+
+
+def auc_lost(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
+    """auc_lost = area under the ROC curve of the base - area under the ROC curve (suite des2020)
+
+    After as many samples, on samples that nobody has seen. Below 0: a better model than the base.
+    """
+    ours, theirs = _auc(launch), _auc(base)
+    return None if ours is None or theirs is None else theirs - ours
+
+
+def _auc(launch: Launch) -> float | None:
+    rows = columns(launch.record, launch.samples)
+    found = rows.value[rows.of("auc")]
+    return float(found[0]) if len(found) else None
+
+
+def made_up_value(name: str) -> MakeUp:
+    """Launches in which rank 0 notes a value."""
+
+    def made(wanted: Wanted) -> MadeUp:
+        if not isinstance(wanted.case, OwnCase):
+            raise ImpossibleValue("the case trains no recommender")
+        return events(Event(name, ranks=(0,), value=possible(wanted.known)))
+
+    return made
+
+
+def made_up_lost(wanted: Wanted) -> MadeUp:
+    """Launches with an area of a half, less what is lost."""
+    lost = 0.0 if wanted.value is None else possible(wanted.value, -0.5, 0.5)
+    return events(Event("auc", ranks=(0,), value=0.5 - lost))
+
+
+def made_up_saved(wanted: Wanted) -> MadeUp:
+    """A launch that sends a million bytes a node, or so many per cent less."""
+    saved = 0.0 if wanted.value is None else possible(wanted.value, -900, 100)
+    return MadeUp(wire_bytes=round(1e6 * (1 - saved / 100)))
+
+
+def made_up_wire(wanted: Wanted) -> MadeUp:
+    """A launch whose links carry so much more than was asked for."""
+    ranks = wanted.case.ranks
+    asked = Event("call", nbytes=1_000_000)
+    return MadeUp((asked,), wire_bytes=round(1_000_000 * (1 + possible(wanted.known))) if ranks else None)
+
+
+METRICS = [
+    Metric("substitution_saves", "%", "higher", model=substitution_saves, x=Traffic, range=(-math.inf, 100.0)),
+    Metric(
+        "traffic_saved", "%", "higher", pair=traffic_saved, same=(), made_up=made_up_saved, range=(-math.inf, 100.0)
+    ),
+    Metric(
+        "wire_over_payload", "fraction", "lower", launch=wire_over_payload, made_up=made_up_wire, range=(0.0, math.inf)
+    ),
+    Metric("loss_difference", "1", "lower", launch=loss_difference, made_up=made_up_value("loss_difference")),
+    Metric("auc_lost", "1", "lower", pair=auc_lost, same=(), made_up=made_up_lost, range=(-0.5, 0.5)),
+]

@@ -1,0 +1,139 @@
+"""The programs of des2020: divided tables give the sums and gradients of the whole, and every way trains alike."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scaleproof.programs.own import load_entry
+from scaleproof.simulate.predict import Predictor
+from scaleproof.spec.plan import PlannedLaunch
+from tests.short_form import case_from
+
+PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "des2020" / "programs"
+MODELS = ["lr", "fm", "wide_deep", "deepfm", "dcn"]
+
+
+def modules() -> tuple[ModuleType, ModuleType, ModuleType]:
+    load_entry(PROGRAMS, "click_training")
+    data, shards, recommender = (
+        importlib.import_module(f"suite_programs.{name}") for name in ("click_data", "shards", "recommender")
+    )
+    return data, shards, recommender
+
+
+def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[float]]:
+    """Values by event, in virtual time."""
+    given = {"model": model, "way": way, "batch": 16, "ids": 600, "slots": 12, "fields": 4, "exponent": 1.05, "k": 3}
+    case = case_from(
+        {
+            "program": "own",
+            "entry": "click_training",
+            "suite": "des2020",
+            "experiment": "e",
+            "arm": "a",
+            "transport": "tcp",
+            "collective": "ring",
+            "ranks": ranks,
+            "iterations": 5,
+            "warmup": 0,
+            "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
+            "options": {**given, "rate": 0.5, "alone": 1, **options},
+        }
+    )
+    launch = PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS))
+    samples = Predictor(Path("nowhere")).predict(launch).samples.to_pandas()
+    return {event: rows.value.tolist() for event, rows in samples.groupby("event", observed=True)}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sums_over_workers_are_those_of_all_ids(model: str) -> None:
+    data, shards, recommender = modules()
+    law = data.Law(900, 15, 5, 1.05)
+    form, clicks = recommender.form_of(model, 4, 5), data.draw(law, 1, 0, 32)
+    whole = shards.Shard(form, law.ids, 0, 1, 1)
+    lookup = shards.Lookup(clicks, law.field_of_slots(), 5)
+    wanted = lookup.partial(form, whole.rows[lookup.ids])
+    assert wanted.shape == (32, form.floats)
+    total = np.zeros_like(wanted)
+    for rank in range(3):
+        part = shards.Shard(form, law.ids, rank, 3, 1)
+        own = shards.Lookup(clicks, law.field_of_slots(), 5, rank, 3)
+        total += own.partial(form, part.rows[part.place(own.ids)])
+    np.testing.assert_allclose(total, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_gradients_of_rows_are_those_of_autograd(model: str) -> None:
+    data, shards, recommender = modules()
+    law = data.Law(300, 10, 5, 1.05)
+    form, clicks = recommender.form_of(model, 4, 5), data.draw(law, 2, 0, 8)
+    lookup = shards.Lookup(clicks, law.field_of_slots(), 5)
+    rows = np.random.default_rng(0).standard_normal((len(lookup.ids), form.per_id)).astype(np.float32)
+    weights = np.random.default_rng(1).standard_normal((8, form.floats)).astype(np.float32)
+    found = lookup.gradient(form, rows, weights)
+
+    table = torch.from_numpy(rows.copy()).requires_grad_(True)
+    by_sample, by_field = (torch.from_numpy(each.toarray()) for each in (lookup.by_sample, lookup.by_field))
+    squares, v, parts = torch.from_numpy(lookup.squares.toarray()), table[:, form.linear :], []
+    if form.linear:
+        parts.append(by_sample @ table[:, :1])
+    if form.pairs:
+        parts += [by_sample @ v, squares @ (v**2).sum(dim=1, keepdim=True)]
+    if form.pooled:
+        parts.append((by_field @ v).reshape(8, -1))
+    (torch.cat(parts, dim=1) * torch.from_numpy(weights)).sum().backward()
+    assert table.grad is not None
+    np.testing.assert_allclose(found, table.grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("model", MODELS)
+def test_substitution_has_the_losses_of_one_process(model: str, ranks: int) -> None:
+    assert trained("substitution", model, ranks)["loss_difference"][0] < 1e-5
+
+
+@pytest.mark.parametrize("way", ["server", "all_gather"])
+def test_other_synchronous_ways_have_them_too(way: str) -> None:
+    for model in ("fm", "deepfm"):
+        assert trained(way, model, 3)["loss_difference"][0] < 1e-5
+
+
+def test_asynchronous_servers_compute_something_else() -> None:
+    assert trained("async_server", "fm", 3)["loss_difference"][0] > 1e-4
+
+
+def test_a_hidden_model_can_be_learned() -> None:
+    found = trained("substitution", "lr", 2, batch=256, rate=4.0)
+    assert found["auc"][0] > 0.55
+
+
+def test_frequent_ids_are_drawn_more_often() -> None:
+    data, _, _ = modules()
+    law = data.Law(10_000, 100, 10, 1.05)
+    clicks = data.draw(law, 1, 0, 500)
+    first = (clicks.ids % 1000 == 0).mean()
+    assert 0.05 < first < 0.3
+    assert (clicks.ids // 1000 == law.field_of_slots()).all(), "each slot has ids of its field"
+    assert 0.2 < clicks.labels.mean() < 0.8
+
+
+def test_the_area_under_the_curve_counts_pairs() -> None:
+    _, _, recommender = modules()
+    assert recommender.auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])) == 0.75
+    assert recommender.auc(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("way", "model", "message"),
+    [("server", "lrr", "unknown model 'lrr'"), ("servers", "lr", "unknown way 'servers'")],
+)
+def test_what_is_unknown_is_said(way: str, model: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        trained(way, model, 2)
