@@ -1,0 +1,146 @@
+"""Metrics of this paper only: allocations of a machine, packings on them, and what trees gain over rings."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import exp, log
+from typing import Literal
+
+from pydantic import Field
+
+from scaleproof.claims.arithmetic import Amount, Arguments, Published
+from scaleproof.claims.metrics import Metric
+from scaleproof.packed_trees.bounds import all_reduce_bound, best_root, broadcast_bound
+from scaleproof.packed_trees.fewest_trees import few_trees
+from scaleproof.packed_trees.link_graph import LinkGraph, allocations, machine
+from scaleproof.packed_trees.multiplicative_weights import packed
+from scaleproof.packed_trees.rings import all_reduce_rate, broadcast_rate, most_rings
+
+MBIT_OF_GB = 8000.0
+"""Mbit/s of a GB/s."""
+Collective = Literal["broadcast", "all_reduce"]
+
+
+class Machine(Arguments):
+    """A machine."""
+
+    machine: Literal["dgx1v_like", "dgx1p_like"] = Field(description="A description of clusters/ with direct links.")
+
+
+class Weights(Machine):
+    """The fractional packing for a broadcast on the whole machine."""
+
+    epsilon: float = Field(ge=0.01, le=0.5, description="Of multiplicative weights.")
+
+
+class Packed(Machine):
+    """All allocations of a machine."""
+
+    collective: Collective = Field(description="What is sent over the trees.")
+
+
+class Gained(Packed):
+    """The same beside rings, and beside PCI Express where links make no ring."""
+
+    pcie_gb_per_s: Amount = Field(description="What a ring over PCI Express carries.")
+
+
+def allocation_kinds(x: Machine, rows: Published) -> float:
+    """Connected allocations of three devices or more that differ in more than the numbers of their devices. Arithmetic,
+    no launches (suite blink2020)."""
+    return float(len(_allocations(x.machine)))
+
+
+def allocations_without_ring(x: Machine, rows: Published) -> float:
+    """Those of them whose links make no ring through all devices. Arithmetic, no launches (suite blink2020)."""
+    return float(sum(not _rings(graph) for graph in _allocations(x.machine)))
+
+
+def trees_of_weights(x: Weights, rows: Published) -> float:
+    """Trees of the fractional packing for a broadcast on the whole machine. Arithmetic, no launches (suite
+    blink2020)."""
+    graph = machine(x.machine)
+    return float(len(packed(graph, best_root(graph)[0], x.epsilon).trees))
+
+
+def trees_of_program(x: Machine, rows: Published) -> float:
+    """Trees that the integer program leaves of them. Arithmetic, no launches (suite blink2020)."""
+    graph = machine(x.machine)
+    return float(len(few_trees(graph, best_root(graph)[0]).trees))
+
+
+def least_of_bound(x: Packed, rows: Published) -> float:
+    """Least share of the bound that few trees carry, over all allocations. Arithmetic, no launches (suite
+    blink2020)."""
+    return min(_rate(graph, x.collective) / _bound(graph, x.collective) for graph in _allocations(x.machine))
+
+
+def most_trees(x: Packed, rows: Published) -> float:
+    """Most trees of a packing of few trees, over all allocations. Arithmetic, no launches (suite blink2020)."""
+    return float(max(len(few_trees(graph, _root(graph, x.collective)).trees) for graph in _allocations(x.machine)))
+
+
+def gain_mean(x: Gained, rows: Published) -> float:
+    """Geometric mean over all allocations of the rate of trees over that of rings (suite blink2020).
+
+    Where links make no ring, one goes over PCI Express at its rate. Rates of large arrays: a link carries its rate, and
+    nothing else takes time. Arithmetic, no launches.
+    """
+    gains = _gains(x)
+    return exp(sum(map(log, gains)) / len(gains))
+
+
+def gain_largest(x: Gained, rows: Published) -> float:
+    """The largest of these. See [gain_mean](gain_mean.md). Arithmetic, no launches."""
+    return max(_gains(x))
+
+
+def _gains(x: Gained) -> list[float]:
+    return [_rate(graph, x.collective) / _ring_rate(graph, x) for graph in _allocations(x.machine)]
+
+
+@lru_cache
+def _allocations(name: str) -> tuple[LinkGraph, ...]:
+    return tuple(allocations(machine(name)))
+
+
+@lru_cache(maxsize=256)
+def _found(name: str, devices: tuple[int, ...], root: int | None) -> float:
+    return few_trees(machine(name).of(devices), root).rate
+
+
+def _rate(graph: LinkGraph, collective: Collective) -> float:
+    return _found(graph.name.split(" ")[0], graph.devices, _root(graph, collective))
+
+
+def _root(graph: LinkGraph, collective: Collective) -> int | None:
+    return best_root(graph)[0] if collective == "broadcast" else None
+
+
+def _bound(graph: LinkGraph, collective: Collective) -> float:
+    return broadcast_bound(graph, best_root(graph)[0]) if collective == "broadcast" else all_reduce_bound(graph)
+
+
+def _rings(graph: LinkGraph) -> int:
+    return len(most_rings(graph))
+
+
+def _ring_rate(graph: LinkGraph, x: Gained) -> float:
+    """In links."""
+    count, devices = _rings(graph), len(graph.devices)
+    slow = x.pcie_gb_per_s * MBIT_OF_GB / graph.unit_mbit
+    if x.collective == "broadcast":
+        return broadcast_rate(count) or slow
+    return all_reduce_rate(count, devices) or slow * devices / (2 * (devices - 1))
+
+
+METRICS = [
+    Metric("allocation_kinds", "allocations", None, model=allocation_kinds, x=Machine),
+    Metric("allocations_without_ring", "allocations", None, model=allocations_without_ring, x=Machine),
+    Metric("trees_of_weights", "trees", "lower", model=trees_of_weights, x=Weights),
+    Metric("trees_of_program", "trees", "lower", model=trees_of_program, x=Machine),
+    Metric("least_of_bound", "fraction", "higher", model=least_of_bound, x=Packed),
+    Metric("most_trees", "trees", "lower", model=most_trees, x=Packed),
+    Metric("gain_mean", "x", "higher", model=gain_mean, x=Gained),
+    Metric("gain_largest", "x", "higher", model=gain_largest, x=Gained),
+]
