@@ -20,8 +20,8 @@ ONE_SIDED: list[dict[str, Any]] = [
     {"name": "elastic_averaging", "exchange": "locked", "order": "after_gradient"},
 ]
 """Their regions lie in memory that peers reach without the owner's help, where the transport can."""
-ELSEWHERE = {"cut_off", "downpour", "elastic_averaging"}
-"""test_cut_off.py and test_elastic_averaging.py have these over both."""
+ELSEWHERE = {"cut_off", "downpour", "elastic_averaging", "pipeline"}
+"""test_cut_off.py, test_elastic_averaging.py and test_pipeline_training.py have these over both."""
 FORMS = {each["name"]: each for each in [*STRATEGIES, {"name": "slow_momentum"}]}
 EACH = [form for name, form in FORMS.items() if name not in ELSEWHERE]
 """One form of every other strategy."""
