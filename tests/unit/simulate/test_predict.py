@@ -27,6 +27,7 @@ from scaleproof.simulate.cost_file import (
     write_costs,
 )
 from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.simulate.uncertain import Uncertain
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.errors import SpecError
@@ -409,3 +410,20 @@ def test_a_record_names_the_resource_that_binds_its_prediction(
     inputs = inputs_of(training(fabric=fabric), results)
     assert isinstance(inputs.case, TrainCase) and inputs.profile is not None
     assert binding_resource(inputs.case, inputs.profile, inputs.cluster, inputs.costs.central()) == binds
+
+
+def test_what_binds_is_found_from_a_few_steps(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without jitter a step is like the one before it, so that a training of many steps asks no more of the engine."""
+    looked_at: list[int] = []
+
+    def simulated(case: TrainCase, *args: Any, **kwargs: Any) -> Any:
+        looked_at.append(case.steps + case.warmup)
+        return simulate(case, *args, **kwargs)
+
+    write(profile(training()), results / "machines" / machine_id())
+    fabric = {"name": "simulated", "costs": "stated", "link_mbit": 10.0}
+    inputs = inputs_of(training(fabric=fabric, steps=500), results)
+    assert isinstance(inputs.case, TrainCase) and inputs.profile is not None
+    monkeypatch.setattr("scaleproof.simulate.binding.simulate", simulated)
+    assert binding_resource(inputs.case, inputs.profile, inputs.cluster, inputs.costs.central()) == "link"
+    assert max(looked_at) <= 8
