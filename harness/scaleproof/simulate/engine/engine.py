@@ -79,12 +79,14 @@ class Engine:
     @property
     def start(self) -> np.ndarray:
         """When each task started; NaN: it has not."""
-        return self._tasks.rows.start[: self._tasks.count]
+        started: np.ndarray = self._tasks.rows["start"][: self._tasks.count]
+        return started
 
     @property
     def end(self) -> np.ndarray:
         """When each task ended; NaN: it has not."""
-        return self._tasks.rows.end[: self._tasks.count]
+        ended: np.ndarray = self._tasks.rows["end"][: self._tasks.count]
+        return ended
 
     def lanes(self, count: int) -> np.ndarray:
         """Numbers of new lanes, each of which carries one task at a time."""

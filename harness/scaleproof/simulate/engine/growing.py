@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def new_rows(count: int, form: np.dtype) -> np.recarray:
     return np.zeros(count, form).view(np.recarray)
 
 
-def more_rows(rows: np.recarray, count: int) -> np.recarray:
+def more_rows(rows: np.ndarray, count: int) -> np.recarray:
     """A copy with `count` rows; the new ones are 0."""
     larger = new_rows(count, rows.dtype)
     larger[: len(rows)] = rows
@@ -30,10 +30,12 @@ def more_rows(rows: np.recarray, count: int) -> np.recarray:
 
 
 class Growing:
-    """A table of which `count` rows are in use. `usual`: values of columns in rows that do not state them; else 0."""
+    """A table of which `count` rows are in use. `rows` are a recarray for the type checker only: of a real one numba
+    looks up every attribute in Python, at each call of a compiled function. `usual`: values of columns in rows that do
+    not state them; else 0."""
 
     def __init__(self, form: np.dtype, room: int = START, usual: Mapping[str, float] | None = None) -> None:
-        self.count, self.rows, self._usual = 0, new_rows(room, form), new_rows(1, form)
+        self.count, self.rows, self._usual = 0, _plain(new_rows(room, form)), _plain(new_rows(1, form))
         for name, value in (usual or {}).items():
             self._usual[name] = value
         self._columns = self._views()
@@ -41,7 +43,7 @@ class Growing:
     def add(self, count: int, **values: Any) -> slice:
         """Further rows with these values."""
         added = self._room(count)
-        self._plain[added] = self._usual
+        self.rows[added] = self._usual
         for name, value in values.items():
             self._columns[name][added] = value
         return added
@@ -49,17 +51,20 @@ class Growing:
     def add_rows(self, rows: np.ndarray) -> slice:
         """Copies of whole rows, of the type of the table: the fast way for many that are alike."""
         added = self._room(len(rows))
-        self._plain[added] = rows
+        self.rows[added] = rows
         return added
 
     def _room(self, count: int) -> slice:
         added = slice(self.count, self.count + count)
         if added.stop > len(self.rows):
-            self.rows = more_rows(self.rows, max(2 * len(self.rows), added.stop))
+            self.rows = _plain(more_rows(self.rows, max(2 * len(self.rows), added.stop)))
             self._columns = self._views()
         self.count = added.stop
         return added
 
     def _views(self) -> dict[str, np.ndarray]:
-        self._plain = rows = np.asarray(self.rows)
-        return {name: rows[name] for name in rows.dtype.names or ()}
+        return {name: self.rows[name] for name in self.rows.dtype.names or ()}
+
+
+def _plain(rows: np.recarray) -> np.recarray:
+    return cast(np.recarray, np.asarray(rows))
