@@ -14,7 +14,7 @@ from scaleproof.packed_trees.link_graph import LinkGraph, machine
 from scaleproof.packed_trees.rings import Ring, most_rings
 from scaleproof.packed_trees.tree_plan import TreePlan, chain_plans, ring_parts, tree_plans
 from scaleproof.rank_programs.collectives import barrier
-from scaleproof.rank_programs.effects import Charge, Detach, Receive, Send, Settle
+from scaleproof.rank_programs.effects import Charge, Receive, Send
 from scaleproof.rank_programs.flows import Flow, beside
 from scaleproof.rank_programs.rank_program import RankProgram
 
@@ -47,7 +47,6 @@ class LinkCollectives(RankProgram):
             self._fill(step)
             yield from barrier(self.rank, self.world_size)
             yield from beside(list(self._flows()), self.world_size)
-            yield Settle()  # what is sent may be changed again
             self.wrong += int((self.array != self._wanted(step)).sum())
 
     def _fill(self, step: int) -> None:
@@ -94,7 +93,7 @@ class LinkCollectives(RankProgram):
             if parent is None:
                 yield from self._to_children(number, plan, part)
             else:
-                yield Detach(Send(parent, self.array[part].copy(), _tag(number, UP)), parent)
+                yield Send(parent, self.array[part], _tag(number, UP))
 
     def _from_root(self, number: int, plan: TreePlan) -> Flow:
         for part in plan.chunks(self.chunk):
@@ -110,7 +109,7 @@ class LinkCollectives(RankProgram):
 
     def _to_children(self, number: int, plan: TreePlan, part: slice) -> Flow:
         for child in plan.children[self.rank]:
-            yield Detach(Send(child, self.array[part], _tag(number, DOWN)), child)
+            yield Send(child, self.array[part], _tag(number, DOWN))
 
     def _ring(self, number: int, ring: Ring, start: int, stop: int) -> Flow:
         """Reduce-scatter and all-gather around a ring: 2 (n - 1) rounds of one n-th of the part each, in chunks."""
@@ -120,7 +119,7 @@ class LinkCollectives(RankProgram):
         for turn in range(2 * (count - 1)):
             sent, received = (place - turn) % count, (place - turn - 1) % count
             for part in self._chunks(edges[sent], edges[sent + 1]):
-                yield Detach(Send(following, self.array[part].copy(), _tag(number, UP)), following)
+                yield Send(following, self.array[part], _tag(number, UP))
             for part in self._chunks(edges[received], edges[received + 1]):
                 arrived = yield Receive(before, _tag(number, UP), "in a ring")
                 if turn < count - 1:

@@ -24,22 +24,28 @@ def test_a_flow_that_waits_does_not_hold_up_another() -> None:
     effect: Effect = next(together)
     numbers = iter(range(10))
     pending: dict[int, Started] = {}
+    ended: list[Started] = []
     while True:
         result: Any = None
         if isinstance(effect, Start):
-            assert isinstance(effect.effect, Receive)
             lanes.append(effect.lane)
             result = Started(next(numbers))
-            pending[effect.effect.source] = result
+            if isinstance(effect.effect, Receive):
+                pending[effect.effect.source] = result
+            else:
+                assert isinstance(effect.effect, Send)
+                sent.append(effect.effect.peer)
+                ended.append(result)
         elif isinstance(effect, AwaitAny):
-            source = max(pending)  # what the second flow waits for comes first
-            result = Ended(pending.pop(source), source * 10)
-        elif isinstance(effect, Send):
-            sent.append(effect.peer)
+            if ended:
+                result = Ended(ended.pop(), None)
+            else:
+                source = max(pending)  # what the second flow waits for comes first
+                result = Ended(pending.pop(source), source * 10)
         try:
             effect = together.send(result)
         except StopIteration:
             break
-    assert lanes == [5, 6]
+    assert lanes == [5, 6, 2, 1], "receives on lanes of their flows, sends on those of peers"
     assert log == [20, 10]
     assert sent == [2, 1]
