@@ -30,7 +30,7 @@ class Learners(Protocol):
     """Of all ranks. `of`: each rank's learner; `data`: what it trains on."""
 
     @property
-    def of(self) -> Sequence[Learner | StageLearner]: ...
+    def of(self) -> Sequence[Learner]: ...
     @property
     def data(self) -> Sequence[Data]: ...
 
@@ -184,7 +184,8 @@ def _data(case: TrainCase, seed: int) -> list[Data]:
 
 
 class Stages:
-    """Of ranks that hold stages of the network: their passes compute, no rank has a whole gradient."""
+    """Of ranks that hold stages of the network: their passes compute, and no rank has a whole gradient or a
+    successor."""
 
     def __init__(self, case: TrainCase, seed: int, profile: Profile) -> None:
         division = division_of_case(case)
@@ -197,20 +198,8 @@ class Stages:
         self.data = [shares[division.group(rank)] for rank in ranks]
         self.of = [computed(case, division, rank, seed, self.data[rank], times) for rank in ranks]
 
-    def begin(self, rank: int, step: int) -> None:
-        """See Learners."""
-        raise NotImplementedError("a rank of a pipeline has no whole gradient")
 
-    def end(self, rank: int) -> float:
-        """See Learners."""
-        return math.nan
-
-    def renew(self, rank: int) -> None:
-        """See Learners."""
-        raise NotImplementedError("a rank of a pipeline has no successor")
-
-
-def learners_of(case: TrainCase, seed: int, profile: Profile) -> Learners:
+def learners_of(case: TrainCase, seed: int, profile: Profile) -> Learners | Stages:
     """The mathematics that the case asks for."""
     if case.replicas is not None and case.replicas.division is not None:
         return Stages(case, seed, profile)

@@ -23,7 +23,7 @@ from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.simulated_program import samples
 from scaleproof.simulate.virtual_faults import FaultyRun
-from scaleproof.simulate.virtual_learners import Learners, learners_of
+from scaleproof.simulate.virtual_learners import Learners, Stages, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
 from scaleproof.simulate.virtual_run import Happened
 from scaleproof.spec import registry
@@ -65,7 +65,7 @@ class VirtualTraining(FaultyRun):
         cluster: Cluster,
         costs: MessageCosts,
         passes: Passes,
-        learners: Learners,
+        learners: Learners | Stages,
         seed: int,
     ) -> None:
         self._passes, self._learners, self._train_case = passes, learners, case
@@ -80,28 +80,31 @@ class VirtualTraining(FaultyRun):
         self._delays = CaseDelays(case, seed)
         self._lasts = list(relative_times(case) or [1.0] * case.ranks)
         """By which factor each rank computes longer in its present step."""
-        self._perform |= {Gradient: self._gradient, Update: self._update}
+        self._perform[Update] = self._update
+        if not isinstance(learners, Stages):
+            self._perform[Gradient] = partial(self._gradient, learners)
         if case.message_delay is not None:
             self._perform |= {kind: self._delayed(self._perform[kind]) for kind in (Send, Call)}
 
     def renew(self, number: int) -> None:
         """See FaultyRun: with the parameters that all began with."""
-        self._learners.renew(number)
+        if not isinstance(self._learners, Stages):
+            self._learners.renew(number)
         self._delays.restart(number)
 
-    def _gradient(self, rank: Rank, effect: Gradient, then: Then) -> None:
+    def _gradient(self, learners: Learners, rank: Rank, effect: Gradient, then: Then) -> None:
         number, dilation = rank.number, self._train_case.dilation
         self._lasts[number] = self._passes.factor(number, effect.step)
         factor = self._lasts[number] * dilation
         delay = self._delays.of_step(number, effect.step) * dilation if effect.delayed else 0.0
         passed = self.now + self._passes.forward * factor
         ready, began = passed + self._passes.backward * factor, self.now
-        self._learners.begin(number, effect.step)
+        learners.begin(number, effect.step)
 
         def ended() -> None:
             if rank.dead:
                 return
-            loss = self._learners.end(number)
+            loss = learners.end(number)
             self.happened(rank, "forward", began, end=passed)
             self.happened(rank, "backward", passed, end=ready)
             if not math.isnan(loss) or self._train_case.compute == "real":
@@ -184,7 +187,7 @@ def _whole(case: TrainCase, learner: Learner | StageLearner, seed: int) -> Learn
     return model_learner(case, network_of(case), seed) if divided else cast(Learner, learner)
 
 
-def _trained(case: TrainCase, run: VirtualTraining, learners: Learners, seed: int) -> list[dict[str, Any]]:
+def _trained(case: TrainCase, run: VirtualTraining, learners: Learners | Stages, seed: int) -> list[dict[str, Any]]:
     """Runs all ranks and evaluates what they have kept. The checks of the record."""
     run.run()
     programs = [cast(Replica, rank.program) for rank in run.living]
