@@ -3,7 +3,7 @@ reductions as in MindSpore's auto_parallel). All eliminations are exact; a grid 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -197,9 +197,7 @@ def smallest(graph: CostGraph) -> tuple[float, dict[str, int]]:
     return _one_objective(graph, lambda costs: costs.memory)
 
 
-def _one_objective(graph: CostGraph, of: object) -> tuple[float, dict[str, int]]:
-    assert callable(of)
-
+def _one_objective(graph: CostGraph, of: Callable[[Costs], np.ndarray]) -> tuple[float, dict[str, int]]:
     def alone(costs: Costs) -> Costs:
         values = of(costs)
         return Costs(values, np.zeros_like(values))
