@@ -1,8 +1,8 @@
-"""The minutes that suites may take in the reference run, on two quiet cores."""
+"""The minutes that suites may take in the reference run, on two quiet cores, and what a slower machine may take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from scaleproof.spec.suite import load_suite
@@ -14,6 +14,16 @@ TODAY = frozenset(
 """The suites that share BUDGET_MIN; each later one states its own minutes as `reference_minutes` in suite.yaml."""
 BUDGET_MIN = 75.0
 """For the suites of TODAY with calibration and pages; experiments that came to them later state their own minutes."""
+
+CALIBRATION = "calibrate"
+CALIBRATION_MIN = 1.62
+"""What calibration took on the machine for which all minutes here are stated (run of commit d3500e56be). It does the
+same work everywhere, so that its minutes tell how much slower a machine is."""
+
+
+def slowness(minutes: Mapping[str, float]) -> float:
+    """How many times as long a machine takes, by its calibration; a faster one, or none measured, is held to 1."""
+    return max(1.0, minutes.get(CALIBRATION, 0.0) / CALIBRATION_MIN)
 
 
 @cache

@@ -26,7 +26,7 @@ from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import list_suites
 from tools.reference import ROOT, SIZE
 from tools.reference.one_run import facts
-from tools.reference.shares import allowed_min, limit_min
+from tools.reference.shares import CALIBRATION, allowed_min, limit_min, slowness
 
 FIRST = ("micro", "validation")
 """Suites whose results others use: costs of messages, and labels of evidence."""
@@ -76,7 +76,7 @@ def steps(names: Sequence[str], size: str, only: Sequence[str] = ()) -> list[Ste
     if only:
         return [*suites, Step(PAGES, ("scaleproof", "report", "--size", size))]
     return [
-        Step("calibrate", ("scaleproof", "calibrate", "--comparisons", "2")),
+        Step(CALIBRATION, ("scaleproof", "calibrate", "--comparisons", "2")),
         *suites,
         Step(PAGES, ("snakemake", "all", *config)),
     ]
@@ -104,7 +104,8 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
         write_form(results / STATE, state)
     own = [step for step in state.minutes if limit_min(step) is None]
     print(f"reference run of {commit[:10]}: {sum(state.minutes.values()):.1f} minutes")
-    print(f"without later suites {sum(state.minutes[step] for step in own):.1f} of {allowed_min(own):g} minutes")
+    allowed = allowed_min(own) * slowness(state.minutes)
+    print(f"without later suites {sum(state.minutes[step] for step in own):.1f} of {allowed:.1f} minutes")
     trial = "a trial: its records and pages stay in results/ and reports/"
     kept = "`python -m tools.reference pack` stores it, `python -m tools.reference readme` shows it"
     print(trial if only else kept)
@@ -164,7 +165,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _beyond(name: str, state: State) -> str:
     limit = limit_min(name)
-    return f", its share is {limit:g}" if limit is not None and state.minutes[name] > limit else ""
+    if limit is None or state.minutes[name] <= limit * slowness(state.minutes):
+        return ""
+    return f", its share is {limit * slowness(state.minutes):.1f}"
 
 
 def _clean_commit(root: Path) -> str:

@@ -12,7 +12,7 @@ from scaleproof.claims.claims_file import read_claims
 from scaleproof.record.table import MISSING
 from tools.reference import REFERENCE, SIZE
 from tools.reference.one_run import FILE, Manifest, digests, facts, manifest_of, mixed_codes, mixture, read_manifest
-from tools.reference.shares import BUDGET_MIN, TODAY, added_min, limit_min
+from tools.reference.shares import BUDGET_MIN, CALIBRATION, CALIBRATION_MIN, TODAY, added_min, limit_min, slowness
 from tools.reference.steps import STATE, read_state, suite_names
 
 RECORDED_LATER = "not recorded yet"
@@ -134,7 +134,17 @@ def minutes_table(reference: Path = REFERENCE) -> str:
     total = f"{manifest.total_minutes:.1f}" if manifest else RECORDED_LATER
     added = sum(added_min(name) for name in names)
     experiments = f", {added:g} of later experiments" if added else ""
-    return "\n".join([*rows, f"| all | {total} | {BUDGET_MIN:g}{experiments} and those of later suites |"]) + "\n"
+    rows.append(f"| all | {total} | {BUDGET_MIN:g}{experiments} and those of later suites |")
+    return "\n".join(rows) + "\n" + _slower(manifest)
+
+
+def _slower(manifest: Manifest | None) -> str:
+    """What shares become on a slower machine than the one for which they are stated; empty where it is none."""
+    factor = slowness(manifest.minutes) if manifest else 1.0
+    if factor == 1.0:
+        return ""
+    taken = f"{manifest.minutes[CALIBRATION]:.1f} minutes in place of {CALIBRATION_MIN:g}" if manifest else ""
+    return f"\nThe machine of this run is slower: calibration took {taken}. Each share is {factor:.2f} times as much there.\n"
 
 
 class StoredSuite(NamedTuple):
@@ -160,7 +170,7 @@ def _share(name: str) -> str:
     if limit is not None:
         return f"{limit:g}"
     added = f", and {added_min(name):g} of later experiments" if added_min(name) else ""
-    return f"of {BUDGET_MIN:g}{added}" if name in TODAY or name in ("calibrate", "pages") else ""
+    return f"of {BUDGET_MIN:g}{added}" if name in TODAY or name in (CALIBRATION, "pages") else ""
 
 
 def _mixed(reference: Path) -> str:

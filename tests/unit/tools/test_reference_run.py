@@ -49,7 +49,7 @@ def manifest(**fields: Any) -> Manifest:
         "codes": {"measured": "d"},
         "suites": ("das2016",),
         "launches": {"failed": 1, "not_runnable": 2, "ok": 9},
-        "minutes": {"calibrate": 3.0, "das2016": 7.5, "pages": 0.5},
+        "minutes": {"calibrate": 1.5, "das2016": 9.0, "pages": 0.5},
         "ended": "2026-11-24T10:00:00+00:00",
         "files": {MODULE: content_hash(MODULE)},
         "judged_by": JUDGED,
@@ -345,8 +345,8 @@ def test_minutes_are_those_of_the_recorded_run_or_not_recorded_yet(tmp_path: Pat
     assert "| das2016 | not recorded yet | of 75 |" in stored.minutes_table(tmp_path)
     one_run.write_manifest(tmp_path, manifest())
     assert stored.minutes_table(tmp_path).splitlines()[2:] == [
-        "| calibrate | 3.0 | of 75 |",
-        "| das2016 | 7.5 | of 75 |",
+        "| calibrate | 1.5 | of 75 |",
+        "| das2016 | 9.0 | of 75 |",
         "| pages | 0.5 | of 75 |",
         "| all | 11.0 | 75 and those of later suites |",
     ]
@@ -369,7 +369,19 @@ def test_the_stored_run_takes_no_longer_than_its_minutes() -> None:
     made = one_run.read_manifest(tables.REFERENCE)
     if made is not None:
         own = {name: minutes for name, minutes in made.minutes.items() if shares.limit_min(name) is None}
-        assert sum(own.values()) <= shares.allowed_min(own)
+        assert sum(own.values()) <= shares.allowed_min(own) * shares.slowness(made.minutes)
+
+
+def test_a_slower_machine_may_take_longer_by_what_its_calibration_takes_longer(tmp_path: Path) -> None:
+    assert shares.slowness({}) == shares.slowness({"calibrate": 1.0}) == 1.0
+    assert shares.slowness({"calibrate": 2 * shares.CALIBRATION_MIN, "micro": 30.0}) == 2.0
+    slow = manifest(minutes={"calibrate": 2 * shares.CALIBRATION_MIN, "pages": 0.5})
+    one_run.write_manifest(tmp_path, slow)
+    last = stored.minutes_table(tmp_path).splitlines()[-1]
+    assert last.endswith("calibration took 3.2 minutes in place of 1.62. Each share is 2.00 times as much there.")
+    assert steps._beyond("ho2018", steps.State(commit="", size=SIZE, minutes=dict(slow.minutes) | {"ho2018": 7.9})) == ""
+    beyond = steps._beyond("ho2018", steps.State(commit="", size=SIZE, minutes=dict(slow.minutes) | {"ho2018": 8.1}))
+    assert beyond == ", its share is 8.0"
 
 
 def test_experiments_that_came_to_an_older_suite_add_their_minutes() -> None:
