@@ -32,6 +32,7 @@ SYNTHETIC = train_case(steps=3, workload="cd_dnn", width=0.1)
 TOKENS = train_case(steps=3, workload="seq2seq")
 REVERSAL = train_case(steps=3, workload="seq2seq", data="reversal")
 TOPICS = train_case(steps=3, workload="sentence_embedding", data="topics")
+TEXT = train_case(steps=3, workload="small_gpt", data="markov_text")
 
 
 def digits() -> Digits:
@@ -51,7 +52,9 @@ def outcomes(findings: list[Finding]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "case", [DIGITS, SYNTHETIC, TOKENS, REVERSAL, TOPICS], ids=["digits", "synthetic", "tokens", "reversal", "topics"]
+    "case",
+    [DIGITS, SYNTHETIC, TOKENS, REVERSAL, TOPICS, TEXT],
+    ids=["digits", "synthetic", "tokens", "reversal", "topics", "text"],
 )
 def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
     record: list[dict[str, Any]] = []

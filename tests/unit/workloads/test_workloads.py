@@ -179,6 +179,7 @@ def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], me
         ("digits", "dnn_digits"),
         ("reversal", "seq2seq"),
         ("topics", "sentence_embedding"),
+        ("markov_text", "small_gpt"),
     ],
 )
 @pytest.mark.parametrize("ranks", [2, 4])
