@@ -93,7 +93,8 @@ def _counts(text: str) -> list[int]:
 def machine_of(options: argparse.Namespace, devices: int) -> Machine:
     """The devices and what messages between them cost. SpecError where something is not known of them."""
     from scaleproof.frontiers.operators import Machine
-    from scaleproof.spec.gpu_node import gpu_nodes, gpu_of, rank_type
+    from scaleproof.simulate.nccl.gpu_machine import gpu_machine
+    from scaleproof.spec.gpu_node import gpu_nodes, rank_type
 
     kind = rank_type(options.node)
     if options.node not in gpu_nodes():
@@ -101,26 +102,7 @@ def machine_of(options: argparse.Namespace, devices: int) -> Machine:
             raise SpecError("--efficiency: say which share of their peak rate these cores reach, as 0.5")
         latency, byte_s = _of_fabric(options.fabric, devices)
         return Machine(devices, kind.peak_flops * options.efficiency, latency, byte_s)
-    share = sum(gpu_of(options.node).efficiency) / 2 if options.efficiency is None else options.efficiency
-    return _of_gpus(options.node, devices, kind.peak_flops * share)
-
-
-def _of_gpus(name: str, devices: int, flops: float) -> Machine:
-    """Rings of NCCL inside a node, and its network cards, shared by its GPUs, between nodes."""
-    from scaleproof.frontiers.operators import Machine
-    from scaleproof.simulate.nccl.constants import HOP_US, NETWORK_GB_PER_GBIT
-    from scaleproof.simulate.nccl.prediction import channels_of
-    from scaleproof.spec.gpu_node import gpu_node
-
-    node = gpu_node(name)
-    inside = 1 / (channels_of(node).total * 1e9)
-    hop = HOP_US["nvlink" if node.nvlinks else "pcie"]["ring"][2] * 1e-6
-    if devices <= node.gpus:
-        return Machine(devices, flops, hop, inside)
-    if node.network_gbit is None:
-        raise SpecError(f"{name} has no network_gbit, and {devices} devices are more than its {node.gpus} GPUs")
-    between = node.gpus / (node.network_gbit * NETWORK_GB_PER_GBIT * 1e9)
-    return Machine(devices, flops, hop, inside, node.gpus, HOP_US["network"]["ring"][2] * 1e-6, between)
+    return gpu_machine(options.node, devices, options.efficiency)
 
 
 def _of_fabric(name: str | None, devices: int) -> tuple[float, float]:

@@ -6,8 +6,8 @@ devices. Ranks that hold parts of the same sum add them up: outputs over c, grad
 weights over d. Blocks of transformers are divided by heads or inner features, which takes a sum in either pass (Shoeybi
 et al. 2019). Other layers compute where their inputs lie.
 
-Memory of a device: its weights, their gradients and the optimiser's state, outputs that the backward pass needs, and
-copies of inputs that had to be moved; buffers are not reused."""
+Memory of a device: its weights, their gradients and the optimiser's state, its part of the samples, outputs that the
+backward pass needs, and copies of inputs that had to be moved; buffers are not reused."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def cost_of(layer: Layer, way: Way, batch: int, machine: Machine, states: int) -
     """`states`: copies of the weights that a device keeps, with their gradients and the optimiser's."""
     weights = ITEM * sum(variable.elements for variable in layer.variables)
     samples, read, written = batch / way.data, ITEM * prod(layer.input_shape), ITEM * prod(layer.output_shape)
-    compute = 6 * layer.mac * batch / machine.flops
+    first = layer.inputs == (INPUT,)  # needs no gradient of its input, which nobody else keeps
+    compute = 2 * (3 * layer.mac - first * layer.input_mac) * batch / machine.flops
     if isinstance(layer.spec, Attention | FeedForward):
         reads = writes = Layout(way.data)
         kept, share = samples * written, way.rows
@@ -138,9 +139,11 @@ def cost_of(layer: Layer, way: Way, batch: int, machine: Machine, states: int) -
             reads = writes
         kept, share = samples * written / way.rows, way.rows * way.columns
         summed = machine.all_reduce_s(samples * written / way.rows, way.columns, 1)
-        if layer.mac and layer.inputs != (INPUT,):
+        if layer.mac and not first:
             summed += machine.all_reduce_s(samples * read / way.columns, way.rows, way.columns)
     gradients = machine.all_reduce_s(weights / share, way.data, machine.devices // way.data)
+    if first:
+        kept += samples * read / reads.features
     used = way.data * way.rows * way.columns
     return Cost(states * weights / share + kept, compute / used + summed + gradients, reads, writes)
 

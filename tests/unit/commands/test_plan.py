@@ -29,7 +29,7 @@ def test_the_fastest_that_fits_names_how_each_layer_is_divided(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--memory", "0.1", "--devices", "2"], "--memory 0.1: no strategy fits on 2 devices; 10.3 would do"),
+        (["--memory", "0.1", "--devices", "2"], "--memory 0.1: no strategy fits on 2 devices; 10.5 would do"),
         (["--devices", "two"], "--devices 'two': write numbers, as 4,8,16"),
         (["--devices", "16"], "v100hcm has no network_gbit, and 16 devices are more than its 8 GPUs"),
         (["--node", "xeon_e5_2698v3_x2"], "--efficiency: say which share"),

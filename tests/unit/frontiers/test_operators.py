@@ -27,8 +27,8 @@ def test_data_parallel_training_keeps_all_weights_and_adds_up_all_gradients() ->
     choices = {name: ways.index(Way(4, 1, 1)) for name, ways in made.ways.items()}
     memory, time = made.graph.cost(choices)
     outputs = sum(int(np.prod(layer.output_shape)) for layer in whole.layers)
-    assert memory == 3 * ITEM * whole.parameters + ITEM * batch / 4 * outputs
-    flops = sum(6 * layer.mac for layer in whole.layers) * batch
+    assert memory == 3 * ITEM * whole.parameters + ITEM * batch / 4 * (outputs + int(np.prod(whole.input_shape)))
+    flops = whole.train_flop * batch
     assert time == pytest.approx(flops / 4 / 1e12 + 2 * 3 / 4 * ITEM * whole.parameters * 1e-9)
 
 
@@ -60,7 +60,7 @@ def test_more_devices_need_less_memory_each_and_less_time_where_messages_are_fas
 def test_without_communication_the_fastest_strategy_leaves_no_device_idle() -> None:
     made = divided(network("vgg_a"), 64, machine(8, byte_s=0.0, latency=0.0))
     found = frontier_of(made.graph)
-    flops = sum(6 * layer.mac for layer in network("vgg_a").layers) * 64
+    flops = network("vgg_a").train_flop * 64
     assert found.time[-1] == pytest.approx(flops / 8 / 1e12)
 
 
