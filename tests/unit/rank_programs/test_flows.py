@@ -49,3 +49,31 @@ def test_a_flow_that_waits_does_not_hold_up_another() -> None:
     assert lanes == [5, 6, 2, 1], "receives on lanes of their flows, sends on those of peers"
     assert log == [20, 10]
     assert sent == [2, 1]
+
+
+def sends(count: int, log: list[str]) -> Flow:
+    for number in range(count):
+        yield Send(number % 2, np.zeros(1))
+        log.append(f"sent {number}")
+
+
+def test_a_flow_goes_on_while_its_sends_are_under_way_up_to_the_window() -> None:
+    log: list[str] = []
+    together, under_way, most = beside([sends(6, log)], window=3), list[Started](), 0
+    effect, numbers = next(together), iter(range(10))
+    while True:
+        result: Any = None
+        if isinstance(effect, Start):
+            result = Started(next(numbers))
+            under_way.append(result)
+            most = max(most, len(under_way))
+        elif isinstance(effect, AwaitAny):
+            assert [each.number for each in effect.started] == [each.number for each in under_way]
+            log.append("ended")
+            result = Ended(under_way.pop(0), None)
+        try:
+            effect = together.send(result)
+        except StopIteration:
+            break
+    assert most == 3 and not under_way, "all have ended when the flow has"
+    assert log[:5] == ["sent 0", "sent 1", "sent 2", "ended", "sent 3"]
