@@ -5,7 +5,7 @@ Rates are in bytes/s, latencies in s for each chunk on each link."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 
@@ -51,16 +51,33 @@ def best_chunk(taken: Callable[[float], float]) -> float:
     return min(sizes, key=taken)
 
 
-def adapted_chunk(taken: Callable[[float], float], start: float = SMALLEST) -> float:
-    """The chunk that multiplicative increase and additive decrease end at: twice as large while that is faster, then
-    smaller by a tenth of the last increase while that is faster."""
-    chunk, time = start, taken(start)
-    while chunk < LARGEST and (larger := taken(2 * chunk)) < time:
+def adapting(start: float = SMALLEST, largest: float = LARGEST) -> Generator[float, float, None]:
+    """Multiplicative increase and additive decrease: yields the chunk to try next, and is sent the time that it took.
+    Twice as large while that is faster, then smaller by a tenth of the last while that is faster."""
+    chunk, time = start, (yield start)
+    while 2 * chunk <= largest and (larger := (yield 2 * chunk)) < time:
         chunk, time = 2 * chunk, larger
     step = chunk / 10
-    while chunk - step >= SMALLEST and (smaller := taken(chunk - step)) < time:
+    while chunk - step >= start and (smaller := (yield chunk - step)) < time:
         chunk, time = chunk - step, smaller
-    return chunk
+
+
+def next_of(search: Generator[float, float, None], taken: float) -> float | None:
+    """The chunk to try next; None where the search has ended."""
+    try:
+        return search.send(taken)
+    except StopIteration:
+        return None
+
+
+def adapted_chunk(taken: Callable[[float], float], start: float = SMALLEST) -> float:
+    """The fastest chunk of such a search where a chunk takes so long."""
+    search, tried = adapting(start), dict[float, float]()
+    following: float | None = next(search)
+    while following is not None:
+        tried[following] = taken(following)
+        following = next_of(search, tried[following])
+    return min(tried, key=lambda chunk: tried[chunk])
 
 
 def slow_share(nbytes: float, slow: float, fast: float, switch_s: float = 0.0) -> float:

@@ -3,7 +3,8 @@ description."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Generator, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from scaleproof.packed_trees.bounds import best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
 from scaleproof.packed_trees.link_graph import LinkGraph, machine
 from scaleproof.packed_trees.rings import Ring, most_rings
+from scaleproof.packed_trees.times import adapting, next_of
 from scaleproof.packed_trees.tree_plan import TreePlan, chain_plans, ring_parts, tree_plans
 from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Charge, Receive, Send
@@ -21,6 +23,10 @@ from scaleproof.rank_programs.rank_program import RankProgram
 ITEM = 4
 UP, DOWN = 0, 1
 """Phases of a tree: to the root, and from it."""
+ADAPTING = 1 << 20
+"""The tag of times and chunks: above those of all trees."""
+SMALLEST = 16 << 10
+"""The chunk that adapting begins with, bytes."""
 
 
 @lru_cache
@@ -30,13 +36,15 @@ def _graph(cluster: str) -> LinkGraph:
 
 class LinkCollectives(RankProgram):
     """Option `operation`: broadcast or all_reduce; `over`: trees, rings, or one_ring: through the ranks in order and in
-    one direction, over whatever way there is between them; `chunk_kib`: most that is sent at once. Values are whole
-    numbers, so that sums are exact."""
+    one direction, over whatever way there is between them; `chunk_kib`: most that is sent at once, 0: adapted during
+    the warm-up, step by step (packed_trees/times.py). Values are whole numbers, so that sums are exact."""
 
     def main(self) -> Flow:
         """See RankProgram."""
         self.operation, self.over = str(self.case.options["operation"]), str(self.case.options["over"])
-        self.chunk = int(self.case.options["chunk_kib"]) * 1024 // ITEM
+        chunk_kib, search = int(self.case.options["chunk_kib"]), adapting(SMALLEST)
+        self.chunk = int(chunk_kib * 1024 or next(search)) // ITEM
+        self.fastest = (math.inf, self.chunk)
         self.root = 0
         if self.over != "one_ring":
             self.graph = _graph(str(self.case.value("fabric.cluster")))
@@ -46,8 +54,30 @@ class LinkCollectives(RankProgram):
         for step in self.steps():
             self._fill(step)
             yield from barrier(self.rank, self.world_size)
+            began = self._clock.now()
             yield from beside(list(self._flows()), self.world_size)
+            if not chunk_kib and step < self.case.warmup:
+                last = step == self.case.warmup - 1
+                yield from self._adapt(search, self._clock.now() - began, last)
+                self._clock.note("chunk", float(self.chunk * ITEM))
             self.wrong += int((self.array != self._wanted(step)).sum())
+
+    def _adapt(self, search: Generator[float, float, None], taken: float, last: bool) -> Flow:
+        """Rank 0 decides by the time of the slowest rank which chunk all try next; after the `last` one, and where the
+        search has ended, the fastest that was tried."""
+        if self.rank:
+            yield Send(0, np.array([taken], np.float32), ADAPTING, control=True)
+            decided = yield Receive(0, ADAPTING, "for the next chunk")
+            self.chunk = int(decided.value[0])
+            return
+        for peer in range(1, self.world_size):
+            told = yield Receive(peer, ADAPTING, "for the times of all ranks")
+            taken = max(taken, float(told.value[0]))
+        self.fastest = min(self.fastest, (taken, self.chunk))
+        following = next_of(search, taken)
+        self.chunk = self.fastest[1] if last or following is None else int(following) // ITEM
+        for peer in range(1, self.world_size):
+            yield Send(peer, np.array([self.chunk], np.float32), ADAPTING, control=True)
 
     def _fill(self, step: int) -> None:
         own = float(self.rank + 1 + step)

@@ -1,4 +1,4 @@
-"""Metrics of this paper only: allocations of a machine, packings on them, and what trees gain over rings."""
+"""Allocations of a machine, packings on them, and what trees gain over rings."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Gained(Packed):
 def allocation_kinds(x: Machine, rows: Published) -> float:
     """Connected allocations of three devices or more that differ in more than the numbers of their devices. Arithmetic,
     no launches (suite blink2020)."""
-    return float(len(_allocations(x.machine)))
+    return float(len(allocations_of(x.machine)))
 
 
 def allocations_without_ring(x: Machine, rows: Published) -> float:
     """Those of them whose links make no ring through all devices. Arithmetic, no launches (suite blink2020)."""
-    return float(sum(not _rings(graph) for graph in _allocations(x.machine)))
+    return float(sum(not _rings(graph) for graph in allocations_of(x.machine)))
 
 
 def trees_of_weights(x: Weights, rows: Published) -> float:
@@ -72,12 +72,12 @@ def trees_of_program(x: Machine, rows: Published) -> float:
 def least_of_bound(x: Packed, rows: Published) -> float:
     """Least share of the bound that few trees carry, over all allocations. Arithmetic, no launches (suite
     blink2020)."""
-    return min(_rate(graph, x.collective) / _bound(graph, x.collective) for graph in _allocations(x.machine))
+    return min(tree_rate(graph, x.collective) / _bound(graph, x.collective) for graph in allocations_of(x.machine))
 
 
 def most_trees(x: Packed, rows: Published) -> float:
     """Most trees of a packing of few trees, over all allocations. Arithmetic, no launches (suite blink2020)."""
-    return float(max(len(few_trees(graph, _root(graph, x.collective)).trees) for graph in _allocations(x.machine)))
+    return float(max(len(few_trees(graph, _root(graph, x.collective)).trees) for graph in allocations_of(x.machine)))
 
 
 def gain_mean(x: Gained, rows: Published) -> float:
@@ -96,11 +96,14 @@ def gain_largest(x: Gained, rows: Published) -> float:
 
 
 def _gains(x: Gained) -> list[float]:
-    return [_rate(graph, x.collective) / _ring_rate(graph, x) for graph in _allocations(x.machine)]
+    return [
+        tree_rate(graph, x.collective) / ring_rate(graph, x.collective, x.pcie_gb_per_s)
+        for graph in allocations_of(x.machine)
+    ]
 
 
 @lru_cache
-def _allocations(name: str) -> tuple[LinkGraph, ...]:
+def allocations_of(name: str) -> tuple[LinkGraph, ...]:
     return tuple(allocations(machine(name)))
 
 
@@ -109,7 +112,8 @@ def _found(name: str, devices: tuple[int, ...], root: int | None) -> float:
     return few_trees(machine(name).of(devices), root).rate
 
 
-def _rate(graph: LinkGraph, collective: Collective) -> float:
+def tree_rate(graph: LinkGraph, collective: Collective) -> float:
+    """Of few trees, in links."""
     return _found(graph.name.split(" ")[0], graph.devices, _root(graph, collective))
 
 
@@ -125,11 +129,11 @@ def _rings(graph: LinkGraph) -> int:
     return len(most_rings(graph))
 
 
-def _ring_rate(graph: LinkGraph, x: Gained) -> float:
-    """In links."""
+def ring_rate(graph: LinkGraph, collective: Collective, pcie_gb_per_s: float) -> float:
+    """Of rings without a common link, in links; over PCI Express where links make none."""
     count, devices = _rings(graph), len(graph.devices)
-    slow = x.pcie_gb_per_s * MBIT_OF_GB / graph.unit_mbit
-    if x.collective == "broadcast":
+    slow = pcie_gb_per_s * MBIT_OF_GB / graph.unit_mbit
+    if collective == "broadcast":
         return broadcast_rate(count) or slow
     return all_reduce_rate(count, devices) or slow * devices / (2 * (devices - 1))
 

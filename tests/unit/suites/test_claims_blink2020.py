@@ -1,0 +1,67 @@
+"""What blink2020's metrics make of rates and of launches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.made_up import Event, events
+from scaleproof.claims.suite_metrics import load_models
+from tests.short_form import case_from
+
+MODELS = load_models(Path(__file__).resolve().parents[3] / "suites" / "blink2020" / "models" / "__init__.py")
+machines, chunks, NONE = MODELS.machines, MODELS.chunks, Published()
+
+
+def test_one_hop_beats_two_binary_trees_by_their_depth_where_latency_is_all() -> None:
+    switch = machines.Switch(devices=16, device_gb_per_s=120.0, hop_us=3.4)
+    assert machines.switch_latency_gain(switch, NONE) == pytest.approx(4, rel=0.02)
+    assert machines.switch_ring_gain(switch, NONE) == pytest.approx(15, rel=0.02)
+
+
+def test_a_second_channel_helps_with_a_balanced_share_alone() -> None:
+    channels = machines.Channels(nvlink_gb_per_s=60.0, pcie_gb_per_s=6.0, megabytes=1000.0)
+    assert machines.channels_gain(channels, NONE) == pytest.approx(66 / 60)
+    assert machines.channels_gain(channels.model_copy(update={"share": 0.5}), NONE) == pytest.approx(6 / 30)
+
+
+def test_servers_whose_links_make_no_ring_hold_one_ring_at_pci_express() -> None:
+    servers = machines.Servers(allocations=((0, 1, 4), (2, 3, 5, 6, 7)), network_gbit=400.0, pcie_gb_per_s=6.0)
+    whole = machines.Servers(allocations=((0, 1, 2), (4, 5, 6)), network_gbit=400.0, pcie_gb_per_s=6.0)
+    assert machines.servers_gain(servers, NONE) > machines.servers_gain(whole, NONE)
+    slow = servers.model_copy(update={"network_gbit": 4.0})
+    assert machines.servers_gain(slow, NONE) == pytest.approx(7 / 4, rel=0.05), (
+        "the network is all: 2 (n - 1) / n over 1"
+    )
+
+
+def test_less_of_a_step_is_saved_where_computing_takes_longer() -> None:
+    form = machines.Training(workloads=("vgg16_imagenet",), batch=32, efficiency=0.4, pcie_gb_per_s=6.0)
+    saved = machines.training_time_saved(form, NONE)
+    assert 0 < machines.training_time_saved(form.model_copy(update={"batch": 256}), NONE) < saved < 100
+
+
+def sent(chunk_kib: int, seconds: float) -> Launch:
+    case = case_from(
+        {
+            "program": "own",
+            "entry": "link_collectives",
+            "suite": "blink2020",
+            "experiment": "links",
+            "arm": f"a{chunk_kib}",
+            "transport": "tcp",
+            "ranks": 5,
+            "options": {"operation": "all_reduce", "over": "trees", "chunk_kib": chunk_kib},
+        }
+    )
+    made = events(Event("step", 0.0, seconds))
+    return Launch(made.record(case), made.samples(5))
+
+
+def test_adapted_chunks_are_beside_the_fastest_given_size() -> None:
+    block = [sent(16, 2.0), sent(64, 1.0), sent(256, 1.5), sent(0, 1.05)]
+    assert chunks.over_best_chunk(block) == pytest.approx(1.05)
+    assert chunks.over_best_chunk(block[:3]) is None and chunks.over_best_chunk(block[3:]) is None
