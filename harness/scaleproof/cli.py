@@ -34,6 +34,7 @@ from scaleproof.commands import (
     run,
     show,
     trace,
+    trees,
     tune,
 )
 from scaleproof.commands.common import LaterHelp
@@ -57,6 +58,7 @@ COMMANDS = {
     "predict": predict,
     "pipeline": pipeline,
     "plan": plan,
+    "trees": trees,
     "chakra": chakra,
     "goal": goal,
     "import": import_log,
@@ -97,6 +99,7 @@ from nothing to a report:
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on your cluster, and what limits it
   scaleproof pipeline --stages 8 --micro-batches 32    schedules of pipelines side by side: time, gaps, activations
   scaleproof plan --workload bert48 --batch 64 ...     memory against time of all ways to divide a network
+  scaleproof trees 'dgx1v_like[0,2,3,4,7]'             packed spanning trees on direct links, beside rings
   scaleproof chakra export 3f9a --out traces           a step as Chakra execution traces; `replay` simulates them
   scaleproof goal replay a.goal --fabric 10g           simulate a graph of computing and messages of your own
   scaleproof import nccl-tests a.log --machine p5      a log of NCCL's collectives beside the prediction for its machine

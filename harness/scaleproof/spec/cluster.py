@@ -189,7 +189,7 @@ def ready_clusters() -> list[str]:
 def load_cluster(name: str, nodes: int) -> Cluster:
     """A description by name, or by the path of a file that ends in .yaml, for so many nodes. `NAME[0,2,5]`: these nodes
     of a graph, which are then node0, node1 and node2, and the links between them and to switches."""
-    name, chosen = _allocation(name)
+    name, chosen = allocation_of(name)
     file = _file_of(name)
     modified = file.stat().st_mtime_ns if file.exists() else 0
     if chosen is None:
@@ -199,7 +199,7 @@ def load_cluster(name: str, nodes: int) -> Cluster:
     return _allocated(_read_cluster(file.absolute(), described_nodes(name), modified), chosen)
 
 
-def _allocation(name: str) -> tuple[str, tuple[int, ...] | None]:
+def allocation_of(name: str) -> tuple[str, tuple[int, ...] | None]:
     """The name of a description, and the nodes that are chosen of it; None: all."""
     found = re.fullmatch(r"(.+)\[([0-9]+(?:, ?[0-9]+)*)\]", name)
     if found is None:
@@ -229,7 +229,7 @@ def _allocated(whole: Cluster, chosen: tuple[int, ...]) -> Cluster:
 
 def described_nodes(name: str) -> int:
     """How many nodes a description of a graph has, or how many are chosen of it."""
-    name, chosen = _allocation(name)
+    name, chosen = allocation_of(name)
     if chosen is not None:
         return len(chosen)
     document = read_document(_file_of(name))
