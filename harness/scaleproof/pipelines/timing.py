@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.pipelines.schedule import Pass, Schedule
+from scaleproof.pipelines.schedule import Pass, Schedule, collection_paused
 
 OfStages = float | tuple[float, ...]
 """One for all stages, or one for each."""
@@ -59,6 +59,7 @@ class Deadlock(ValueError):
     """The orders of the workers wait for each other."""
 
 
+@collection_paused()
 def timeline(schedule: Schedule, times: PassTimes) -> Timeline:
     """Raises Deadlock with the pass that each worker waits in. In each round every worker whose next pass has what it
     needs begins it; what is there on the same worker is there by its order."""
@@ -92,26 +93,26 @@ class _Passes:
     def __init__(self, schedule: Schedule, times: PassTimes) -> None:
         orders, stages = schedule.orders, schedule.stages
         self.counts = np.array([len(order) for order in orders])
-        widest = max((len(each.units) for order in orders for each in order), default=1)
+        every = [each for order in orders for each in order]
+        _, of_stage, directions, handled = zip(*every, strict=True) if every else ((), (), (), ())
+        stage, count = np.array(of_stage, int), np.array([len(units) for units in handled], int)
+        backward = np.array([direction == "backward" for direction in directions], bool)
         units = round(schedule.micro_batches / schedule.unit)
-        shape = (len(orders), int(self.counts.max(initial=0)))
+        shape, widest = (len(orders), int(self.counts.max(initial=0))), int(count.max(initial=1))
         size = 2 * stages * units
         self.seconds = np.zeros(shape)
         self._needs = np.full((*shape, widest), size)
         self._gives = np.full((*shape, widest), size + 1)
-        for worker, order in enumerate(orders):
-            backward = np.array([each.direction == "backward" for each in order])
-            stage = np.array([each.stage for each in order])
-            count = np.array([len(each.units) for each in order])
-            self.seconds[worker, : len(order)] = times.seconds(backward, stage, count * float(schedule.unit))
-            before = np.where(backward, stage + 1, stage - 1)
-            there = (before >= 0) & (before < stages)
-            for place in range(widest):
-                number = np.array([each.units[place] if place < len(each.units) else -1 for each in order])
-                of_pass = (backward * stages + stage) * units + number
-                of_need = (backward * stages + before) * units + number
-                self._gives[worker, : len(order), place] = np.where(number >= 0, of_pass, size + 1)
-                self._needs[worker, : len(order), place] = np.where(there & (number >= 0), of_need, size)
+        at, slot = np.nonzero(np.arange(shape[1]) < self.counts[:, None])  # row by row: as in `every`
+        self.seconds[at, slot] = times.seconds(backward, stage, count * float(schedule.unit))
+        before = np.where(backward, stage + 1, stage - 1)
+        there = (before >= 0) & (before < stages)
+        for place in range(widest):
+            number = np.array([each[place] if place < len(each) else -1 for each in handled], int)
+            of_pass = (backward * stages + stage) * units + number
+            of_need = (backward * stages + before) * units + number
+            self._gives[at, slot, place] = np.where(number >= 0, of_pass, size + 1)
+            self._needs[at, slot, place] = np.where(there & (number >= 0), of_need, size)
         self._ends = np.full(size + 2, np.nan)
         self._ends[size] = 0.0
         self._message = times.message

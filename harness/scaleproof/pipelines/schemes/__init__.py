@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from scaleproof.pipelines.schedule import Schedule
+from scaleproof.pipelines.schedule import Schedule, collection_paused
 from scaleproof.pipelines.scheme import Scheme
 from scaleproof.pipelines.timing import PassTimes, timeline
 from scaleproof.spec.errors import SpecError
@@ -21,6 +21,7 @@ def schemes() -> dict[str, Scheme]:
     return {scheme.name: scheme for each in listed for scheme in each}
 
 
+@collection_paused()
 def schedule_of(name: str, stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
     """`micro_batches`: of one iteration. `pairs`: of pipelines in opposite directions. SpecError, with what would do,
     where they do not fit."""

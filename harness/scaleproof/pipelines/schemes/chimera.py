@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from scaleproof.pipelines.schedule import Pass, Schedule, refuse
+import numpy as np
+
+from scaleproof.pipelines.schedule import Direction, Pass, Schedule, refuse
 from scaleproof.pipelines.scheme import Scheme
+
+DIRECTIONS: tuple[Direction, ...] = ("backward", "forward")
 
 
 def chimera(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
@@ -26,28 +30,25 @@ def chimera(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
         step = 2 * pairs if micro_batches < stages else stages
         lower = micro_batches - micro_batches % step
         raise refuse("chimera", "micro-batches", micro_batches, [each for each in (lower, lower + step) if each])
-    slots: list[list[tuple[int, Pass]]] = [[] for _ in range(stages)]
-    for base in range(0, micro_batches, of_unit):
-        for pipeline in range(2 * pairs):
-            _add_pipeline(slots, pipeline, pairs, stages, base, of_unit)
-    orders = tuple(tuple(each for _, each in sorted(slot)) for slot in slots)
-    return Schedule("chimera", stages, micro_batches, orders)
+    return Schedule("chimera", stages, micro_batches, _orders(stages, micro_batches, pairs, of_unit))
 
 
-def _add_pipeline(
-    slots: list[list[tuple[int, Pass]]], pipeline: int, pairs: int, stages: int, base: int, of_unit: int
-) -> None:
-    """The passes of one pipeline in the basic unit that begins with micro-batch `base`."""
+def _orders(stages: int, micro_batches: int, pairs: int, of_unit: int) -> tuple[tuple[Pass, ...], ...]:
+    """Passes of all pipelines in all basic units, by worker and slot."""
     count = of_unit // (2 * pairs)
-    up, shift = divmod(pipeline, pairs)
-    for stage in range(stages):
-        place = (stage + shift * stages // pairs) % stages
-        worker = stages - 1 - place if up else place
-        for i in range(count):
-            number = base + pipeline * count + i
-            slots[worker].append((2 * base + 2 * i + stage, Pass(pipeline, stage, "forward", (number,))))
-            back = 2 * base + 2 * i + 2 * stages - 1 - stage
-            slots[worker].append((back, Pass(pipeline, stage, "backward", (number,))))
+    shape = micro_batches // of_unit, 2 * pairs, stages, count, len(DIRECTIONS)
+    unit, pipeline, stage, number, forward = (each.ravel() for each in np.indices(shape))
+    up, shift = np.divmod(pipeline, pairs)
+    place = (stage + shift * stages // pairs) % stages
+    worker = np.where(up, stages - 1 - place, place)
+    slot = 2 * (unit * of_unit + number) + np.where(forward, stage, 2 * stages - 1 - stage)
+    micro_batch = unit * of_unit + pipeline * count + number
+    by_slot = np.lexsort((micro_batch, forward, stage, pipeline, slot, worker))
+    columns = (each[by_slot].tolist() for each in (pipeline, stage, forward, micro_batch))
+    pipelines, of_stage, directions, numbers = columns
+    passes = list(map(Pass, pipelines, of_stage, map(DIRECTIONS.__getitem__, directions), zip(numbers, strict=True)))
+    of_worker = len(passes) // stages
+    return tuple(tuple(passes[begin : begin + of_worker]) for begin in range(0, len(passes), of_worker))
 
 
 def forward_doubling(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
