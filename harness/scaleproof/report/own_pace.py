@@ -1,4 +1,5 @@
-"""The section of strategies whose ranks go at their own pace: what a rank waits for in its steps, and what it sends."""
+"""The section of strategies whose ranks have programs of their own: what a rank waits for in its steps, and what it
+sends."""
 
 from __future__ import annotations
 
@@ -15,10 +16,15 @@ METRICS = tuple(f"{part}_s" for part in replica_split.PARTS)
 NAMES = tuple(part.replace("_", " ") for part in replica_split.PARTS)
 HOW = (
     "Each bar is a mean step of a mean rank that trains; every moment of a step belongs to one part, by interval "
-    "union. Ranks go at their own pace: nobody waits for all others unless the strategy says so, so there is no "
-    "imbalance. What a rank waits for follows from what it does: a message or an answer of a peer, of a server, or a "
-    "barrier. Other is what no event explains, such as the strategy's own arithmetic."
+    "union. {paces} What a rank waits for follows from what it does: a message or an answer of a peer, of a server, or "
+    "a barrier. Other is what no event explains, such as the strategy's own arithmetic."
 )
+PACES = {
+    "own": "Ranks go at their own pace: nobody waits for all others unless the strategy says so, so there is no "
+    "imbalance.",
+    "lockstep": "Ranks keep in step by their messages: one that is ahead waits for a peer, and that is where imbalance "
+    "is.",
+}
 SENT: dict[str, str] = {
     "throughput": "throughput (samples/s) ↑",
     "model_bytes_per_step": "model bytes per step",
@@ -54,8 +60,8 @@ def own_pace_sections(runs: list[Run]) -> list[Section]:
     return [
         section(
             "own-pace",
-            "Where the time of a step goes, at each rank's own pace",
-            HOW,
+            "Where the time of a step goes, and whom a rank waits for",
+            HOW.format(paces=_paces(runs)),
             [*METRICS, "exposed_communication_s", *SENT],
             panels,
             swatches(NAMES),
@@ -65,6 +71,12 @@ def own_pace_sections(runs: list[Run]) -> list[Section]:
             [Table(caption, columns, rows), _sent(runs)],
         )
     ]
+
+
+def _paces(runs: list[Run]) -> str:
+    """Of the strategies of these launches, each told once."""
+    found = {traits.pace for run in runs if (traits := training(run).replicas) is not None}
+    return " ".join(text for pace, text in PACES.items() if pace in found)
 
 
 def _milliseconds(runs: list[Run]) -> np.ndarray:

@@ -144,3 +144,12 @@ def test_a_step_at_its_own_pace_shows_whom_a_rank_waits_for() -> None:
     assert row["wait for server (ms)"] == "30.0" and row["wait for peer (ms)"] == "0" and row["other (ms)"] == "10.0"
     assert "imbalance (ms)" not in columns
     assert "wait for server 30.0 ms" in str(part.panels[0].picture)
+
+
+def test_the_text_about_a_step_is_about_the_pace_of_its_strategies() -> None:
+    own = run_of({**OF_SERVERS, "arm": "server"}, [0.5, 0.9])
+    lockstep = run_of({**GOSSIP, "strategy": {"name": "local_sgd"}, "arm": "gossip"}, [0.5, 0.9])
+    assert "at their own pace" in (how := sections(own)["own-pace"].how) and "keep in step" not in how
+    assert "keep in step" in (how := sections(lockstep)["own-pace"].how) and "at their own pace" not in how
+    both = sections(own, lockstep)["own-pace"].how
+    assert "keep in step" in both and "at their own pace" in both

@@ -178,6 +178,13 @@ def test_a_launch_without_a_number_leaves_the_others_their_names() -> None:
     assert curves("l", {"gloo": [lost]}, ARMS, "loss", "seconds")
 
 
+def test_losses_on_a_logarithmic_axis_are_equally_far_apart_by_factors() -> None:
+    steps = np.arange(3)
+    falling = [Curve("a", steps, steps * 8, steps * 0.1, np.array([100.0, 10.0, 1.0]), False)]
+    straight, bent = (str(curves("l", {"tcp": falling}, ARMS, "loss", "steps", log=log)) for log in (True, False))
+    assert "10" in straight and straight != bent
+
+
 def test_transports_keep_their_colour_and_others_take_free_ones() -> None:
     drawn = looks({"shm": "shm", "tcp": "tcp", "new": "new", "newer": "newer", "alone": None})
     assert (drawn["shm"].colour_index, drawn["tcp"].colour_index) == (

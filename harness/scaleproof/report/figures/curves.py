@@ -47,8 +47,10 @@ def curves(
     axis: Axis,
     x_label: str = "",
     size: tuple[float, float] = (5.0, 3.5),
+    log: bool = False,
 ) -> Markup:
-    """One panel; `quantity` labels the y axis, `x_label` the x axis where X_LABELS does not say enough."""
+    """One panel; `quantity` labels the y axis, which `log` makes logarithmic, `x_label` the x axis where X_LABELS does
+    not say enough."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
     # Seaborn draws no line for a launch without any number; such launches are left out.
@@ -78,6 +80,9 @@ def curves(
         thick.set_markevery(slice(index * every // len(drawn), None, every))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel(x_label or X_LABELS[axis])
     axes.set_ylabel(quantity)
