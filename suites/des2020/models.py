@@ -1,4 +1,4 @@
-"""Metrics of this paper only: what substitution saves, what it should send, and whether it computes the same."""
+"""Metrics of this paper only: what substitution saves, what it should send, and how good its models are."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Arguments, Count, Published
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, MakeUp, Wanted, events, possible
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import OwnCase
 
 ID, VALUE = 8, 4
 """Bytes of an id and of a value."""
@@ -30,6 +29,24 @@ class Traffic(Arguments):
     unique: Count = Field(description="u, ids of the samples of one worker, each once.")
     batch: Count = Field(description="B, samples of one worker.")
     workers: Count = Field(description="N.")
+
+
+class Crossing(Arguments):
+    """The same, of any number of workers."""
+
+    floats: Count = Field(description="p, partial results of a sample.")
+    per_id: Count = Field(description="d, values of an id.")
+    unique: Count = Field(description="u, ids of the samples of one worker, each once.")
+    batch: Count = Field(description="B, samples of one worker.")
+
+
+def crossover_workers(x: Crossing, rows: Published) -> float:
+    """crossover_workers = u (8 + 4 d) / (4 p B), the number of workers above which substitution sends more
+
+    Each worker is also a server, and asks itself for nothing: of 2 u (8 + 4 d) bytes a share of (N - 1) / N is sent,
+    and by substitution 8 p B (N - 1) (suite des2020). Arithmetic, no launches.
+    """
+    return x.unique * (ID + VALUE * x.per_id) / (VALUE * x.floats * x.batch)
 
 
 def substitution_saves(x: Traffic, rows: Published) -> float:
@@ -69,13 +86,6 @@ def wire_over_payload(record: Record, samples: pd.DataFrame) -> float | None:
     return sum(counted.values()) / payload - 1 if payload else None
 
 
-def loss_difference(record: Record, samples: pd.DataFrame) -> float | None:
-    """Largest distance of a loss from that of one process with the same minibatches (suite des2020)."""
-    rows = columns(record, samples)
-    found = rows.value[rows.of("loss_difference")]
-    return float(found[0]) if len(found) else None
-
-
 def auc_lost(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
     """auc_lost = area under the ROC curve of the base - area under the ROC curve (suite des2020)
 
@@ -89,17 +99,6 @@ def _auc(launch: Launch) -> float | None:
     rows = columns(launch.record, launch.samples)
     found = rows.value[rows.of("auc")]
     return float(found[0]) if len(found) else None
-
-
-def made_up_value(name: str) -> MakeUp:
-    """Launches in which rank 0 notes a value."""
-
-    def made(wanted: Wanted) -> MadeUp:
-        if not isinstance(wanted.case, OwnCase):
-            raise ImpossibleValue("the case trains no recommender")
-        return events(Event(name, ranks=(0,), value=possible(wanted.known)))
-
-    return made
 
 
 def made_up_lost(wanted: Wanted) -> MadeUp:
@@ -122,6 +121,7 @@ def made_up_wire(wanted: Wanted) -> MadeUp:
 
 
 METRICS = [
+    Metric("crossover_workers", "workers", "higher", model=crossover_workers, x=Crossing),
     Metric("substitution_saves", "%", "higher", model=substitution_saves, x=Traffic, range=(-math.inf, 100.0)),
     Metric(
         "traffic_saved", "%", "higher", pair=traffic_saved, same=(), made_up=made_up_saved, range=(-math.inf, 100.0)
@@ -129,6 +129,5 @@ METRICS = [
     Metric(
         "wire_over_payload", "fraction", "lower", launch=wire_over_payload, made_up=made_up_wire, range=(0.0, math.inf)
     ),
-    Metric("loss_difference", "1", "lower", launch=loss_difference, made_up=made_up_value("loss_difference")),
     Metric("auc_lost", "1", "lower", pair=auc_lost, same=(), made_up=made_up_lost, range=(-0.5, 0.5)),
 ]

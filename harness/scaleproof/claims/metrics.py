@@ -20,7 +20,7 @@ from scaleproof.claims import (
     metrics_wire,
     stragglers,
 )
-from scaleproof.claims.made_up import lasting
+from scaleproof.claims.made_up import lasting, reporting, with_facts
 from scaleproof.claims.metric import METRICS, Direction, Metric, PerBlock, PerLaunch, PerSize
 from scaleproof.claims.metrics_sizes import PAGES, by_size
 from scaleproof.claims.registered_learning import OF_LEARNING
@@ -74,6 +74,13 @@ _ALL = (
     ),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s, made_up=lasting("step")),
     Metric("program_s", "s", "lower", launch=metrics_programs.program_s, made_up=lasting("step")),
+    Metric(
+        "loss_difference",
+        "1",
+        "lower",
+        launch=metrics_programs.loss_difference,
+        made_up=reporting("loss_difference"),
+    ),
     *(
         Metric(
             f"{part}_s",
@@ -170,6 +177,14 @@ _ALL = (
         )
         for name, unit, direction, column in _PER_SIZE
     ),
+    Metric(
+        "resident_peak",
+        "MiB",
+        "lower",
+        launch=metrics_pipelines.resident_peak,
+        made_up=with_facts(lambda value, _: {"peak_memory_mib": value}),
+    ),
+    Metric("resident_ratio", "x", "lower", ratio_of="resident_peak", doc=metrics_ratios.PAGES["resident_ratio"]),
     Metric("speedup", "x", "higher", ratio_of="throughput", doc=metrics_ratios.PAGES["speedup"]),
     Metric("program_ratio", "x", None, ratio_of="program_s", doc=metrics_ratios.PAGES["program_ratio"]),
     Metric(

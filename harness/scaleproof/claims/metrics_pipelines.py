@@ -48,6 +48,15 @@ def parameter_difference(record: Record, samples: pd.DataFrame) -> float | None:
     return float(found[0]) if len(found) else None
 
 
+def resident_peak(record: Record, samples: pd.DataFrame) -> float | None:
+    """The most resident memory that any rank had, in MiB, with libraries and everything before the first step.
+
+    resident_peak = max over ranks of ru_maxrss (getrusage(2))
+    """
+    found = [rank.facts["peak_memory_mib"] for rank in record.ranks if "peak_memory_mib" in rank.facts]
+    return float(max(found)) if found else None
+
+
 def most_activations(record: Record, samples: pd.DataFrame) -> float | None:
     """The most micro-batches whose activations a rank holds.
 

@@ -25,3 +25,11 @@ def program_s(record: Record, samples: pd.DataFrame) -> float | None:
     if not len(steps):
         return None
     return float(rows.end[steps].max() - rows.start[steps].min()) / SECOND
+
+
+def loss_difference(record: Record, samples: pd.DataFrame) -> float | None:
+    """Largest distance of a loss of a suite's own program from that of one process with the same samples, which rank 0
+    trains after the timed region."""
+    rows = columns(record, samples)
+    found = rows.value[rows.of("loss_difference")]
+    return float(found[0]) if len(found) else None

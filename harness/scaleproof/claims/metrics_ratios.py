@@ -21,6 +21,12 @@ PAGES = {
         1 means equal, below 1 that the cases are faster. See [program_s](program_s.md). Interval: as of
         [speedup](speedup.md).
         """,
+    "resident_ratio": """
+        resident_ratio = median resident_peak of the cases / median resident_peak of the base cases
+
+        Below 1 the cases need less memory. Libraries are on both sides. See [resident_peak](resident_peak.md).
+        Interval: as of [speedup](speedup.md).
+        """,
     "parallel_efficiency": """
         parallel_efficiency = speedup / (ranks of the cases / ranks of the base)
 

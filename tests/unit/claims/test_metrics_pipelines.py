@@ -38,3 +38,12 @@ def test_activations_are_those_of_the_ranks_that_hold_the_most_and_the_fewest() 
 def test_the_difference_is_the_one_that_was_recorded() -> None:
     assert value("parameter_difference", Event("difference", ranks=(0,), value=3e-7)) == 3e-7
     assert value("parameter_difference", Event("step", 0.0, 1.0)) is None
+
+
+def test_the_resident_peak_is_that_of_the_rank_that_takes_most() -> None:
+    metric, case = METRICS["resident_peak"].launch, case_of()
+    assert metric is not None
+    record = MadeUp(facts={"peak_memory_mib": 300.0}).record(case)
+    more = record.ranks[1].model_copy(update={"facts": {"peak_memory_mib": 420.0}})
+    assert metric(record.model_copy(update={"ranks": [record.ranks[0], more]}), MadeUp().samples(2)) == 420.0
+    assert metric(MadeUp().record(case), MadeUp().samples(2)) is None
