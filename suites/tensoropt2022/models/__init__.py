@@ -1,0 +1,7 @@
+"""Metrics of this paper only: strategies beside what is predicted of them, searches, and frontiers of networks."""
+
+from __future__ import annotations
+
+from . import frontiers, searches, strategies
+
+METRICS = [*strategies.METRICS, *searches.METRICS, *frontiers.METRICS]

@@ -1,0 +1,122 @@
+"""What tensoropt2022's metrics make of launches: errors and orders of strategies, and how searches grow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.made_up import Event, events
+from scaleproof.claims.suite_metrics import load_models
+from scaleproof.spec.case import OwnCase
+from tests.short_form import case_from
+
+SUITE = Path(__file__).resolve().parents[3] / "suites" / "tensoropt2022"
+MODELS = load_models(SUITE / "models" / "__init__.py")
+strategies, searches, frontiers = MODELS.strategies, MODELS.searches, MODELS.frontiers
+WAYS = ("4x1x1-4x1x1", "1x4x1-1x1x4", "2x2x1-2x1x2")
+
+
+def case(options: dict[str, object], ranks: int = 4) -> OwnCase:
+    made = case_from(
+        {
+            "program": "own",
+            "entry": "divided_training",
+            "suite": "tensoropt2022",
+            "experiment": "times",
+            "arm": "a",
+            "transport": "tcp",
+            "ranks": ranks,
+            "iterations": 2,
+            "warmup": 0,
+            "fabric": {"name": "netns", "link_mbit": 100},
+            "options": options,
+        }
+    )
+    assert isinstance(made, OwnCase)
+    return made
+
+
+def strategy(ways: str, seconds: float, mib: float) -> Launch:
+    of = case({"ways": ways, "features": "64-64-32", "batch": 128, "flops": 1e9, "slept": 1})
+    made = events(Event("step", 0.0, seconds), Event("peak_mib", value=mib))
+    return Launch(made.record(of), made.samples(4))
+
+
+def predicted(ways: str) -> tuple[float, float]:
+    """MiB, and s of both steps."""
+    memory, seconds = strategies.strategy_cost("64-64-32", ways, 128, 1e9, 8e-8, 4)
+    return memory / (1 << 20), 2 * seconds
+
+
+def block(time_factors: tuple[float, ...] = (1, 1, 1), memory_factors: tuple[float, ...] = (1, 1, 1)) -> list[Launch]:
+    launches = []
+    for ways, slower, larger in zip(WAYS, time_factors, memory_factors, strict=True):
+        mib, seconds = predicted(ways)
+        launches.append(strategy(ways, slower * seconds, larger * mib))
+    return launches
+
+
+def test_data_parallelism_keeps_all_weights_and_adds_up_their_gradients() -> None:
+    mib, seconds = predicted(WAYS[0])
+    weights = 64 * 64 + 64 + 64 * 32 + 32
+    assert mib * (1 << 20) == 3 * 4 * weights + 128 / 4 * 4 * (64 + 64 + 32)
+    messages = 2 * 3 * (2 * 1e-4) + 2 * 3 / 4 * 4 * weights * 8e-8
+    flop = 128 * 2 * (2 * 64 * 64 + 3 * 64 * 32)
+    assert seconds == pytest.approx(2 * (messages + flop / 4 / 1e9))
+
+
+def test_errors_are_the_mean_over_strategies() -> None:
+    assert strategies.strategy_time_error(block()) == pytest.approx(0)
+    slower = strategies.strategy_time_error(block((1.25, 1, 1)))
+    assert slower == pytest.approx(0.2 / 3), "predicted over measured"
+    assert strategies.strategy_memory_error(block(memory_factors=(1, 2, 1))) == pytest.approx(0.5 / 3)
+    assert strategies.strategy_time_error([]) is None
+
+
+def test_orders_within_the_floor_are_open() -> None:
+    assert strategies.strategy_time_correlation(block()).value == 1
+    seconds = [predicted(ways)[1] for ways in WAYS]
+    reversed_order = tuple(min(seconds) ** 2 / each / each for each in seconds)
+    assert strategies.strategy_time_correlation(block(reversed_order)).value == -1
+    level = tuple(1 / each for each in seconds)
+    found = strategies.strategy_time_correlation(block(level), 0.1)
+    assert (found.low, found.high) == (-1, 1)
+    assert strategies.strategy_time_correlation(block()[:2]) is None
+
+
+def searched(method: str, configurations: int, seconds: float) -> Launch:
+    of = case({"method": method, "operators": 6, "configurations": configurations, "seed": 1}, ranks=1)
+    made = events(Event("step", 0.0, seconds))
+    return Launch(made.record(of), made.samples(1))
+
+
+def test_a_factor_of_the_configurations_is_an_exponent_of_one() -> None:
+    launches = [
+        searched("dynamic", 4, 0.1),
+        searched("elimination", 4, 0.2),
+        searched("dynamic", 16, 1.0),
+        searched("elimination", 16, 8.0),
+    ]
+    assert searches.growth_saved(launches).value == pytest.approx(1)
+    noisy = searches.growth_saved(launches, 0.1)
+    assert noisy.low < 1 < noisy.high
+    assert searches.growth_saved(launches[:3]) is None
+
+
+def test_frontiers_of_drawn_graphs_are_those_of_all_strategies() -> None:
+    drawn = frontiers.RandomGraphs(graphs=20, operators=5, configurations=3)
+    assert frontiers.frontier_mismatches(drawn, Published()) == 0
+    assert frontiers.ends_mismatches(drawn, Published()) == 0
+
+
+def test_a_frontier_that_is_behind_somewhere_is_not_ahead_of_half() -> None:
+    on = frontiers.OfNetwork(workload="vgg_a", batch=64, devices=4)
+    assert frontiers.ahead_of_half(on, Published()) == 1
+    alike = frontiers.OfNetwork(workload="vgg_a", batch=64, devices=1)
+    assert frontiers.least_memory(on, Published()) < frontiers.least_memory(alike, Published())
+    roomy = frontiers.Capped(workload="vgg_a", batch=64, devices=4, memory_gb=1000.0)
+    assert frontiers.time_in_memory(roomy, Published()) == frontiers.least_time(on, Published())
+    assert frontiers.time_in_memory(roomy.model_copy(update={"memory_gb": 1e-3}), Published()) == float("inf")
