@@ -379,7 +379,9 @@ def test_a_slower_machine_may_take_longer_by_what_its_calibration_takes_longer(t
     one_run.write_manifest(tmp_path, slow)
     last = stored.minutes_table(tmp_path).splitlines()[-1]
     assert last.endswith("calibration took 3.2 minutes in place of 1.62. Each share is 2.00 times as much there.")
-    assert steps._beyond("ho2018", steps.State(commit="", size=SIZE, minutes=dict(slow.minutes) | {"ho2018": 7.9})) == ""
+    assert (
+        steps._beyond("ho2018", steps.State(commit="", size=SIZE, minutes=dict(slow.minutes) | {"ho2018": 7.9})) == ""
+    )
     beyond = steps._beyond("ho2018", steps.State(commit="", size=SIZE, minutes=dict(slow.minutes) | {"ho2018": 8.1}))
     assert beyond == ", its share is 8.0"
 
