@@ -144,7 +144,8 @@ def _slower(manifest: Manifest | None) -> str:
     if factor == 1.0:
         return ""
     taken = f"{manifest.minutes[CALIBRATION]:.1f} minutes in place of {CALIBRATION_MIN:g}" if manifest else ""
-    text = f"The machine of this run is slower: calibration took {taken}. Each share is {factor:.2f} times as much there."
+    text = f"The machine of this run is slower: calibration took {taken}. "
+    text += f"Each share is {factor:.2f} times as much there."
     return f"\n{text}\n"
 
 
