@@ -21,23 +21,19 @@ MOVED = {"reduce_scatter": 1.0, "all_gather": 1.0, "all_reduce": 2.0}
 """How often a ring moves (n - 1) / n of an array from each rank."""
 
 
-class Traffic(Arguments):
-    """A model and its data, in the traffic model of suite des2020."""
-
-    floats: Count = Field(description="p, partial results of a sample.")
-    per_id: Count = Field(description="d, values of an id.")
-    unique: Count = Field(description="u, ids of the samples of one worker, each once.")
-    batch: Count = Field(description="B, samples of one worker.")
-    workers: Count = Field(description="N.")
-
-
 class Crossing(Arguments):
-    """The same, of any number of workers."""
+    """A model and its data, in the traffic model of suite des2020, with any number of workers."""
 
     floats: Count = Field(description="p, partial results of a sample.")
     per_id: Count = Field(description="d, values of an id.")
     unique: Count = Field(description="u, ids of the samples of one worker, each once.")
     batch: Count = Field(description="B, samples of one worker.")
+
+
+class Traffic(Crossing):
+    """The same with so many."""
+
+    workers: Count = Field(description="N.")
 
 
 def crossover_workers(x: Crossing, rows: Published) -> float:
