@@ -55,7 +55,8 @@ Serve = Callable[[int, str, np.ndarray], np.ndarray]
 
 class Mailbox(Protocol):
     """Messages between programs of ranks. Those of one rank with one tag arrive in their order. `PeerLost` is raised
-    where a rank is waited for that is gone. Puts, flags and compare-and-swaps of one rank happen in its order.
+    where a rank is waited for that is gone. Puts, flags and compare-and-swaps of one rank happen in its order. A
+    message that goes by way of a third rank may overtake them, unless the rank gets from there before it sends.
 
     `guard`: held while the rank's program runs between two effects. What peers call, put and get waits for it, so that
     they never see an array that the program is changing; only real one-sided operations do not wait.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import resource
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import stack_size
 
 MIB = 1 << 20
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -52,7 +52,7 @@ def capped(mib: int) -> Iterator[Room]:
     room, before = Room(), resource.getrlimit(resource.RLIMIT_AS)
     if mib:
         library.mallopt(M_ARENA_MAX, 1)
-        threading.stack_size(STACK)
+        stack_size(STACK)
         most = int(_status_mib("VmSize") + mib) * MIB
         resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
     try:
