@@ -4,8 +4,9 @@ description."""
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,9 @@ from scaleproof.rank_programs.rank_program import RankProgram
 ITEM = 4
 UP, DOWN = 0, 1
 """Phases of a tree: to the root, and from it."""
-ADAPTING = 1 << 20
-"""The tag of times and chunks: above those of all trees."""
+ADAPTING, PLANS = 1 << 20, (1 << 20) + 1
+"""Tags of times and chunks, and of plans: above those of all trees."""
+NOBODY = -1
 SMALLEST = 16 << 10
 """The chunk that adapting begins with, bytes."""
 
@@ -51,6 +53,7 @@ class LinkCollectives(RankProgram):
             self.root = best_root(self.graph)[0]
         self.array = np.zeros(self.case.sizes[0] // ITEM, np.float32)
         self.wrong = 0
+        self.trees = yield from self._plans()
         for step in self.steps():
             self._fill(step)
             yield from barrier(self.rank, self.world_size)
@@ -88,56 +91,83 @@ class LinkCollectives(RankProgram):
             return float(self.root + 1 + step)
         return float(sum(rank + 1 + step for rank in range(self.world_size)))
 
+    def _plans(self) -> Generator[Any, Any, list[TreePlan]]:
+        """Of trees, and of the chains of a broadcast over rings. Rank 0 looks for trees and tells its peers: the search
+        takes seconds of a core, and as it may end by the clock, two ranks could find different ones."""
+        if self.over != "trees":
+            return chain_plans(self._rings, self.root, len(self.array), self.over == "rings")
+        if self.rank:
+            told = yield Receive(0, PLANS, "for the trees")
+            return [_plan(row) for row in told.value.reshape(-1, self.world_size + 2)]
+        packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
+        plans = tree_plans(packing, len(self.array))
+        rows = np.array([_numbers(plan) for plan in plans], np.int64)
+        for peer in range(1, self.world_size):
+            yield Send(peer, rows.ravel(), PLANS, control=True)
+        return plans
+
+    @property
+    def _rings(self) -> Sequence[Ring]:
+        return most_rings(self.graph) if self.over == "rings" else [tuple(range(self.world_size))]
+
     def _flows(self) -> Iterator[Flow]:
-        elements = len(self.array)
-        if self.over == "trees":
-            packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
-            for number, plan in enumerate(tree_plans(packing, elements)):
+        if self.over == "trees" or self.operation == "broadcast":
+            for number, plan in enumerate(self.trees):
                 yield from self._tree(number, plan)
             return
-        both = self.over == "rings"
-        rings: Sequence[Ring] = most_rings(self.graph) if both else [tuple(range(self.world_size))]
-        if self.operation == "broadcast":
-            for number, plan in enumerate(chain_plans(rings, self.root, elements, both)):
-                yield from self._tree(number, plan)
-            return
-        for number, (ring, start, stop) in enumerate(ring_parts(rings, elements, both)):
+        for number, (ring, start, stop) in enumerate(ring_parts(self._rings, len(self.array), self.over == "rings")):
             yield self._ring(number, ring, start, stop)
 
     def _tree(self, number: int, plan: TreePlan) -> Iterator[Flow]:
-        if self.operation == "all_reduce":
-            yield self._up(number, plan)
-        if plan.parents[self.rank] is not None:
-            yield self._down(number, plan)
-        elif self.operation == "broadcast":
-            yield self._from_root(number, plan)
+        """This rank's part of a tree. What was added up goes down at once, while the rest goes up."""
+        parts = list(plan.chunks(self._chunk_of(plan)))
+        up, down = partial(self._up, number, plan), partial(self._down, number, plan)
+        if self.operation == "broadcast":
+            yield self._chunks_through([down], parts)
+        elif plan.parents[self.rank] is None:
+            yield self._chunks_through([up, down], parts)
+        elif plan.children[self.rank]:
+            yield self._chunks_through([up], parts)
+            yield self._chunks_through([down], parts)
+        else:
+            yield self._leaf(up, down, parts, 2 * plan.depth)
 
-    def _up(self, number: int, plan: TreePlan) -> Flow:
-        """Adds up what the children send, chunk by chunk, and sends it on. The root sends it down at once."""
-        parent = plan.parents[self.rank]
-        for part in plan.chunks(self.chunk):
-            for child in plan.children[self.rank]:
-                arrived = yield Receive(child, _tag(number, UP), "in a reduction over trees")
-                self.array[part] += arrived.value
-                yield Charge(arrived.value.nbytes)
-            if parent is None:
-                yield from self._to_children(number, plan, part)
-            else:
-                yield Send(parent, self.array[part], _tag(number, UP))
+    def _chunks_through(self, calls: Sequence[Callable[[slice], Flow]], parts: Sequence[slice]) -> Flow:
+        for part in parts:
+            for call in calls:
+                yield from call(part)
 
-    def _from_root(self, number: int, plan: TreePlan) -> Flow:
-        for part in plan.chunks(self.chunk):
-            yield from self._to_children(number, plan, part)
+    def _leaf(
+        self, up: Callable[[slice], Flow], down: Callable[[slice], Flow], parts: Sequence[slice], most: int
+    ) -> Flow:
+        """A leaf has at most as many chunks under way as fill the way to the root and back: more would wait on links,
+        before chunks of other trees."""
+        for place, part in enumerate(parts):
+            yield from up(part)
+            if place >= most:
+                yield from down(parts[place - most])
+        for part in parts[max(len(parts) - most, 0) :]:
+            yield from down(part)
 
-    def _down(self, number: int, plan: TreePlan) -> Flow:
-        parent = plan.parents[self.rank]
-        assert parent is not None
-        for part in plan.chunks(self.chunk):
+    def _chunk_of(self, plan: TreePlan) -> int:
+        """Elements. All trees have as many chunks: where two share a link they take turns, so that each gets as much
+        of the link as its weight says."""
+        largest = max(tree.stop - tree.start for tree in self.trees)
+        return math.ceil((plan.stop - plan.start) / math.ceil(largest / self.chunk))
+
+    def _up(self, number: int, plan: TreePlan, part: slice) -> Flow:
+        """Adds what the children send, and sends it on."""
+        for child in plan.children[self.rank]:
+            arrived = yield Receive(child, _tag(number, UP), "in a reduction over trees")
+            self.array[part] += arrived.value
+            yield Charge(arrived.value.nbytes)
+        if (parent := plan.parents[self.rank]) is not None:
+            yield Send(parent, self.array[part], _tag(number, UP))
+
+    def _down(self, number: int, plan: TreePlan, part: slice) -> Flow:
+        if (parent := plan.parents[self.rank]) is not None:
             arrived = yield Receive(parent, _tag(number, DOWN), "in a broadcast over trees")
             self.array[part] = arrived.value
-            yield from self._to_children(number, plan, part)
-
-    def _to_children(self, number: int, plan: TreePlan, part: slice) -> Flow:
         for child in plan.children[self.rank]:
             yield Send(child, self.array[part], _tag(number, DOWN))
 
@@ -165,6 +195,17 @@ class LinkCollectives(RankProgram):
     def checks(self) -> list[tuple[str, bool, str]]:
         """Every element of every iteration is what it should be, to the bit."""
         return [("values", not self.wrong, f"{self.wrong} wrong elements of {len(self.array)} in each iteration")]
+
+
+def _numbers(plan: TreePlan) -> list[int]:
+    """First and last element, and the parent of each rank; NOBODY for the root."""
+    parents = [plan.parents[rank] for rank in range(len(plan.parents))]
+    return [plan.start, plan.stop, *(NOBODY if parent is None else parent for parent in parents)]
+
+
+def _plan(numbers: np.ndarray) -> TreePlan:
+    start, stop, *parents = (int(number) for number in numbers)
+    return TreePlan({rank: None if parent == NOBODY else parent for rank, parent in enumerate(parents)}, start, stop)
 
 
 def _tag(number: int, phase: int) -> int:
