@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,15 +140,17 @@ def _counted(values: Sequence[str]) -> str:
 def manifest_of(
     launches: Sequence[Fact],
     suites: Sequence[str],
+    planning: Collection[str],
     statuses: dict[str, int],
     minutes: dict[str, float],
     ended: str,
     judged_by: dict[str, str],
 ) -> Manifest:
-    """The manifest of one run. SystemExit with one line where it is none, or where a suite has no launch."""
+    """The manifest of one run. `planning`: the suites that plan launches; any other one is computed from what is
+    published. SystemExit with one line where it is no single run, or where a suite lacks launches or verdicts."""
     if why := mixture(launches):
         raise SystemExit(f"not one run: {why}")
-    if missing := sorted(set(suites) - {launch.suite for launch in launches}):
+    if missing := sorted(set(planning) - {launch.suite for launch in launches}):
         raise SystemExit(f"not a whole run: no launch of {', '.join(missing)}")
     if missing := sorted(set(suites) - judged_by.keys()):
         raise SystemExit(f"not a whole run: no verdicts of {', '.join(missing)}")

@@ -26,12 +26,11 @@ from scaleproof.spec.registry import nearest
 from scaleproof.spec.suite import list_suites
 from tools.reference import ROOT, SIZE
 from tools.reference.one_run import facts
-from tools.reference.shares import CALIBRATION, allowed_min, limit_min, slowness
+from tools.reference.shares import CALIBRATION, PAGES, allowed_min, limit_min, own_min, slowness
 
 FIRST = ("micro", "validation")
 """Suites whose results others use: costs of messages, and labels of evidence."""
 STATE = "reference_run.json"
-PAGES = "pages"
 
 
 class Step(NamedTuple):
@@ -102,10 +101,9 @@ def run(root: Path = ROOT, size: str = SIZE, only: Sequence[str] = (), runner: R
         state.ended = datetime.now(UTC).isoformat(timespec="seconds")
         state.judged_by = _judged_by(results, size)
         write_form(results / STATE, state)
-    own = [step for step in state.minutes if limit_min(step) is None]
     print(f"reference run of {commit[:10]}: {sum(state.minutes.values()):.1f} minutes")
-    allowed = allowed_min(own) * slowness(state.minutes)
-    print(f"without later suites {sum(state.minutes[step] for step in own):.1f} of {allowed:.1f} minutes")
+    allowed = allowed_min(state.minutes) * slowness(state.minutes)
+    print(f"without later suites {own_min(state.minutes):.1f} of {allowed:.1f} minutes")
     trial = "a trial: its records and pages stay in results/ and reports/"
     kept = "`python -m tools.reference pack` stores it, `python -m tools.reference readme` shows it"
     print(trial if only else kept)

@@ -12,7 +12,16 @@ from scaleproof.claims.claims_file import read_claims
 from scaleproof.record.table import MISSING
 from tools.reference import REFERENCE, SIZE
 from tools.reference.one_run import FILE, Manifest, digests, facts, manifest_of, mixed_codes, mixture, read_manifest
-from tools.reference.shares import BUDGET_MIN, CALIBRATION, CALIBRATION_MIN, TODAY, added_min, limit_min, slowness
+from tools.reference.shares import (
+    BUDGET_MIN,
+    CALIBRATION,
+    CALIBRATION_MIN,
+    PAGES,
+    TODAY,
+    added_min,
+    limit_min,
+    slowness,
+)
 from tools.reference.steps import STATE, read_state, suite_names
 
 RECORDED_LATER = "not recorded yet"
@@ -32,7 +41,8 @@ def manifest_of_run(results: Path, reports: Path) -> Manifest:
         )
     statuses = dict(sorted(Counter(row["status"] for row in planned).items()))
     claims = read_claims(reports / "claims.json")
-    manifest = manifest_of(launches, suite_names(), statuses, state.minutes, state.ended, claims.judged_by)
+    planning = {row["suite"] for row in planned}
+    manifest = manifest_of(launches, suite_names(), planning, statuses, state.minutes, state.ended, claims.judged_by)
     if manifest.commit != state.commit:
         raise SystemExit(f"not one run: launches of commit {manifest.commit[:10]}, but {STATE} of {state.commit[:10]}")
     here = {launch.name.split()[-1] for launch in launches}
@@ -172,7 +182,7 @@ def _share(name: str) -> str:
     if limit is not None:
         return f"{limit:g}"
     added = f", and {added_min(name):g} of later experiments" if added_min(name) else ""
-    return f"of {BUDGET_MIN:g}{added}" if name in TODAY or name in (CALIBRATION, "pages") else ""
+    return f"of {BUDGET_MIN:g}{added}" if name in TODAY or name in (CALIBRATION, PAGES) else ""
 
 
 def _mixed(reference: Path) -> str:

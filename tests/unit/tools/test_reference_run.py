@@ -83,14 +83,15 @@ def test_one_commit_machine_and_version_of_the_code_is_one_run() -> None:
 def test_a_mixture_is_refused_in_one_line(other: dict[str, Any], why: str) -> None:
     assert one_run.mixture([fact(), fact(**other)]) == why
     with pytest.raises(SystemExit, match="not one run: "):
-        one_run.manifest_of([fact(), fact(**other)], ["das2016"], {}, {}, "", JUDGED)
+        one_run.manifest_of([fact(), fact(**other)], ["das2016"], ["das2016"], {}, {}, "", JUDGED)
 
 
 def test_a_run_without_a_suite_is_not_whole() -> None:
     with pytest.raises(SystemExit, match="no launch of crosscheck, micro"):
-        one_run.manifest_of([fact()], ["das2016", "micro", "crosscheck"], {}, {}, "", JUDGED)
+        names = ["das2016", "micro", "crosscheck"]
+        one_run.manifest_of([fact()], names, names, {}, {}, "", JUDGED)
     with pytest.raises(SystemExit, match="no verdicts of das2016"):
-        one_run.manifest_of([fact()], ["das2016"], {}, {}, "", {})
+        one_run.manifest_of([fact()], ["das2016"], ["das2016"], {}, {}, "", {})
 
 
 @pytest.fixture
@@ -368,8 +369,7 @@ def test_each_later_suite_states_its_share_of_the_reference_run() -> None:
 def test_the_stored_run_takes_no_longer_than_its_minutes() -> None:
     made = one_run.read_manifest(tables.REFERENCE)
     if made is not None:
-        own = {name: minutes for name, minutes in made.minutes.items() if shares.limit_min(name) is None}
-        assert sum(own.values()) <= shares.allowed_min(own) * shares.slowness(made.minutes)
+        assert shares.own_min(made.minutes) <= shares.allowed_min(made.minutes) * shares.slowness(made.minutes)
 
 
 def test_a_slower_machine_may_take_longer_by_what_its_calibration_takes_longer(tmp_path: Path) -> None:
