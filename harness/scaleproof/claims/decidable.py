@@ -11,7 +11,7 @@ from scaleproof.claims.claim_form import ORDERS
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.made_up import ImpossibleValue
 from scaleproof.claims.noise_floor import machine_floor
-from scaleproof.claims.power import Launches, Noise, compared_launches, unjudged
+from scaleproof.claims.power import Launches, Noise, against_prediction, compared_launches, unjudged
 from scaleproof.claims.wanted_values import stated_effect
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.machine import Floor, MachineProfile
@@ -95,10 +95,11 @@ def _floors(profile: MachineProfile | None, cores: float, claim: Claim, cases: S
     return [machine_floor(profile, metric, kind, claim.form.nbytes) for kind in kinds]
 
 
-def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
+def resolution_of(claim: Claim, evidence: Evidence, noise: Noise) -> Callable[[int], float]:
     """The smallest effect, a share, that a number of launches resolves."""
     metric = claim.metric
     compared = claim.form.against is not None and metric is not None and metric.pair is None
+    compared = compared and not against_prediction(claim, evidence)
     ordered = claim.form.rule is not None and claim.form.rule.name in ORDERS
     of_launches = resolution.of_ratio if compared or ordered else resolution.of_value
 
@@ -113,7 +114,7 @@ def resolution_of(claim: Claim, noise: Noise) -> Callable[[int], float]:
 
 
 def _unresolved(claim: Claim, evidence: Evidence, count: int, noise: Noise) -> list[Undecidable]:
-    effect, of_launches = stated_effect(claim), resolution_of(claim, noise)
+    effect, of_launches = stated_effect(claim), resolution_of(claim, evidence, noise)
     if effect is None or of_launches(count) <= effect:
         return []
     would_do = resolution.launches_needed(effect, of_launches)

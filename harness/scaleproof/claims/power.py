@@ -30,6 +30,8 @@ from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import median, smallest_count
 from scaleproof.stats.many_tests import blocks_needed
 
+HALVINGS = 4
+"""How often noise that moves a launch to a value that it cannot have is halved, on the scale of logarithms."""
 Fall = tuple[Verdict | None, str]
 """A verdict, and the sentence behind it."""
 
@@ -91,6 +93,13 @@ def compared_launches(metric: Metric, count: int) -> int:
     """Launches of an arm behind a claim whose number comes from `count` values; of differences between levels of
     evidence these are cases, each of as many launches as a verdict needs."""
     return count if metric.apart is None else smallest_count()
+
+
+def against_prediction(claim: Claim, evidence: Evidence) -> bool:
+    """Whether one side of the claim is predicted and the other is not: the interval of their ratio is not of pairs, and
+    noise moves one side alone."""
+    base = claim.form.base_evidence
+    return base is not None and (evidence == "simulated") != (base == "simulated")
 
 
 class Launches:
@@ -208,7 +217,7 @@ class Launches:
     def _can_be_made(self, claim: Claim, metric: Metric, scenario: Sequence[Side]) -> bool:
         try:
             for side in scenario:
-                for launch in self.selected(claim, side.select)[:1]:
+                for launch in {each.case.case_id: each for each in self.selected(claim, side.select)}.values():
                     self._make(metric, claim, side, launch, side.value_of(launch.case))
         except ImpossibleValue:
             return False
@@ -218,7 +227,8 @@ class Launches:
         identity = claim.form.rule is not None and claim.form.rule.name == "equal_to_tolerance"
         spread = 0.0 if identity and not metric.timing else noise.spread  # an identity is exact, or it is none
         store, done = MadeUpStore(), set[tuple[str, int]]()
-        levels = {evidence, claim.form.base_evidence}
+        levels = {evidence, claim.form.base_evidence} - {None}
+        one_predicted = against_prediction(claim, evidence)
         for side in scenario:
             of_side = self.selected(claim, side.select)
             blocks = {launch.plan_index: 0 for launch in of_side}
@@ -231,14 +241,25 @@ class Launches:
                 if key in done or level not in levels or side.evidence not in (None, level):
                     continue
                 done.add(key)
-                value = side.value_of(launch.case)
-                scattered = None if value is None else _within(metric, value, factor)
-                store.add(launch, self._make(metric, claim, side, launch, scattered))
-        noisy = metric.timing and evidence != "simulated"
+                exact = one_predicted and level == "simulated"
+                store.add(launch, self._noisy(metric, claim, side, launch, 1.0 if exact else factor))
+        noisy = metric.timing and levels != {"simulated"}
         known = noise.known(compared_launches(metric, self.count(claim, evidence))) if noisy else KnownFloor()
         results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
         result = next((result for result in results if result.evidence == evidence), results[0])
         return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))
+
+    def _noisy(self, metric: Metric, claim: Claim, side: Side, launch: PlannedLaunch, factor: float) -> MadeUp:
+        """A launch with its noise; with the square root of the factor, and so on, where its case cannot have the value:
+        a share of its steps, say, is at most all of them."""
+        value = side.value_of(launch.case)
+        if value is not None:
+            for _ in range(HALVINGS):
+                try:
+                    return self._make(metric, claim, side, launch, _within(metric, value, factor))
+                except ImpossibleValue:
+                    factor = math.sqrt(factor)
+        return self._make(metric, claim, side, launch, value)
 
     def _make(self, metric: Metric, claim: Claim, side: Side, launch: PlannedLaunch, value: float | None) -> MadeUp:
         made_up = base_metric(metric).made_up

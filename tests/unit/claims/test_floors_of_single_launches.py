@@ -130,7 +130,7 @@ def test_what_a_plan_can_decide_follows_from_the_floor_that_will_be_used() -> No
     pairs, launches = claim_of(suite, "micro.prediction.tcp"), Launches(suite, "smoke")
     power = launches.power(pairs, "measured", Noise(SPREAD, SHARE))
     assert f"noise floor {100 * SINGLE:.3g} %" in power.fails[1]
-    assert resolution_of(pairs, Noise(SPREAD, SHARE))(6) == pytest.approx(of_value(SPREAD, 6, SINGLE))
+    assert resolution_of(pairs, "measured", Noise(SPREAD, SHARE))(6) == pytest.approx(of_value(SPREAD, 6, SINGLE))
 
 
 @pytest.mark.parametrize(
