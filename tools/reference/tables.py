@@ -51,7 +51,7 @@ def pages() -> dict[Path, str]:
     verdicts, readme = read(), ROOT / "README.md"
     bench = json.loads((REFERENCE / "bench.json").read_text())
     run, speed = statement(), statement_of_speed(bench)
-    text = _between(readme.read_text(), "verdicts", f"{run}\n\n{counts(verdicts)}")
+    text = _between(readme.read_text(), "verdicts", f"{run}\n\n{totals(verdicts)}")
     return {
         readme: _between(text, "speed", f"{speed}\n\n{ratios(bench['targets'])}{old(bench, 'docs/')}"),
         ROOT / "docs" / "reference_verdicts.md": verdicts_page(verdicts, run),
@@ -63,13 +63,19 @@ def pages() -> dict[Path, str]:
     }
 
 
-def counts(verdicts: Sequence[Verdict]) -> str:
+def totals(verdicts: Sequence[Verdict]) -> str:
+    """Counts of verdicts over all suites: a row per kind of entry."""
+    rows = [f"| {name} | {_cell(verdicts, *kind)} |" for name, kind in KINDS.items()]
+    return "\n".join(["| entries | verdicts of all suites |", "|---|---|", *rows]) + "\n"
+
+
+def counts(verdicts: Sequence[Verdict]) -> list[str]:
     """Counts of verdicts: a row per suite, a column per kind of entry."""
     rows = [f"| suite | {' | '.join(KINDS)} |", f"|---|{'---|' * len(KINDS)}"]
     for suite in dict.fromkeys(verdict.suite for verdict in verdicts):
         of_suite = [verdict for verdict in verdicts if verdict.suite == suite]
         rows.append(f"| {suite} | {' | '.join(_cell(of_suite, *kind) for kind in KINDS.values())} |")
-    return "\n".join(rows) + "\n"
+    return rows
 
 
 def _cell(verdicts: Sequence[Verdict], kind: str, origin: str | None) -> str:
@@ -97,17 +103,21 @@ def _marked(verdicts: Sequence[Verdict]) -> str:
 
 
 def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
-    """docs/reference_verdicts.md: each claim of our own that launches served, and the checks apart."""
+    """docs/reference_verdicts.md: counts by suite, each claim of our own that launches served, and the checks apart."""
     served = [verdict for verdict in verdicts if verdict.launches]
     rows = [_row(verdict) for verdict in served if verdict.origin == "own" and verdict.kind != "check"]
     checks = [_row(verdict) for verdict in served if verdict.kind == "check"]
     return "\n".join(
         [
-            "# Our own claims in the reference run",
+            "# Verdicts of the reference run",
             "",
             WRITTEN,
             "",
             run,
+            "",
+            *counts(verdicts),
+            "",
+            "## Our own claims",
             "",
             f"Each of the {len(rows)} claims of our own for which launches were made. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",

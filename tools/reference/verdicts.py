@@ -1,5 +1,5 @@
 """Verdicts and launches of the reference run as CSV, two files a suite: rows change one by one, and a suite takes less
-than 100 kB."""
+than 200 kB."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ DIGITS = 6
 
 
 class Verdict(NamedTuple):
-    """A claim at one level of evidence; what the paper says of it stands in the suite's published.yaml and
+    """A claim of a suite at one level of evidence; what the paper says of it stands in the suite's published.yaml and
     claims.yaml."""
 
+    suite: str  # the name of the file, not a column
     id: str
     kind: str
     origin: str
@@ -36,10 +37,8 @@ class Verdict(NamedTuple):
     details: str = ""  # of the evidence: soft-RoCE, dilation
     work_factor: str = ""  # of reduced networks beside a published value: the full network's work over theirs
 
-    @property
-    def suite(self) -> str:
-        return self.id.partition(".")[0]
 
+COLUMNS = Verdict._fields[1:]
 
 NUMBERS = ("published", "ours", "low", "high", "noise_floor")
 
@@ -55,16 +54,22 @@ def write(reports: Path) -> None:
             stale.unlink()
     for suite in dict.fromkeys(claim["suite"] for claim in claims):
         rows = [verdict_of(claim) for claim in claims if claim["suite"] == suite]
-        _path(suite, "verdicts").write_text(_text(Verdict._fields, [row._asdict() for row in rows]))
+        _path(suite, "verdicts").write_text(_text(COLUMNS, [row._asdict() for row in rows]))
         mine = [run for run in runs if run["suite"] == suite]
-        columns = [name for name in (mine[0] if mine else ()) if any(run[name] for run in mine)]
+        columns = [name for name in (mine[0] if mine else ()) if _stored(name) and any(run[name] for run in mine)]
         _path(suite, "runs").write_text(_text(columns, mine))
+
+
+def _stored(column: str) -> bool:
+    """Tags follow from a launch's case and are in the raw records: they would be a fifth of the file."""
+    return not column.startswith("tag_")
 
 
 def verdict_of(claim: Mapping[str, Any]) -> Verdict:
     """The stored fields of an object of claims.json."""
     interval, label = claim["interval"] or {}, claim.get("label") or {}
     return Verdict(
+        suite=claim["suite"],
         id=claim["id"],
         kind=claim["kind"],
         origin=claim["origin"],
@@ -88,7 +93,8 @@ def read(reference: Path = REFERENCE) -> list[Verdict]:
     verdicts = []
     for path in sorted(reference.glob("*.verdicts.csv")):
         with path.open(newline="") as source:
-            verdicts += [_parsed(row) for row in csv.DictReader(source)]
+            suite = path.name.partition(".")[0]
+            verdicts += [_parsed({"suite": suite, **row}) for row in csv.DictReader(source)]
     return verdicts
 
 

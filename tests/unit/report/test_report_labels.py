@@ -14,7 +14,7 @@ from scaleproof.report.build import build
 from tests.unit.claims.test_claims_validation import verdict
 from tests.unit.report.report_levels import levels_example
 from tests.unit.report.report_results import claim
-from tools.reference.tables import counts, verdicts_page
+from tools.reference.tables import counts, totals, verdicts_page
 from tools.reference.verdicts import NUMBERS, Verdict
 
 MADE_UP = {"machine": "madeup", "code": "d" * 16, "judged_on": [{}]}
@@ -96,30 +96,37 @@ NOTHING: dict[str, Any] = dict.fromkeys(Verdict._fields, "") | dict.fromkeys(NUM
 
 
 def test_the_readme_counts_them_in_brackets() -> None:
-    common = {**NOTHING, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
+    common = {**NOTHING, "suite": "s", "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
     verdicts = [Verdict(**{**common, "standing": standing}) for standing in ("", "missed", "validated")]
-    assert "| s | 3: reproduced 3 (1 where validation missed) |" in counts(verdicts)
+    assert "| published | 3: reproduced 3 (1 where validation missed) |" in totals(verdicts).splitlines()
 
 
 def test_the_readme_counts_checks_apart() -> None:
-    own = {**NOTHING, "origin": "own", "launches": 6}
+    own = {**NOTHING, "suite": "s", "origin": "own", "launches": 6}
     verdicts = [
         Verdict(**{**own, "id": "s.claim", "kind": "claim", "verdict": "reproduced"}),
         Verdict(**{**own, "id": "s.check", "kind": "check", "verdict": "holds"}),
     ]
-    head, _, row = counts(verdicts).splitlines()
+    assert totals(verdicts).splitlines()[3:5] == ["| our own | 1: reproduced 1 |", "| checks | 1: holds 1 |"]
+    head, _, row = counts(verdicts)
     assert head == "| suite | published | our own | checks | consistency |"
     assert row == "| s |  | 1: reproduced 1 | 1: holds 1 |  |"
     claims, checks = verdicts_page(verdicts, "").split("## Checks")
     assert "Each of the 1 claims" in claims and "s.check" not in claims and "`s.check`" in checks
 
 
+def test_counts_are_by_suite_whatever_the_ids_begin_with() -> None:
+    verdict = {**NOTHING, "suite": "gpu_collectives", "id": "gpu.a", "kind": "claim", "verdict": "reproduced"}
+    assert counts([Verdict(**verdict)])[2].startswith("| gpu_collectives |")
+
+
 def test_the_readme_counts_soft_roce_and_reduced_networks_in_brackets() -> None:
-    common = {**NOTHING, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "unverified", "launches": 6}
+    common = {**NOTHING, "suite": "s", "id": "s.claim", "kind": "claim", "origin": "paper"}
+    common |= {"verdict": "unverified", "launches": 6}
     verdicts = [
         Verdict(**{**common, "details": "soft-RoCE", "origin": "own", "evidence": "emulated", "ours": 1.0}),
         Verdict(**{**common, "work_factor": "110"}),
     ]
-    row = counts(verdicts).splitlines()[2]
+    row = counts(verdicts)[2]
     assert row == "| s | 1: unverified 1 (1 reduced, not comparable) | 1: unverified 1 (1 over soft-RoCE) |  |  |"
     assert "| emulated, soft-RoCE |" in verdicts_page(verdicts, "")
