@@ -135,6 +135,10 @@ def _beyond_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: N
 def _least_noise(claim: Claim, evidence: Evidence, launches: Launches, noise: Noise) -> Undecidable | None:
     if launches.power(claim, evidence, noise).both_ways:
         return None
+    quiet = launches.power(claim, evidence, _part(noise, 0.0))
+    if not quiet.both_ways:
+        holds, fails = quiet.holds[0], quiet.fails[0]
+        raise ImpossibleValue(f"without noise, launches made to hold it are {holds}, and such made to fail it {fails}")
     none, all_of_it = 0.0, 1.0
     for _ in range(STEPS):
         half = (none + all_of_it) / 2

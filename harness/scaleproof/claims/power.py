@@ -99,7 +99,7 @@ def against_prediction(claim: Claim, evidence: Evidence) -> bool:
     """Whether one side of the claim is predicted and the other is not: the interval of their ratio is not of pairs, and
     noise moves one side alone."""
     base = claim.form.base_evidence
-    return base is not None and (evidence == "simulated") != (base == "simulated")
+    return base is not None and evidence != base and "simulated" in (evidence, base)
 
 
 class Launches:

@@ -131,7 +131,8 @@ def test_a_claim_that_no_launch_of_the_plan_can_fail_is_named_with_its_line(tmp_
     line = text.splitlines().index("- id: collectives.own.crossover.p4") + 1
     assert found.sentence == (
         "collectives.own.crossover.p4: cannot be decided with the planned cases: no launch can hold it, or none can "
-        f"fail it (a crossover beyond the sizes); {folder}/claims.yaml:{line}"
+        "fail it (without noise, launches made to hold it are reproduced, and such made to fail it reproduced); "
+        f"{folder}/claims.yaml:{line}"
     )
 
 
