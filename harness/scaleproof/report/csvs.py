@@ -39,7 +39,9 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def data_uri(content: str) -> str:
     """The CSV as a link that needs no server, no other file and no JavaScript."""
-    return "data:text/csv;charset=utf-8," + quote(content)
+    return "data:text/csv;charset=utf-8," + quote(
+        content, safe="/:,"
+    )  # commas stand for themselves: 3 bytes fewer each
 
 
 def write_runs(path: Path, tables: Sequence[pa.Table], labels: Mapping[str, str]) -> None:

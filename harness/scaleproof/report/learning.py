@@ -10,7 +10,6 @@ from scaleproof.report.figures.curves import VIRTUAL_SECONDS, Curve, curves
 from scaleproof.report.figures.style import Look, series_looks
 from scaleproof.report.groups import (
     Groups,
-    PanelKey,
     arm,
     by_arm,
     by_network_and_level,
@@ -28,7 +27,8 @@ HOW = (
     "training loss the mean over ranks. Time starts with the first step. A line ends where its training diverges."
 )
 AXES: dict[Axis, str] = {"samples": "over samples", "steps": "over steps", "seconds": "over time"}
-CSV_COLUMNS = ("experiment", "network", "arm", "ranks", "launch", "step", "samples", "seconds")
+CSV_COLUMNS = ("arm", "launch", "step", "samples", "seconds")
+"""What else a launch is stands in runs.csv: curves have a row per step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _section(groups: Groups, looks: dict[str, Look], quantity: Learned) -> Secti
             if series:
                 parts.panels += _panels(heading(key, groups), group, series, looks, quantity)
                 parts.rows += _final_rows(heading(key, groups), ranks, group, quantity.metric)
-                parts.csv_rows += _csv_rows(key, ranks, series)
+                parts.csv_rows += _csv_rows(series)
                 parts.runs += group
     if not parts.runs:
         return None
@@ -145,9 +145,9 @@ def _panels(
     return panels
 
 
-def _csv_rows(key: PanelKey, ranks: int, series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
+def _csv_rows(series: dict[str, list[Curve]]) -> list[tuple[object, ...]]:
     return [
-        (*key, name, ranks, curve.launch, *point)
+        (name, curve.launch, *point)
         for name, launches in series.items()
         for curve in launches
         for point in zip(

@@ -25,6 +25,8 @@ X_LABELS: dict[Axis, str] = {
     "steps": "step",
     "seconds": "time since the first step (s)",
 }
+COLUMNS = 400
+"""Of a picture, in pixels: a panel is narrower."""
 VIRTUAL_SECONDS = "virtual time since the first step (s)"
 
 
@@ -68,13 +70,13 @@ def curves(
             titles[f"curve{index}x{number}"] = f"{name}, launch {curve.launch}: {ends}"
     medians = {name: median_curve(launches) for name, launches in drawable.items()}
     drawn = {
-        name: Line(getattr(median, axis), median.values)
+        name: Line(*outline(getattr(median, axis), median.values))
         for name, median in medians.items()
         if _has_number(median.values)
     }
     lines(axes, drawn, looks, 2)
     for index, (name, thick) in enumerate(zip(drawn, axes.lines[len(axes.lines) - len(drawn) :], strict=True)):
-        look, every = looks[name], max(len(medians[name].steps) // 6, 1)
+        look, every = looks[name], max(len(drawn[name].x) // 6, 1)
         face = PAGE if any(curve.hollow for curve in drawable[name]) else look.colour
         thick.set(marker=look.marker, ms=5.5, mew=1.0, mec=look.colour, mfc=face)
         thick.set_markevery(slice(index * every // len(drawn), None, every))
@@ -100,13 +102,11 @@ def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[st
     numbered = enumerate((name, curve) for name, launches in series.items() for curve in launches)
     if not series:
         return
-    points = pd.concat(
-        [
-            pd.DataFrame({"x": getattr(curve, axis), "y": _numbers(curve.values), "series": name, "launch": number})
-            for number, (name, curve) in numbered
-        ],
-        ignore_index=True,
-    )
+    parts = []
+    for number, (name, curve) in numbered:
+        x, y = outline(getattr(curve, axis), _numbers(curve.values))
+        parts.append(pd.DataFrame({"x": x, "y": y, "series": name, "launch": number}))
+    points = pd.concat(parts, ignore_index=True)
     sns.lineplot(
         points,
         x="x",
@@ -120,6 +120,21 @@ def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[st
         legend=False,
         ax=axes,
     )
+
+
+def outline(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of a line with more points than the picture has columns: the first, the last, the lowest and the highest point of
+    each column, and where its numbers end, so that the picture is the same. `x` rises."""
+    if len(x) <= 4 * COLUMNS or not x[0] < x[-1]:
+        return x, y
+    column = np.minimum((x - x[0]) * (COLUMNS / (x[-1] - x[0])), COLUMNS - 1).astype(int)
+    begins, none = np.flatnonzero(np.diff(column, prepend=-1)), np.isnan(y)
+    ends = np.append(begins[1:], len(x)) - 1
+    by_height = np.lexsort((y, column))  # in a column what is no number comes last
+    highest = np.maximum(ends - np.add.reduceat(none, begins, dtype=int), begins)
+    gaps = np.flatnonzero(none & ~np.append(False, none[:-1]))
+    kept = np.unique(np.concatenate((begins, ends, by_height[begins], by_height[highest], gaps)))
+    return x[kept], y[kept]
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:
