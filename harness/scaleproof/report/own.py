@@ -14,10 +14,7 @@ from scaleproof.report.messages import Quantity, series_of, table_of
 from scaleproof.report.numbers import nbytes
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, median_cell, section
 
-HOW = (
-    "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 "
-    "launches."
-)
+HOW = "Metrics of this suite alone: medians over launches with their 95 % interval where there are at least 6 launches."
 SWEPT = 3
 """A metric with at least so many message sizes has a figure and a table over them."""
 ARROW = {"higher": "↑", "lower": "↓", None: ""}
@@ -38,7 +35,10 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     }
     values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
     runs = [run for run in data.runs if values.get(run.launch)]
-    return [_section(experiment, group, own, values, looks) for experiment, group in grouped(runs, _experiment).items()]
+    return [
+        _section(name, data.suite.experiment(name).summary, group, own, values, looks)
+        for name, group in grouped(runs, _experiment).items()
+    ]
 
 
 def _experiment(run: Run) -> str:
@@ -56,8 +56,9 @@ def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
 
 
 def _section(
-    experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]
+    experiment: str, asked: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]
 ) -> Section:
+    """`asked`: what the experiment says of itself."""
     columns = sorted(
         {column for run in runs for column in values[run.launch]},
         key=lambda column: (list(own).index(column[0]), column[1] or 0),
@@ -80,8 +81,8 @@ def _section(
             tables.append(table_of(by_arm_and_size, quantity, part))
     return section(
         f"{experiment}-own",
-        f"Experiment {experiment}: the suite's own metrics",
-        HOW,
+        f"Results of experiment {experiment}",
+        f"{asked.rstrip('.')}. {HOW}",
         list(dict.fromkeys(name for name, _ in columns)),
         panels,
         legend(looks, map(arm, runs)),

@@ -140,6 +140,15 @@ def test_levels_have_a_logarithmic_axis_where_the_figure_says_so() -> None:
     assert {"2", "5"} <= labels_of(plotted("levels", [1.5, 6.0], log=True)), "a decade has more than one label"
 
 
+@pytest.mark.parametrize("kind", ["levels", "dots"])
+def test_negative_values_are_on_the_axis_which_else_begins_at_zero(kind: str) -> None:
+    def least(values: list[float]) -> float:
+        labels = re.findall(r">([\u2212-]?[0-9.]+)</text>", plotted(kind, values))
+        return min(float(label.replace("\u2212", "-")) for label in labels)
+
+    assert least([10.0, 40.0]) >= 0 > least([-28.7, 97.0])
+
+
 def test_a_forest_has_the_dashed_line_that_the_figure_asks_for_and_shows_it() -> None:
     without, beside = plotted("forest", [1.1]), plotted("forest", [1.1], ideal=4.0)
     assert "stroke-dasharray" not in without and "<title>4</title>" not in without

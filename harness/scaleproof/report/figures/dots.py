@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Plot, Series
-from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled
+from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, from_zero, panel, styled
 from scaleproof.report.numbers import exact
 
 ROW = 0.42
@@ -86,7 +86,7 @@ def rows(plot: Plot) -> Markup:
     axes.set_yticks(range(len(lines)), names)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     if not plot.log:
-        axes.set_xlim(left=0)
+        from_zero(axes, horizontal=True)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel(plot.y_label)

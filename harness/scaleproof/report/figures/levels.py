@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
-from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled
+from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, from_zero, panel, styled
 from scaleproof.report.numbers import exact
 
 SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6.0}
@@ -205,7 +205,8 @@ def _axes(axes: Axes, counts: list[int], quantity: str, behind: float) -> None:
         axes.yaxis.set_major_locator(LogLocator(base, (1.0,) if base == 2 else (1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))
+        from_zero(axes)
+        axes.set_ylim(top=max(axes.get_ylim()[1], 1.05))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
 
 

@@ -12,7 +12,7 @@ from scaleproof.calibrate.attainable import Attained
 from scaleproof.report.figures.dots import Dot, draw, median_mark
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
-from scaleproof.report.figures.style import MUTED, Line, Look, lines, panel, styled
+from scaleproof.report.figures.style import MUTED, Line, Look, from_zero, lines, panel, styled
 from scaleproof.report.numbers import exact
 
 QUANTITY = "throughput (samples/s), higher is better"
@@ -71,7 +71,7 @@ def _lines(
         for x, point in zip(places[name], points, strict=True):
             draw(axes, [replace(dot, x=x) for dot in point.dots], looks[name], titles, 3.5)
             median_mark(axes, x, point.median, (point.low, point.high), looks[name], point.hollow)
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
     axes.set_xlim(counts[0] / 1.45, counts[-1] * 1.45)
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -102,7 +102,7 @@ def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look], q
             median_mark(axes, point.median, row, (point.low, point.high), looks[name], point.hollow, horizontal=True)
     axes.set_yticks(range(len(series)), list(series))
     axes.set_ylim(len(series) - 0.5, -0.5)
-    axes.set_xlim(left=0)
+    from_zero(axes, horizontal=True)
     axes.grid(visible=False, axis="y")
     _values(axes, quantity, horizontal=True)
     return svg(figure, label, titles)

@@ -173,6 +173,18 @@ class Line:
     y: Sequence[float] | np.ndarray
 
 
+def from_zero(axes: Axes, *, horizontal: bool = False) -> None:
+    """The axis of values, x where it is horizontal, begins at 0; where values are negative, with the least of them and
+    a line at 0."""
+    low = axes.dataLim.x0 if horizontal else axes.dataLim.y0
+    if low < 0:
+        (axes.axvline if horizontal else axes.axhline)(0, color=MUTED, lw=0.8)
+    elif horizontal:
+        axes.set_xlim(left=0)
+    else:
+        axes.set_ylim(bottom=0)
+
+
 def lines(axes: Axes, series: Mapping[str, Line], looks: Mapping[str, Look], width: float) -> None:
     """A line per series, in its colour and dashes; without marks."""
     points = pd.concat(
