@@ -33,6 +33,7 @@ class CaseLayers:
         """A copy with these fields on top; raises SpecError for a key that no program and no plugin knows."""
         result = CaseLayers(self.document)
         flat, origins = self._flat(fields, path)
+        flat = self._own_options(flat)
         result.height = self.height + 1
         result.values, result.origins = {**self.values, **flat}, {**self.origins, **origins}
         result.layer = {**self.layer, **dict.fromkeys(flat, result.height)}
@@ -48,6 +49,13 @@ class CaseLayers:
         result.origins = {**self.origins, **{key: origins[key] for key in new}}
         result.layer = {**self.layer, **dict.fromkeys(new, height)}
         return result
+
+    def _own_options(self, flat: dict[str, Any]) -> dict[str, Any]:
+        """Options of a suite's own program go over those of the layer below, unless another program is named."""
+        below, above = self.values.get("options"), flat.get("options")
+        if "entry" in flat or not (isinstance(below, dict) and isinstance(above, dict)):
+            return flat
+        return {**flat, "options": {**below, **above}}
 
     def _flat(self, fields: dict[str, Any], path: Key) -> tuple[dict[str, Any], Origins]:
         """Mappings of a plugin's options as dotted keys, and where each key stands."""
