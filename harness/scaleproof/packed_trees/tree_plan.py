@@ -11,6 +11,9 @@ import networkx as nx
 from scaleproof.packed_trees.multiplicative_weights import Packing
 from scaleproof.packed_trees.rings import Ring
 
+NOBODY = -1
+"""In numbers of a tree, the parent of its root."""
+
 
 @dataclass(frozen=True)
 class TreePlan:
@@ -19,6 +22,18 @@ class TreePlan:
     parents: dict[int, int | None]
     start: int
     stop: int
+
+    @classmethod
+    def of_numbers(cls, numbers: Sequence[float]) -> TreePlan:
+        """The tree with these `numbers`."""
+        start, stop, *parents = map(int, numbers)
+        return cls({device: None if parent == NOBODY else parent for device, parent in enumerate(parents)}, start, stop)
+
+    @property
+    def numbers(self) -> list[int]:
+        """First and last element, and the parent of each device, for a message; NOBODY for the root."""
+        parents = [self.parents[device] for device in range(len(self.parents))]
+        return [self.start, self.stop, *(NOBODY if parent is None else parent for parent in parents)]
 
     @property
     def root(self) -> int:

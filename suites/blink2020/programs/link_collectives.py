@@ -26,7 +26,6 @@ UP, DOWN = 0, 1
 """Phases of a tree: to the root, and from it."""
 ADAPTING, PLANS = 1 << 20, (1 << 20) + 1
 """Tags of times and chunks, and of plans: above those of all trees."""
-NOBODY = -1
 SMALLEST = 16 << 10
 """The chunk that adapting begins with, bytes."""
 
@@ -98,10 +97,10 @@ class LinkCollectives(RankProgram):
             return chain_plans(self._rings, self.root, len(self.array), self.over == "rings")
         if self.rank:
             told = yield Receive(0, PLANS, "for the trees")
-            return [_plan(row) for row in told.value.reshape(-1, self.world_size + 2)]
+            return [TreePlan.of_numbers(row.tolist()) for row in told.value.reshape(-1, self.world_size + 2)]
         packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
         plans = tree_plans(packing, len(self.array))
-        rows = np.array([_numbers(plan) for plan in plans], np.int64)
+        rows = np.array([plan.numbers for plan in plans], np.int64)
         for peer in range(1, self.world_size):
             yield Send(peer, rows.ravel(), PLANS, control=True)
         return plans
@@ -123,16 +122,17 @@ class LinkCollectives(RankProgram):
         parts = list(plan.chunks(self._chunk_of(plan)))
         up, down = partial(self._up, number, plan), partial(self._down, number, plan)
         if self.operation == "broadcast":
-            yield self._chunks_through([down], parts)
+            yield self._one_by_one([down], parts)
         elif plan.parents[self.rank] is None:
-            yield self._chunks_through([up, down], parts)
+            yield self._one_by_one([up, down], parts)
         elif plan.children[self.rank]:
-            yield self._chunks_through([up], parts)
-            yield self._chunks_through([down], parts)
+            yield self._one_by_one([up], parts)
+            yield self._one_by_one([down], parts)
         else:
             yield self._leaf(up, down, parts, 2 * plan.depth)
 
-    def _chunks_through(self, calls: Sequence[Callable[[slice], Flow]], parts: Sequence[slice]) -> Flow:
+    def _one_by_one(self, calls: Sequence[Callable[[slice], Flow]], parts: Sequence[slice]) -> Flow:
+        """All calls for a chunk, before the next chunk."""
         for part in parts:
             for call in calls:
                 yield from call(part)
@@ -195,17 +195,6 @@ class LinkCollectives(RankProgram):
     def checks(self) -> list[tuple[str, bool, str]]:
         """Every element of every iteration is what it should be, to the bit."""
         return [("values", not self.wrong, f"{self.wrong} wrong elements of {len(self.array)} in each iteration")]
-
-
-def _numbers(plan: TreePlan) -> list[int]:
-    """First and last element, and the parent of each rank; NOBODY for the root."""
-    parents = [plan.parents[rank] for rank in range(len(plan.parents))]
-    return [plan.start, plan.stop, *(NOBODY if parent is None else parent for parent in parents)]
-
-
-def _plan(numbers: np.ndarray) -> TreePlan:
-    start, stop, *parents = (int(number) for number in numbers)
-    return TreePlan({rank: None if parent == NOBODY else parent for rank, parent in enumerate(parents)}, start, stop)
 
 
 def _tag(number: int, phase: int) -> int:

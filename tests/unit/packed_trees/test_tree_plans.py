@@ -74,3 +74,8 @@ def test_an_allocation_has_the_links_between_its_nodes() -> None:
 def test_an_allocation_that_cannot_be_is_refused(name: str, nodes: int, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         load_cluster(name, nodes)
+
+
+def test_a_tree_told_as_numbers_is_the_same_tree() -> None:
+    plan = TreePlan({0: None, 1: 0, 2: 1}, 3, 9)
+    assert plan.numbers == [3, 9, -1, 0, 1] and TreePlan.of_numbers([float(number) for number in plan.numbers]) == plan
