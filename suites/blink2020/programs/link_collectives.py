@@ -53,9 +53,9 @@ class LinkCollectives(RankProgram):
         self.array = np.zeros(self.case.sizes[0] // ITEM, np.float32)
         self.wrong = 0
         self.trees = yield from self._plans()
+        yield from barrier(self.rank, self.world_size)
         for step in self.steps():
             self._fill(step)
-            yield from barrier(self.rank, self.world_size)
             began = self._clock.now()
             yield from beside(list(self._flows()), self.world_size)
             if not chunk_kib and step < self.case.warmup:
@@ -63,6 +63,7 @@ class LinkCollectives(RankProgram):
                 yield from self._adapt(search, self._clock.now() - began, last)
                 self._clock.note("chunk", float(self.chunk * ITEM))
             self.wrong += int((self.array != self._wanted(step)).sum())
+            yield from barrier(self.rank, self.world_size)  # else the root would begin while others still receive
 
     def _adapt(self, search: Generator[float, float, None], taken: float, last: bool) -> Flow:
         """Rank 0 decides by the time of the slowest rank which chunk all try next; after the `last` one, and where the
