@@ -224,7 +224,7 @@ class Record(InCampaign):
     )
     sniff: Sniff | None = Field(None, description="figures of its nodes before the experiment; None: not measured")
     started_at: str = Field(description="UTC, ISO 8601")
-    wall_s: float
+    wall_s: float = Field(description="s: of its imports, and from the start of its ranks to the end of its processes")
     command: list[str] = Field(description="what a person types to run this launch again")
     artifacts: dict[str, str] = Field(default_factory=dict, description="file name to SHA-256")
 

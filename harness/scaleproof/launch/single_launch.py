@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.counters import read_counters
-from scaleproof.core.launch_spec import STALL_S, LaunchSpec
-from scaleproof.core.record_schema import Evidence, Failure, PreflightCheck, Record
+from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.core.record_schema import PreflightCheck, Record
 from scaleproof.core.recorder import read_events
 from scaleproof.launch.campaign_ids import CallIds
 from scaleproof.launch.finish.compose_record import compose
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.finish.unstarted_record import not_started, refused
+from scaleproof.launch.launch_rules import LaunchRules, PreparedLaunch
 from scaleproof.launch.nodes.allocated_nodes import (
     AllocatedNodes,
     NodePlacement,
@@ -31,7 +32,7 @@ from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.predicted_ahead import PredictedAhead
+from scaleproof.launch.start.parents_ahead import ParentsAhead, Prepared
 from scaleproof.launch.start.replay_profile import (
     Replayed,
     described,
@@ -59,42 +60,13 @@ if TYPE_CHECKING:
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
 
-Refusal = Callable[["AnyCase"], Obstacle | None]
-"""The obstacle where a case needs more than this machine can carry."""
-Verification = Callable[[Record, "pa.Table"], "Failure | None"]
-"""Why a good record and its samples cannot be true."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRules:
-    """Settings of all launches of a plan: `size` of the suite, limits in s; for the rest see run_plan."""
-
-    size: str
-    deadline_s: float
-    stall_s: float = STALL_S
-    verify: Verification | None = None
-    simulator: PredictedAhead | None = None
-    refuse: Refusal = lambda case: None
-    near_cores_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedLaunch:
-    """A launch whose checks have passed, with everything that its start needs."""
-
-    planned: PlannedLaunch
-    launch_spec: LaunchSpec
-    checks: list[PreflightCheck]
-    replayed: Replayed | None
-    placement: NodePlacement | None
-    evidence: Evidence
-
 
 class SingleLaunch:
     """Runs launches of one plan, one at a time. `allocated` changes when a node is lost."""
 
     def __init__(self, store: Store, rules: LaunchRules, preflight: Preflight, ids: CallIds) -> None:
         self.store, self.rules, self.preflight, self.ids = store, rules, preflight, ids
+        self.parents = ParentsAhead(self._ahead)
 
     @property
     def allocated(self) -> AllocatedNodes | None:
@@ -116,6 +88,7 @@ class SingleLaunch:
 
     def look_ahead(self, pending: Sequence[PlannedLaunch]) -> None:
         """Trainings in virtual time begin now, up to the next launch that may be timed: beside it nothing else runs."""
+        self.parents.expect(pending)
         if self.rules.simulator is None:
             return
         next_ones = [each for each in takewhile(_is_predicted, pending) if _is_long(each)]
@@ -152,6 +125,18 @@ class SingleLaunch:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _ahead(self, planned: PlannedLaunch) -> Prepared | None:
+        """What the parent of a launch on this machine needs to import before its turn."""
+        if self.allocated is not None or _is_predicted(planned) or self._hindrance(planned) is not None:
+            return None
+        launcher = launcher_for(planned.case.fabric, planned.case.launcher)
+        if not launcher.when_told:
+            return None
+        launch_spec = self._launch_spec(planned, "")
+        folder = self.store.staging / launch_spec.launch
+        prepare(folder, launch_spec)
+        return Prepared(folder, launch_spec, launcher, launch_environment(launch_spec, launcher, folder))
+
     def _hindrance(self, planned: PlannedLaunch) -> Obstacle | None:
         if (hindrance := obstacle(planned.case, planned.programs, self.allocated)) is not None:
             return hindrance
@@ -170,7 +155,15 @@ class SingleLaunch:
         surroundings = self._surroundings(prepared, variables)
         interrupted = False
         try:
-            launch_end = execute(folder, launch_spec, launcher, variables, watch)
+            launch_end = execute(
+                folder,
+                launch_spec,
+                launcher,
+                variables,
+                watch,
+                self.parents,
+                partial(self._read, prepared, surroundings),
+            )
         except KeyboardInterrupt:
             launch_end, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
         surroundings.load["after"], surroundings.counters_after = read_machine_load(), read_counters()
@@ -192,7 +185,7 @@ class SingleLaunch:
         return Surroundings(
             fixed,
             _utc(),
-            {"before": self._load_before(prepared)},
+            {"before": read_machine_load()},
             read_counters(),
             preflight=prepared.checks,
             sniff=self.preflight.sniff if prepared.placement else None,
@@ -200,6 +193,10 @@ class SingleLaunch:
             placement=prepared.placement,
             machine=self._machine(prepared.planned),
         )
+
+    def _read(self, prepared: PreparedLaunch, surroundings: Surroundings) -> None:
+        """Once more right before the ranks, when nothing imports any more."""
+        surroundings.load["before"], surroundings.counters_before = self._load_before(prepared), read_counters()
 
     def _load_before(self, prepared: PreparedLaunch) -> dict[str, Any]:
         """The load, and how far apart the cores of the ranks are, where they run on this machine."""
@@ -268,7 +265,7 @@ class SingleLaunch:
     ) -> LaunchSpec:
         case = planned.case
         return LaunchSpec(
-            launch=secrets.token_hex(8),
+            launch=self.parents.launch_of(planned) or secrets.token_hex(8),
             case=case.model_dump(mode="json"),
             case_id=case.case_id,
             size=self.rules.size,

@@ -13,12 +13,13 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.campaign_ids import CallIds
 from scaleproof.launch.finish.compose_record import disk_full
 from scaleproof.launch.interrupts import interruptible
+from scaleproof.launch.launch_rules import LaunchRules, Refusal, Verification
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, lost_node, taken_away
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.progress import Progress, Silent
 from scaleproof.launch.results_lock import locked
-from scaleproof.launch.single_launch import LaunchRules, Refusal, SingleLaunch, Verification
+from scaleproof.launch.single_launch import SingleLaunch
 from scaleproof.launch.start.predicted_ahead import PredictedAhead
 from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.launch.teardown import clean_leftovers
@@ -68,7 +69,9 @@ def run_plan(
         rules = LaunchRules(size, deadline_s, stall_s, verify, ahead, refuse, near_cores_s)
         ids = CallIds(plan, store, allocated, again)
         preflight = Preflight(store.results, store.staging, allocated, progress.note)
-        return _PlanRun(SingleLaunch(store, rules, preflight, ids), progress, on_node_loss).run(plan, again, more)
+        launches = SingleLaunch(store, rules, preflight, ids)
+        stack.callback(launches.parents.close)
+        return _PlanRun(launches, progress, on_node_loss).run(plan, again, more)
 
 
 class _PlanRun:

@@ -52,7 +52,7 @@ def run(context: RankContext) -> None:
     mark(context, "end", 1)
 
 
-class Measured:
+class Measured(Launcher):
     """The local launcher, run by a tool. It replaces the launcher `local` in this process only; its ranks are not
     affected."""
 

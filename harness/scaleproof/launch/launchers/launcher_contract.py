@@ -15,6 +15,9 @@ SHARED = Path("/dev/shm")
 class Launcher(Protocol):
     """Gives the command that the supervisor starts, watches and ends."""
 
+    when_told: bool = False
+    """The command takes core.begin.WHEN_TOLD as a last argument: it imports first, and forks ranks once it is told."""
+
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """The command that starts all ranks of the launch and ends when they have ended."""
 

@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.spec.plugins import LauncherPlugin
 
 
-class Local:
+class Local(Launcher):
     """One parent process forks all ranks."""
+
+    when_told = True
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """One parent for all ranks."""

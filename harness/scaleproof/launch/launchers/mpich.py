@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.launchers.mpirun import NODE_SHELL
 from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec.plugins import LauncherPlugin
@@ -46,7 +47,7 @@ def parent(folder: Path | str) -> list[str]:
     return ["/bin/sh", "-c", " ".join(["exec", *command, "--attended"])] if isinstance(folder, str) else command
 
 
-class Mpich:
+class Mpich(Launcher):
     """`mpiexec` of the environment with MPICH."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:

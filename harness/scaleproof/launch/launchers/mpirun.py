@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.launch.launchers.launcher_contract import scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
 from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec.plugins import LauncherPlugin
 
@@ -50,7 +50,7 @@ def started(options: list[str], folder: Path | str) -> list[str]:
     return [str(program), *options, *parent]
 
 
-class Mpirun:
+class Mpirun(Launcher):
     """`mpirun` of this Python's environment. Its session and backing files lie in the scratch of the launch."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from scaleproof.core.atomic_write import write_json
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.verbs import netdev
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.launchers.mpirun import Mpirun
 from scaleproof.launch.nodes.allocated_nodes import NodePlacement, address_towards
 from scaleproof.launch.nodes.coordinator import FILE
@@ -18,7 +19,7 @@ from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.transports.mpich import ON_ONE_MACHINE, between_nodes
 
 
-class NodesLauncher:
+class NodesLauncher(Launcher):
     """One coordinator, which starts an agent on each node of the placement; agents start the ranks."""
 
     def __init__(self, placement: NodePlacement, launcher: str) -> None:

@@ -7,17 +7,18 @@ import random
 import select
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.stall_schema import Stall
 from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
-from scaleproof.launch.nodes.coordinator import LEFT
-from scaleproof.launch.teardown import clean, end_processes, reap_session
+from scaleproof.launch.start.started_launcher import StartedLauncher, start, wait_for_imports
+from scaleproof.launch.start.tear_down import LEAVE_NODES_S, LEAVE_S, tear_down, wait_for_launcher
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause, signal_name
 from scaleproof.launch.watch.flight_recorder import (
     RankSnapshot,
@@ -32,16 +33,15 @@ from scaleproof.launch.watch.rank_processes import Here, OnNodes
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.environment import PADDING
 
+if TYPE_CHECKING:
+    from scaleproof.launch.start.parents_ahead import ParentsAhead
+
 POLL_S = 0.1
 """How often the supervisor polls, which takes a core from the ranks; the end of the launcher wakes it at once."""
 CAUSE_S = 0.5
 """Time after the first sign for the sign of the rank that failed first to arrive."""
 BLAME_S = 5.0
 """The same while all signs may be consequences: a rank that raised an error can need seconds to leave its library."""
-LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
-"""Time after the last rank for the launcher to end by itself; that of guests still has to count captured packets."""
-TERM_S = 0.3
-"""Time between SIGTERM and SIGKILL."""
 PADDING_MAX = 4096
 """Bytes, one page: the environment grows by a random length below this, which moves the stacks of the processes."""
 THREAD_VARIABLES = (
@@ -59,7 +59,8 @@ NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 @dataclass(frozen=True, slots=True)
 class LaunchEnd:
     """How a launch ended: the sign of the rank that failed first (None: it went well), what its processes left behind,
-    its length, and what all ranks did when it failed."""
+    its length, and what all ranks did when it failed. `wall_s`: of the imports and from the start of the ranks; without
+    a parent's wait for its turn."""
 
     cause: Sign | None
     leftovers: list[str]
@@ -91,28 +92,38 @@ def padding(seed: int) -> str:
 
 
 def execute(
-    folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: dict[str, str], watch: Watch
+    folder: Path,
+    launch_spec: LaunchSpec,
+    launcher: Launcher,
+    variables: dict[str, str],
+    watch: Watch,
+    ahead: ParentsAhead | None = None,
+    before_ranks: Callable[[], None] = lambda: None,
 ) -> LaunchEnd:
-    """Run the launch to its end. None of its processes survives this call, also not when it raises."""
-    started = time.monotonic()
-    process: subprocess.Popen[bytes] | None = None
-    with (folder / "launcher.log").open("wb") as log:
-        try:
-            scratch(launch_spec.launch).mkdir(mode=0o700)
-            command = launcher.command(folder, launch_spec)
-            process = subprocess.Popen(
-                command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-            ending = _until_end(watch, process, started + launch_spec.deadline_s, launch_spec.stall_s)
-            cause = ending.cause
-            stall = None
-            if cause and any(watch.board.pid(rank) for rank in watch.ranks):
-                stall = stall_of(look_again(watch, ending.snapshots), cause, ending.silence)
-            surviving_launcher = [] if cause else _wait_for_launcher(process, _leave_s(launch_spec))
-        finally:
-            with uninterrupted():
-                leftovers = _tear_down(process, folder, launch_spec)
-    return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], time.monotonic() - started, stall)
+    """Run the launch to its end. None of its processes survives this call, also not when it raises. `ahead`: may have
+    its parent already, and starts those of the next launches. `before_ranks` is called when all have imported."""
+    started: StartedLauncher | None = None
+    try:
+        if ahead is not None:
+            started = ahead.take(launch_spec.launch)
+        if started is None:
+            started = start(folder, launch_spec, launcher, variables)
+            beside = ahead.start_next() if ahead is not None and launcher.when_told else []
+            wait_for_imports([started, *beside], started.started + launch_spec.deadline_s)
+        before_ranks()
+        began = time.monotonic()
+        started.begin()
+        ending = _until_end(watch, started.process, began + launch_spec.deadline_s, launch_spec.stall_s)
+        cause = ending.cause
+        stall = None
+        if cause and any(watch.board.pid(rank) for rank in watch.ranks):
+            stall = stall_of(look_again(watch, ending.snapshots), cause, ending.silence)
+        surviving_launcher = [] if cause else wait_for_launcher(started.process, _leave_s(launch_spec))
+    finally:
+        with uninterrupted():
+            leftovers = tear_down(started.process if started else None, folder, launch_spec)
+    wall_s = (started.imports_s or 0.0) + time.monotonic() - began
+    return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], wall_s, stall)
 
 
 def _leave_s(launch_spec: LaunchSpec) -> float:
@@ -121,24 +132,13 @@ def _leave_s(launch_spec: LaunchSpec) -> float:
     return LEAVE_NODES_S if on_nodes else LEAVE_S
 
 
-def _tear_down(process: subprocess.Popen[bytes] | None, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-    """End all processes of the launch and remove its files outside of the folder; returns what it had left behind."""
-    if launch_spec.nodes and process is not None:
-        process.terminate()  # the coordinator then makes the agents end all processes on their nodes
-        _wait_for_launcher(process, LEAVE_NODES_S)
-    end_processes(launch_spec.launch, TERM_S)
-    if process is not None:
-        process.kill()
-        process.wait()
-        reap_session(process.pid)
-    return [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
-
-
 def prepare(folder: Path, launch_spec: LaunchSpec) -> None:
-    """Make the launch's folder, readable only by this user since it holds the launch's token."""
-    folder.mkdir(parents=True, mode=0o700)
-    (folder / "rendezvous").mkdir()
-    Board(folder / "board", int(launch_spec.case["ranks"])).close()
+    """Make the launch's folder, readable only by this user since it holds the launch's token; or complete the launch
+    spec of one whose parent was started ahead."""
+    if not folder.exists():
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "rendezvous").mkdir()
+        Board(folder / "board", int(launch_spec.case["ranks"])).close()
     launch_spec.write(folder)
 
 
@@ -204,12 +204,3 @@ def _nobody_failed(watch: Watch, code: str, message: str) -> _Ending:
         line = snapshots[silence.rank].line
         sign = replace(sign, step=line.step, operation=line.operation)
     return _Ending(sign, snapshots, silence)
-
-
-def _wait_for_launcher(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
-    """What survived: the launcher, or nothing."""
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        return [f"the launcher (process {process.pid})"]
-    return []

@@ -11,12 +11,12 @@ from typing import Any
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.guests.guest_plan import GuestPlan
 from scaleproof.fabric.guests.guests import GuestOptions, coordinator_command
-from scaleproof.launch.launchers.launcher_contract import ranks_of
+from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
 from scaleproof.rank.process_lifetime import ending_with_this_process
 
 
-class GuestsLauncher:
+class GuestsLauncher(Launcher):
     """One coordinator, which boots the nodes and starts a parent in each."""
 
     def __init__(self, launcher: str) -> None:

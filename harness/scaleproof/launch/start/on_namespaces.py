@@ -11,19 +11,20 @@ from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.netns.netns import COORDINATOR, NetnsOptions, coordinator_command
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.topology import emulated_network
-from scaleproof.launch.launchers.launcher_contract import ranks_of
+from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
 from scaleproof.rank.process_lifetime import ending_with_this_process
 from scaleproof.spec import registry
 from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
-class NamespacesLauncher:
+class NamespacesLauncher(Launcher):
     """One coordinator, which makes the nodes. With launcher `local` it imports the modules of ranks and forks the ranks
     on the nodes; `mpirun` and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
+        self.when_told = not registry.get("launcher", launcher).process_per_rank
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes namespaces.json; the coordinator lives no longer than the supervisor."""

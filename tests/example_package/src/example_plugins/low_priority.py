@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.spec.plugins import LauncherPlugin
 
 
-class LowPriority:
+class LowPriority(Launcher):
     """One parent, which forks all ranks."""
+
+    when_told = True
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """What starts the ranks and ends when they have ended."""

@@ -1,0 +1,81 @@
+"""Parents of the ranks of the next launches, which import together, each on a core, while no rank runs. Then they sleep
+until their launch begins."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.core.uninterrupted import uninterrupted
+from scaleproof.launch.launchers.launcher_contract import Launcher
+from scaleproof.launch.start.started_launcher import StartedLauncher, start
+from scaleproof.launch.start.tear_down import tear_down
+from scaleproof.record.host import usable_cores
+
+if TYPE_CHECKING:
+    from scaleproof.spec.plan import PlannedLaunch
+
+MOST = 4
+"""Parents at a time: one that has imported TensorFlow holds half a GB."""
+
+
+class Prepared(NamedTuple):
+    """What a launcher needs to start."""
+
+    folder: Path
+    launch_spec: LaunchSpec
+    launcher: Launcher
+    variables: dict[str, str]
+
+
+class _Begun(NamedTuple):
+    prepared: Prepared
+    started: StartedLauncher
+
+
+class ParentsAhead:
+    """`prepare` makes the folder of a launch whose parent can import before its turn; None for any other."""
+
+    def __init__(self, prepare: Callable[[PlannedLaunch], Prepared | None], most: int = MOST) -> None:
+        self._prepare, self._most = prepare, min(most, int(usable_cores()))
+        self._next: Sequence[PlannedLaunch] = ()
+        self._begun: dict[int, _Begun] = {}
+
+    def expect(self, pending: Sequence[PlannedLaunch]) -> None:
+        """The launches to come, in their order; the first is about to run."""
+        self._next = list(islice(pending, 1, self._most))
+
+    def launch_of(self, planned: PlannedLaunch) -> str | None:
+        """The id of a launch whose parent has been started."""
+        begun = self._begun.get(planned.order)
+        return begun.prepared.launch_spec.launch if begun else None
+
+    def take(self, launch: str) -> StartedLauncher | None:
+        """The parent of a launch, which the caller ends from now on."""
+        for order, begun in self._begun.items():
+            if begun.prepared.launch_spec.launch == launch:
+                del self._begun[order]
+                return begun.started
+        return None
+
+    def start_next(self) -> list[StartedLauncher]:
+        """Start those of the launches after it, up to one that cannot import ahead."""
+        for planned in self._next:
+            prepared = self._prepare(planned)
+            if prepared is None:
+                break
+            with uninterrupted():
+                self._begun[planned.order] = _Begun(prepared, start(*prepared))
+        return [begun.started for begun in self._begun.values()]
+
+    def close(self) -> None:
+        """End those whose launch did not come."""
+        while self._begun:
+            prepared, started = self._begun.popitem()[1]
+            with uninterrupted():
+                tear_down(started.process, prepared.folder, prepared.launch_spec)
+                shutil.rmtree(prepared.folder, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""The process that starts a launch's ranks, and the word on which it begins."""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaleproof.core.begin import GO, WHEN_TOLD
+from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
+
+
+@dataclass(slots=True)
+class StartedLauncher:
+    """`gate`: to a launcher that begins when told; None: it begins by itself. `imports_s`: from its start until all was
+    imported."""
+
+    process: subprocess.Popen[bytes]
+    gate: socket.socket | None
+    started: float
+    imports_s: float | None = None
+
+    def begin(self) -> None:
+        """Let it fork the ranks. One that has ended is noticed by who watches it."""
+        if self.gate is None:
+            return
+        with self.gate as gate:
+            try:
+                gate.sendall(GO)
+            except OSError:
+                return
+
+
+def start(folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: dict[str, str]) -> StartedLauncher:
+    """Start the launcher of a launch in its folder."""
+    scratch(launch_spec.launch).mkdir(mode=0o700)
+    command, started = launcher.command(folder, launch_spec), time.monotonic()
+    if not launcher.when_told:
+        return StartedLauncher(_process(command, variables, folder, subprocess.DEVNULL), None, started, 0.0)
+    gate, its_gate = socket.socketpair()
+    with its_gate:
+        process = _process([*command, WHEN_TOLD], variables, folder, its_gate.fileno())
+    return StartedLauncher(process, gate, started)
+
+
+def _process(command: list[str], variables: dict[str, str], folder: Path, stdin: int) -> subprocess.Popen[bytes]:
+    with (folder / "launcher.log").open("wb") as log:
+        return subprocess.Popen(command, env=variables, stdin=stdin, stdout=log, stderr=log, start_new_session=True)
+
+
+def wait_for_imports(launchers: Sequence[StartedLauncher], until: float) -> None:
+    """Wait until each has imported everything or has ended. `until`: monotonic clock in s."""
+    waiting = {each.gate: each for each in launchers if each.gate is not None and each.imports_s is None}
+    while waiting:
+        ready, _, _ = select.select(list(waiting), [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return
+        for gate in ready:
+            gate.recv(1)  # IMPORTED, or nothing from one that has ended
+            each = waiting.pop(gate)
+            each.imports_s = time.monotonic() - each.started
