@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.launchers.local import Local
-from scaleproof.launch.start.execute import launch_environment
+from scaleproof.launch.start.execute import execute, launch_environment, new_watch, prepare
 from scaleproof.paths import IMPORT_ROOT
 from tests.integration.launches import small_case
 
@@ -96,3 +97,21 @@ def printed(program: str, argument: str) -> str:
     command = [sys.executable, "-c", program, argument]
     variables = {**os.environ, "PYTHONPATH": str(IMPORT_ROOT)}
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+def test_a_launcher_that_ends_too_early_is_quoted(tmp_path: Path) -> None:
+    class Broken(Launcher):
+        def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
+            return [sys.executable, "-c", "import sys; sys.exit('no module of that name\\n')"]
+
+        def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
+            return {}
+
+    launch_spec = of_case(small_case(transport="tcp").model_dump(mode="json"))
+    folder = tmp_path / launch_spec.launch
+    prepare(folder, launch_spec)
+    watch = new_watch(folder, launch_spec)
+    ended = execute(folder, launch_spec, Broken(), dict(os.environ), watch)
+    watch.board.close()
+    assert ended.cause is not None and ended.cause.code == "start_failed"
+    assert ended.cause.message.endswith("ended with code 1 before its ranks had ended: no module of that name")

@@ -42,6 +42,8 @@ CAUSE_S = 0.5
 """Time after the first sign for the sign of the rank that failed first to arrive."""
 BLAME_S = 5.0
 """The same while all signs may be consequences: a rank that raised an error can need seconds to leave its library."""
+WORDS_MAX = 200
+"""Characters of a line of the launcher's output that a message quotes."""
 PADDING_MAX = 4096
 """Bytes, one page: the environment grows by a random length below this, which moves the stacks of the processes."""
 THREAD_VARIABLES = (
@@ -189,9 +191,15 @@ def _launcher_ended(watch: Watch, code: int) -> Sign:
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
     started = any(watch.board.pid(rank) for rank in watch.ranks)
     # The kernel kills the ranks together with a launcher that was killed; no rank is the cause.
-    return watch.sign(
-        "rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended"
-    )
+    message = f"the launcher {how} before its ranks had ended{_last_words(watch.folder)}"
+    return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, message)
+
+
+def _last_words(folder: Path) -> str:
+    """The last line of the launcher's output; the folder of a preflight is not kept."""
+    lines = (folder / "launcher.log").read_text(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {last[:WORDS_MAX]}" if last else ""
 
 
 def _nobody_failed(watch: Watch, code: str, message: str) -> _Ending:
