@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scaleproof.core.record_schema import Record
+from scaleproof.core.record_schema import PreflightCheck, Record
+from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.progress import Silent
 from scaleproof.launch.start import parents_ahead
 from scaleproof.launch.start.started_launcher import StartedLauncher, wait_for_imports
@@ -82,6 +83,18 @@ def test_one_core_imports_for_one_launch_at_a_time(tmp_path: Path, monkeypatch: 
     watched = Watched()
     run(tmp_path, launches([small_case()], 2), watched)
     assert [len(each) for each in watched.asleep] == [0, 0]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_launch_that_is_refused_after_all_ends_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = PreflightCheck(code="ports", passed=False, message="no port is free", advice="free one")
+    of_launches = iter([[], [refused], [], []])
+    monkeypatch.setattr(Preflight, "of", lambda self, case: next(of_launches))
+    watched = Watched()
+    records = run(tmp_path, launches([small_case()], 4), watched)
+    assert [record.status for record in records] == ["ok", "failed", "ok", "ok"]
+    assert [len(each) for each in watched.asleep] == [1, 0, 1, 0]
+    assert_nothing_left(tmp_path, [record.launch for record in records])
 
 
 @pytest.mark.usefixtures("two_cores")

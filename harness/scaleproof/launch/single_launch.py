@@ -225,10 +225,12 @@ class SingleLaunch:
         surroundings = Surroundings(
             environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)
         )
+        self.parents.end(planned)
         return self._commit(refused(planned.case, self._launch_spec(planned, ""), surroundings), samples_table({}))
 
     def _not_runnable(self, planned: PlannedLaunch, hindrance: Obstacle) -> Record:
         """The record of a launch that cannot run here: one per code, machine and requirement, not one per start."""
+        self.parents.end(planned)
         machine = self._machine(planned)
         key = (planned.plan_index, "not_runnable", machine, hindrance.requirement)
         for record in self.store.records(planned.case.case_id):

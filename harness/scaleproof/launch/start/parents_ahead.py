@@ -72,10 +72,17 @@ class ParentsAhead:
                 self._begun[planned.order] = _Begun(prepared, start(*prepared))
         return [begun.started for begun in self._begun.values()]
 
+    def end(self, planned: PlannedLaunch) -> None:
+        """End the parent, if there is one, of a launch that does not start after all."""
+        self._end(planned.order)
+
     def close(self) -> None:
         """End those whose launch did not come."""
-        while self._begun:
-            prepared, started = self._begun.popitem()[1]
-            with uninterrupted():
-                tear_down(started.process, prepared.folder, prepared.launch_spec)
-                shutil.rmtree(prepared.folder, ignore_errors=True)
+        for order in list(self._begun):
+            self._end(order)
+
+    def _end(self, order: int) -> None:
+        with uninterrupted():
+            if (begun := self._begun.pop(order, None)) is not None:
+                tear_down(begun.started.process, begun.prepared.folder, begun.prepared.launch_spec)
+                shutil.rmtree(begun.prepared.folder, ignore_errors=True)
