@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from scaleproof.core.record_schema import PreflightCheck, Record
+from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.progress import Silent
 from scaleproof.launch.start import parents_ahead
@@ -120,6 +121,64 @@ def test_no_parent_outlives_a_supervisor_that_is_killed(tmp_path: Path) -> None:
         found = wait_until(both, "parents have started", 60.0)
         supervisor.kill()
     wait_until(lambda: not any(map(psutil.Process.is_running, found)), "all parents have ended", 10.0)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_parent_that_ends_in_its_sleep_is_started_again(tmp_path: Path) -> None:
+    class Deadly(Watched):
+        def ended(self, record: Record) -> None:
+            for each in parents():
+                each.kill()
+                each.wait()
+
+    records = run(tmp_path, launches([small_case()], 4), Deadly())
+    assert [record.status for record in records] == ["ok"] * 4
+    assert_nothing_left(tmp_path, [record.launch for record in records])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_without_memory_for_several_one_launch_imports_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parents_ahead, "available_mib", lambda: 1024)
+    watched = Watched()
+    records = run(tmp_path, launches([small_case()], 2), watched)
+    assert [record.status for record in records] == ["ok"] * 2 and watched.asleep == [[], []]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_spare_parent_that_cannot_start_costs_no_other_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parents_ahead, "start", full)
+    watched = Watched()
+    records = run(tmp_path, launches([small_case()], 2), watched)
+    assert [record.status for record in records] == ["ok"] * 2 and watched.asleep == [[], []]
+    assert_nothing_left(tmp_path, [record.launch for record in records])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_imports_ahead_are_no_work_of_others(tmp_path: Path) -> None:
+    """Nor is their processor time taken for the launch's own after it was read."""
+    records = run(tmp_path, launches([small_case(transport="gloo", collective="native")], 4), Watched())
+    for record in records:
+        load = record.environment["load"]
+        ranks = sum(rank.facts["user_s"] + rank.facts["system_s"] for rank in record.ranks)
+        assert load["after"]["own_cpu_s"] - load["before"]["own_cpu_s"] < ranks + 0.6
+        assert record.wall_s > (load["after"]["at_ns"] - load["before"]["at_ns"]) / 1e9
+
+
+def test_ranks_get_signals_that_were_blocked_when_their_parent_started() -> None:
+    program = """
+from scaleproof.core.begin import wait_until_told
+wait_until_told()
+print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("SigBlk")))
+"""
+    with uninterrupted():
+        assert _told(program, b"g") == (0, "0" * 16)
 
 
 def test_ranks_do_not_inherit_the_socket_to_the_supervisor() -> None:

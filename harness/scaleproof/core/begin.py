@@ -4,7 +4,10 @@ Both sides of that."""
 from __future__ import annotations
 
 import os
+import signal
 import socket
+
+from scaleproof.core.uninterrupted import END_SIGNALS
 
 WHEN_TOLD = "--when-told"
 """Argument of a parent that begins when told."""
@@ -13,7 +16,8 @@ IMPORTED, GO = b"i", b"g"
 
 def wait_until_told() -> None:
     """In the parent: say that all is imported, wait for the word to begin, and leave ranks an empty standard input. The
-    process ends where the supervisor has gone."""
+    process ends where the supervisor has gone. Signals that were blocked at its start are allowed from now on."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     with socket.socket(fileno=os.dup(0)) as supervisor:
         supervisor.sendall(IMPORTED)
         told = supervisor.recv(1)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scaleproof.core.counters import read_counters
 from scaleproof.core.launch_spec import LaunchSpec
@@ -21,6 +21,7 @@ from scaleproof.launch.finish.compose_record import compose
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.finish.unstarted_record import not_started, refused
 from scaleproof.launch.launch_rules import LaunchRules, PreparedLaunch
+from scaleproof.launch.launchers.launcher_contract import begins_when_told
 from scaleproof.launch.nodes.allocated_nodes import (
     AllocatedNodes,
     NodePlacement,
@@ -130,7 +131,7 @@ class SingleLaunch:
         if self.allocated is not None or _is_predicted(planned) or self._hindrance(planned) is not None:
             return None
         launcher = launcher_for(planned.case.fabric, planned.case.launcher)
-        if not launcher.when_told:
+        if not begins_when_told(launcher):
             return None
         launch_spec = self._launch_spec(planned, "")
         folder = self.store.staging / launch_spec.launch
@@ -194,16 +195,15 @@ class SingleLaunch:
             machine=self._machine(prepared.planned),
         )
 
-    def _read(self, prepared: PreparedLaunch, surroundings: Surroundings) -> None:
-        """Once more right before the ranks, when nothing imports any more."""
-        surroundings.load["before"], surroundings.counters_before = self._load_before(prepared), read_counters()
-
-    def _load_before(self, prepared: PreparedLaunch) -> dict[str, Any]:
-        """The load, and how far apart the cores of the ranks are, where they run on this machine."""
+    def _read(self, prepared: PreparedLaunch, surroundings: Surroundings, cpu_s: float) -> None:
+        """The machine right before the ranks, and how far apart their cores are where they run on this machine.
+        `cpu_s`: of imports, which count as this process's once they have ended."""
         distance = None
         if prepared.placement is None:
             distance = before_launch(prepared.planned.case.ranks, self.rules.near_cores_s)
-        return {**read_machine_load(), "core_distance": distance}
+        before = {**read_machine_load(), "core_distance": distance}
+        before["own_cpu_s"] += cpu_s
+        surroundings.load["before"], surroundings.counters_before = before, read_counters()
 
     def _verified(self, record: Record, samples: pa.Table) -> Record:
         if self.rules.verify is None or record.status != "ok":

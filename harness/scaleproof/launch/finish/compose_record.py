@@ -176,7 +176,8 @@ def _shared_cores(case: AnyCase, surroundings: Surroundings) -> bool:
 
 def _load(surroundings: Surroundings, launch_end: LaunchEnd, crowded: Crowding) -> dict[str, Any]:
     before, after = (surroundings.load.get(moment) or {} for moment in ("before", "after"))
-    return {**surroundings.load, "power_w": mean_power_w(before, after, launch_end.wall_s), "crowding": asdict(crowded)}
+    seconds = (after.get("at_ns", 0) - before.get("at_ns", 0)) / 1e9
+    return {**surroundings.load, "power_w": mean_power_w(before, after, seconds), "crowding": asdict(crowded)}
 
 
 def _leftovers(launch_end: LaunchEnd) -> list[Warning]:

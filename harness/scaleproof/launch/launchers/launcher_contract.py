@@ -25,6 +25,11 @@ class Launcher(Protocol):
         """Environment variables besides those that every launch has."""
 
 
+def begins_when_told(launcher: Launcher) -> bool:
+    """Whether it does; a launcher of another package may say nothing of it."""
+    return getattr(launcher, "when_told", False)
+
+
 SCRATCH = "scaleproof-"
 """Prefix of the name of a launch's scratch folder; the launch's id follows."""
 

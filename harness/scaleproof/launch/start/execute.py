@@ -16,7 +16,7 @@ from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.stall_schema import Stall
 from scaleproof.core.uninterrupted import uninterrupted
-from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, begins_when_told, scratch
 from scaleproof.launch.start.started_launcher import StartedLauncher, start, wait_for_imports
 from scaleproof.launch.start.tear_down import LEAVE_NODES_S, LEAVE_S, tear_down, wait_for_launcher
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause, signal_name
@@ -44,6 +44,8 @@ BLAME_S = 5.0
 """The same while all signs may be consequences: a rank that raised an error can need seconds to leave its library."""
 WORDS_MAX = 200
 """Characters of a line of the launcher's output that a message quotes."""
+TAIL = 4096
+"""Bytes at the end of that output in which the line is looked for."""
 PADDING_MAX = 4096
 """Bytes, one page: the environment grows by a random length below this, which moves the stacks of the processes."""
 THREAD_VARIABLES = (
@@ -100,22 +102,27 @@ def execute(
     variables: dict[str, str],
     watch: Watch,
     ahead: ParentsAhead | None = None,
-    before_ranks: Callable[[], None] = lambda: None,
+    before_ranks: Callable[[float], None] = lambda cpu_s: None,
 ) -> LaunchEnd:
     """Run the launch to its end. None of its processes survives this call, also not when it raises. `ahead`: may have
-    its parent already, and starts those of the next launches. `before_ranks` is called when all have imported."""
+    its parent already, and starts those of the next launches. `before_ranks` is called while no rank runs and nothing
+    imports, with the processor time that the launch has used by then, s."""
     started: StartedLauncher | None = None
     try:
-        if ahead is not None:
-            started = ahead.take(launch_spec.launch)
-        if started is None:
+        if begins_when_told(launcher):
+            started = ahead.take(launch_spec.launch) if ahead is not None else None
+            if started is None:
+                started = start(folder, launch_spec, launcher, variables)
+                _import_together(started, ahead, launch_spec.deadline_s)
+            before_ranks(started.cpu_s())
+            began = time.monotonic()
+            started.begin()
+        else:
+            before_ranks(0.0)
+            began = time.monotonic()
             started = start(folder, launch_spec, launcher, variables)
-            beside = ahead.start_next() if ahead is not None and launcher.when_told else []
-            wait_for_imports([started, *beside], started.started + launch_spec.deadline_s)
-        before_ranks()
-        began = time.monotonic()
-        started.begin()
-        ending = _until_end(watch, started.process, began + launch_spec.deadline_s, launch_spec.stall_s)
+        deadline = (began if started.has_imported else started.started) + launch_spec.deadline_s
+        ending = _until_end(watch, started.process, deadline, launch_spec.stall_s)
         cause = ending.cause
         stall = None
         if cause and any(watch.board.pid(rank) for rank in watch.ranks):
@@ -126,6 +133,14 @@ def execute(
             leftovers = tear_down(started.process if started else None, folder, launch_spec)
     wall_s = (started.imports_s or 0.0) + time.monotonic() - began
     return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], wall_s, stall)
+
+
+def _import_together(started: StartedLauncher, ahead: ParentsAhead | None, deadline_s: float) -> None:
+    """Wait until it has imported, and beside it the parents of the next launches; what still imports then is ended."""
+    beside = ahead.start_next() if ahead is not None else []
+    wait_for_imports([started, *beside], started.started + deadline_s)
+    if ahead is not None:
+        ahead.end_those_that_import()
 
 
 def _leave_s(launch_spec: LaunchSpec) -> float:
@@ -197,7 +212,9 @@ def _launcher_ended(watch: Watch, code: int) -> Sign:
 
 def _last_words(folder: Path) -> str:
     """The last line of the launcher's output; the folder of a preflight is not kept."""
-    lines = (folder / "launcher.log").read_text(errors="replace").split("\n")
+    with (folder / "launcher.log").open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
+        lines = log.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {last[:WORDS_MAX]}" if last else ""
 

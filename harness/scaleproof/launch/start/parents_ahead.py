@@ -14,13 +14,15 @@ from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.start.started_launcher import StartedLauncher, start
 from scaleproof.launch.start.tear_down import tear_down
-from scaleproof.record.host import usable_cores
+from scaleproof.record.cgroups import memory_left
+from scaleproof.record.host import available_mib, memory_mib, usable_cores
 
 if TYPE_CHECKING:
     from scaleproof.spec.plan import PlannedLaunch
 
 MOST = 4
-"""Parents at a time: one that has imported TensorFlow holds half a GB."""
+EACH = 1 << 30
+"""Bytes that a parent may take: one that has imported TensorFlow holds half of this."""
 
 
 class Prepared(NamedTuple):
@@ -35,6 +37,13 @@ class Prepared(NamedTuple):
 class _Begun(NamedTuple):
     prepared: Prepared
     started: StartedLauncher
+
+
+def has_room() -> bool:
+    """Whether there is memory for another parent, so that none is missing to a launch: half of the machine's is free
+    beside it, and twice that of all parents below the limit of the control group."""
+    total, free, in_group = memory_mib() << 20, available_mib() << 20, memory_left()
+    return free - EACH > total / 2 and (in_group is None or in_group > 2 * MOST * EACH)
 
 
 class ParentsAhead:
@@ -55,22 +64,42 @@ class ParentsAhead:
         return begun.prepared.launch_spec.launch if begun else None
 
     def take(self, launch: str) -> StartedLauncher | None:
-        """The parent of a launch, which the caller ends from now on."""
+        """The parent of a launch, which the caller ends from now on; none where it has ended by itself."""
         for order, begun in self._begun.items():
             if begun.prepared.launch_spec.launch == launch:
                 del self._begun[order]
-                return begun.started
+                if begun.started.process.poll() is None:
+                    return begun.started
+                tear_down(begun.started.process, begun.prepared.folder, begun.prepared.launch_spec)
+                return None
         return None
 
     def start_next(self) -> list[StartedLauncher]:
         """Start those of the launches after it, up to one that cannot import ahead."""
         for planned in self._next:
-            prepared = self._prepare(planned)
-            if prepared is None:
-                break
             with uninterrupted():
-                self._begun[planned.order] = _Begun(prepared, start(*prepared))
+                if not has_room() or not self._start(planned):
+                    break
         return [begun.started for begun in self._begun.values()]
+
+    def _start(self, planned: PlannedLaunch) -> bool:
+        """Whether it was; what stands in the way of it is told in its own turn."""
+        prepared = None
+        try:
+            if (prepared := self._prepare(planned)) is None:
+                return False
+            self._begun[planned.order] = _Begun(prepared, start(*prepared))
+        except OSError:
+            if prepared is not None:
+                tear_down(None, prepared.folder, prepared.launch_spec)
+                shutil.rmtree(prepared.folder, ignore_errors=True)
+            return False
+        return True
+
+    def end_those_that_import(self) -> None:
+        """Beside ranks nothing imports."""
+        for order in [order for order, begun in self._begun.items() if not begun.started.has_imported]:
+            self._end(order)
 
     def end(self, planned: PlannedLaunch) -> None:
         """End the parent, if there is one, of a launch that does not start after all."""
@@ -84,5 +113,7 @@ class ParentsAhead:
     def _end(self, order: int) -> None:
         with uninterrupted():
             if (begun := self._begun.pop(order, None)) is not None:
+                if begun.started.gate is not None:
+                    begun.started.gate.close()
                 tear_down(begun.started.process, begun.prepared.folder, begun.prepared.launch_spec)
                 shutil.rmtree(begun.prepared.folder, ignore_errors=True)

@@ -7,12 +7,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from scaleproof.core.begin import GO, WHEN_TOLD
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, begins_when_told, scratch
 
 
 @dataclass(slots=True)
@@ -24,6 +27,21 @@ class StartedLauncher:
     gate: socket.socket | None
     started: float
     imports_s: float | None = None
+
+    @property
+    def has_imported(self) -> bool:
+        """Whether it waits for the word, or needs none."""
+        return self.imports_s is not None
+
+    def cpu_s(self) -> float:
+        """Processor time of it and its descendants so far."""
+        used = 0.0
+        with suppress(psutil.Error):
+            own = psutil.Process(self.process.pid)
+            for each in (own, *own.children(recursive=True)):
+                with suppress(psutil.Error):
+                    used += sum(each.cpu_times()[:4])  # user and system, also of ended children
+        return used
 
     def begin(self) -> None:
         """Let it fork the ranks. One that has ended is noticed by who watches it."""
@@ -40,7 +58,7 @@ def start(folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: 
     """Start the launcher of a launch in its folder."""
     scratch(launch_spec.launch).mkdir(mode=0o700)
     command, started = launcher.command(folder, launch_spec), time.monotonic()
-    if not launcher.when_told:
+    if not begins_when_told(launcher):
         return StartedLauncher(_process(command, variables, folder, subprocess.DEVNULL), None, started, 0.0)
     gate, its_gate = socket.socketpair()
     with its_gate:
