@@ -18,7 +18,7 @@ help:
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make docs   the tables of the docs and READMEs that are written from the code: fields, metrics, strategies, size smoke"
 	@echo "make bench  speed of transports and collectives beside their bounds"
-	@echo "make reference   every suite at size smoke as one run, in 75 quiet minutes; goes on where it was interrupted"
+	@echo "make reference   every suite at size smoke as one run, in hours of a quiet machine; goes on where it was interrupted"
 	@echo "make aa-study   launches of identical arms: false alarms and resolution of comparisons, in two quiet hours"
 	@echo "make lint   formatting, lint, types, workflow"
 	@echo "make clean  remove .venv, caches and pages; results/ stays"

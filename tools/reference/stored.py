@@ -130,7 +130,8 @@ def statement_of_speed(bench: Mapping[str, Any], reference: Path = REFERENCE) ->
     manifest = read_manifest(reference)
     same = manifest is not None and bench["code"] in manifest.codes.values()
     version = "the code of the reference run" if same else "another version of the code than the reference run"
-    return f"`make bench` of {bench['date']}, with {version}: `{bench['code']}`."
+    machine = f"{bench['machine']['cores']} cores of an {bench['machine']['cpu']}"
+    return f"`make bench` of {bench['date']} on {machine}, with {version}: `{bench['code']}`."
 
 
 def minutes_table(reference: Path = REFERENCE) -> str:

@@ -64,9 +64,10 @@ def pages() -> dict[Path, str]:
 
 
 def totals(verdicts: Sequence[Verdict]) -> str:
-    """Counts of verdicts over all suites: a row per kind of entry."""
+    """Counts of verdicts over all suites of the run: a row per kind of entry."""
+    suites = len({verdict.suite for verdict in verdicts})
     rows = [f"| {name} | {_cell(verdicts, *kind)} |" for name, kind in KINDS.items()]
-    return "\n".join(["| entries | verdicts of all suites |", "|---|---|", *rows]) + "\n"
+    return "\n".join([f"| entries | verdicts of {suites} suites |", "|---|---|", *rows]) + "\n"
 
 
 def counts(verdicts: Sequence[Verdict]) -> list[str]:
@@ -119,7 +120,7 @@ def verdicts_page(verdicts: Sequence[Verdict], run: str) -> str:
             "",
             "## Our own claims",
             "",
-            f"Each of the {len(rows)} claims of our own for which launches were made. "
+            f"Each of the {len(rows)} claims of our own that launches gave a value. "
             "[verdicts.md](verdicts.md) says how a verdict comes about.",
             "",
             *_table("claim of our own", rows),
@@ -179,8 +180,8 @@ def ratios(targets: Sequence[dict[str, Any]]) -> str:
 def speed_page(bench: str, run: str) -> str:
     """docs/reference_speed.md: the whole output of `make bench`."""
     return (
-        f"# Speed in the reference run\n\n{WRITTEN} {run} [benchmarks.md](benchmarks.md) says how it was measured.\n\n"
-        f"{bench}"
+        f"# Speed of transports and collectives\n\n{WRITTEN} {run} [benchmarks.md](benchmarks.md) says how it was "
+        f"measured.\n\n{bench}"
     )
 
 

@@ -26,6 +26,7 @@ from scaleproof.launch.progress import progress_on_terminal
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
+from scaleproof.stats.compare_arms import detectable
 from tests.noise_floors import COLLECTIVE
 
 ROOT = Path(__file__).parents[3]
@@ -193,6 +194,7 @@ def test_show_prints_noise_floors_detectable_differences_and_bounds(
     assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "resolution" in printed and str(COLLECTIVE) in printed
+    assert all(f"from {detectable(0.02, launches, True, floor=0.031):.1%}" in printed for launches in (6, 10))
     assert "algbw" in printed and "3.1%" in printed and "4 GB/s" in printed and "3.5 to 4.25" in printed
     assert "calibrate again" in printed  # measured by other code
 

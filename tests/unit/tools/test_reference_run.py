@@ -354,7 +354,8 @@ def test_minutes_are_those_of_the_recorded_run_or_not_recorded_yet(tmp_path: Pat
 
 
 def test_speed_says_whether_it_is_of_the_same_code(tmp_path: Path) -> None:
-    bench = {"date": "2026-11-24", "code": "d"}
+    bench = {"date": "2026-11-24", "code": "d", "machine": {"cpu": "AMD EPYC", "cores": 2}}
+    assert "on 2 cores of an AMD EPYC" in stored.statement_of_speed(bench, tmp_path)
     assert "another version of the code" in stored.statement_of_speed(bench, tmp_path)
     one_run.write_manifest(tmp_path, manifest())
     assert "with the code of the reference run: `d`" in stored.statement_of_speed(bench, tmp_path)
