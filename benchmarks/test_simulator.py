@@ -144,7 +144,7 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, rows: list[dict[str, Any]], ben
             "rounds_of_a_rank": events,
             "ns_a_round_over_n_log_n": round(1e9 * median / events / (ranks * math.log2(ranks)), 3),
             "target_s": target,
-            "met": None if target is None else median < target,
+            "median_below_target": None if target is None else median < target,
         }
     )
     show(benchmark, times, rows[-1])

@@ -47,7 +47,7 @@ def test_a_thousand_workers_of_a_linear_model(
             "least_processor_s": round(min(processor[1:]), 3),
             "us_a_step": round(1e6 * median / steps, 1),
             "target_s": TARGET_S,
-            "met": min(processor[1:]) < TARGET_S,
+            "least_below_target": min(processor[1:]) < TARGET_S,
         }
     )
     benchmark.extra_info.update(rows[-1])
