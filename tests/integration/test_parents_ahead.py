@@ -20,6 +20,7 @@ from scaleproof.launch.progress import Silent
 from scaleproof.launch.start import parents_ahead
 from scaleproof.launch.start.started_launcher import StartedLauncher, wait_for_imports
 from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.teardown import clean_leftovers
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
@@ -128,6 +129,8 @@ def test_no_parent_outlives_a_supervisor_that_is_killed(tmp_path: Path) -> None:
         found = wait_until(both, "parents have started", 60.0)
         supervisor.kill()
     wait_until(lambda: not any(map(psutil.Process.is_running, found)), "all parents have ended", 10.0)
+    clean_leftovers(tmp_path / "staging")
+    assert not list((tmp_path / "staging").glob("*"))
 
 
 @pytest.mark.usefixtures("two_cores")
