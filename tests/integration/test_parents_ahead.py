@@ -183,8 +183,8 @@ def test_imports_ahead_are_no_work_of_others(tmp_path: Path) -> None:
 
 def test_ranks_get_signals_that_were_blocked_when_their_parent_started() -> None:
     program = """
-from scaleproof.core.begin import wait_until_told
-wait_until_told()
+from scaleproof.core.go_signal import wait_for_go
+wait_for_go()
 print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("SigBlk")))
 """
     with uninterrupted():
@@ -194,8 +194,8 @@ print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith
 def test_ranks_do_not_inherit_the_socket_to_the_supervisor() -> None:
     program = """
 import os
-from scaleproof.core.begin import wait_until_told
-wait_until_told()
+from scaleproof.core.go_signal import wait_for_go
+wait_for_go()
 open_files = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(10) if os.path.exists(f"/proc/self/fd/{fd}")]
 print(open_files[0], sum("socket" in each for each in open_files))
 """
@@ -203,7 +203,7 @@ print(open_files[0], sum("socket" in each for each in open_files))
 
 
 def test_a_parent_ends_when_the_supervisor_is_gone() -> None:
-    program = "from scaleproof.core.begin import wait_until_told; wait_until_told(); print('went on')"
+    program = "from scaleproof.core.go_signal import wait_for_go; wait_for_go(); print('went on')"
     assert _told(program, b"") == (1, "")
 
 

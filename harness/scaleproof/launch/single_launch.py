@@ -21,7 +21,7 @@ from scaleproof.launch.finish.compose_record import compose
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.finish.unstarted_record import not_started, refused
 from scaleproof.launch.launch_rules import LaunchRules, PreparedLaunch
-from scaleproof.launch.launchers.launcher_contract import begins_when_told
+from scaleproof.launch.launchers.launcher_contract import waits_for_go
 from scaleproof.launch.nodes.allocated_nodes import (
     AllocatedNodes,
     NodePlacement,
@@ -131,7 +131,7 @@ class SingleLaunch:
         if self.allocated is not None or _is_predicted(planned) or self._hindrance(planned) is not None:
             return None
         launcher = launcher_for(planned.case.fabric, planned.case.launcher)
-        if not begins_when_told(launcher):
+        if not waits_for_go(launcher):
             return None
         launch_spec = self._launch_spec(planned, "")
         folder = self.store.staging / launch_spec.launch
@@ -163,7 +163,7 @@ class SingleLaunch:
                 variables,
                 watch,
                 self.parents,
-                partial(self._read, prepared, surroundings),
+                partial(self._read_machine, prepared, surroundings),
             )
         except KeyboardInterrupt:
             launch_end, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
@@ -195,7 +195,7 @@ class SingleLaunch:
             machine=self._machine(prepared.planned),
         )
 
-    def _read(self, prepared: PreparedLaunch, surroundings: Surroundings, cpu_s: float) -> None:
+    def _read_machine(self, prepared: PreparedLaunch, surroundings: Surroundings, cpu_s: float) -> None:
         """The machine right before the ranks, and how far apart their cores are where they run on this machine.
         `cpu_s`: of imports, which count as this process's once they have ended."""
         distance = None

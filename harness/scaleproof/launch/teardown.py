@@ -6,21 +6,51 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from scaleproof.core.launch_spec import ENVIRONMENT
+from scaleproof.core.atomic_write import read_json
+from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.fabric.netns import core_quota
 from scaleproof.launch.launchers.launcher_contract import SCRATCH, SHARED, node_scratch, scratch
+from scaleproof.launch.nodes.coordinator import LEFT
 
 AGENT = "SCALEPROOF_AGENT"
 """Environment variable of the processes that an agent started on its node: the launch and the node's number."""
 OWNER = "owner"
 """File in an agent's scratch folder: the inode of its PID namespace."""
+LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
+"""Time after the last rank for the launcher to end by itself; that of guests still has to count captured packets."""
+TERM_S = 0.3
+"""Time between SIGTERM and SIGKILL."""
+
 _POLL_S = 0.01
+
+
+def end_launch(process: subprocess.Popen[bytes] | None, folder: Path, launch_spec: LaunchSpec) -> list[str]:
+    """End all processes of the launch and remove its files outside of the folder; returns what it had left behind."""
+    if launch_spec.nodes and process is not None:
+        process.terminate()  # the coordinator then makes the agents end all processes on their nodes
+        wait_for_launcher(process, LEAVE_NODES_S)
+    end_processes(launch_spec.launch, TERM_S)
+    if process is not None:
+        process.kill()
+        process.wait()
+        reap_session(process.pid)
+    return [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
+
+
+def wait_for_launcher(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
+    """What survived: the launcher, or nothing."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return [f"the launcher (process {process.pid})"]
+    return []
 
 
 def processes(launch: str, node: int | None = None) -> list[int]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scaleproof.core import location
-from scaleproof.core.begin import WHEN_TOLD, wait_until_told
+from scaleproof.core.go_signal import WAIT_FOR_GO, wait_for_go
 from scaleproof.core.killed_rank import KilledRank, killed_rank
 from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
 from scaleproof.rank.process_facts import read_ahead
@@ -51,14 +51,14 @@ def import_for(launch_spec: LaunchSpec) -> None:
     gc.enable()
 
 
-def imported(folder: Path, when_told: bool) -> LaunchSpec:
-    """Import what the launch of a folder needs; `when_told`: return once the supervisor says so. It may have completed
+def imported(folder: Path, waits: bool) -> LaunchSpec:
+    """Import what the launch of a folder needs; `waits`: return once the supervisor says so. It may have completed
     the launch spec meanwhile."""
     launch_spec = read_launch_spec(folder)
     import_for(launch_spec)
-    if not when_told:
+    if not waits:
         return launch_spec
-    wait_until_told()
+    wait_for_go()
     return read_launch_spec(folder)
 
 
@@ -160,20 +160,20 @@ def reap(folder: Path, ranks: dict[int, int], launch_spec: LaunchSpec, publisher
 def main() -> int:
     """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` names: its number,
     or with `--ranks` its index among them. `--attended`: the node's agent publishes the status of its ranks. `--bind`:
-    each rank has cores of its own. `--when-told`: see core.begin."""
+    each rank has cores of its own. `--wait-for-go`: see core.go_signal."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")
     arguments.add_argument("--ranks", type=int, nargs="+")
     arguments.add_argument("--attended", action="store_true")
     arguments.add_argument("--bind", action="store_true")
-    arguments.add_argument(WHEN_TOLD, action="store_true")
+    arguments.add_argument(WAIT_FOR_GO, action="store_true")
     arguments.add_argument("--creator", type=int, default=os.getppid())
     options = arguments.parse_args()
     die_with_creator(options.creator)
     # A launcher that ends its job must not end this process before it has written how the rank ended.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    launch_spec = imported(options.folder, options.when_told)
+    launch_spec = imported(options.folder, options.wait_for_go)
     mine = list(options.ranks or range(int(launch_spec.case["ranks"])))
     cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if options.bind else [[] for _ in mine]
     if options.rank_from:

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from scaleproof.core.begin import WHEN_TOLD
+from scaleproof.core.go_signal import WAIT_FOR_GO
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.netns.netns_coordinator import NamespaceCoordinator
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
@@ -17,7 +17,7 @@ from scaleproof.rank.parent import fork_rank, imported, reap
 def main() -> int:
     """Run all ranks; returns their worst exit code."""
     folder = Path(sys.argv[1])
-    launch_spec, plan = imported(folder, WHEN_TOLD in sys.argv), read_plan(folder)
+    launch_spec, plan = imported(folder, WAIT_FOR_GO in sys.argv), read_plan(folder)
     return NamespaceCoordinator(folder, plan, partial(run_ranks, folder, launch_spec, plan)).run()
 
 

@@ -15,8 +15,8 @@ SHARED = Path("/dev/shm")
 class Launcher(Protocol):
     """Gives the command that the supervisor starts, watches and ends."""
 
-    when_told: bool = False
-    """The command takes core.begin.WHEN_TOLD as a last argument: it imports first, and forks ranks once it is told."""
+    waits_for_go: bool = False
+    """Whether the command takes go_signal.WAIT_FOR_GO as its last argument: it imports, then waits to fork ranks."""
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """The command that starts all ranks of the launch and ends when they have ended."""
@@ -25,9 +25,9 @@ class Launcher(Protocol):
         """Environment variables besides those that every launch has."""
 
 
-def begins_when_told(launcher: Launcher) -> bool:
+def waits_for_go(launcher: Launcher) -> bool:
     """Whether it does; a launcher of another package may say nothing of it."""
-    return getattr(launcher, "when_told", False)
+    return getattr(launcher, "waits_for_go", False)
 
 
 SCRATCH = "scaleproof-"

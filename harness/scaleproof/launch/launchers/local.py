@@ -14,7 +14,7 @@ from scaleproof.spec.plugins import LauncherPlugin
 class Local(Launcher):
     """One parent process forks all ranks."""
 
-    when_told = True
+    waits_for_go = True
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """One parent for all ranks."""

@@ -16,9 +16,9 @@ from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.stall_schema import Stall
 from scaleproof.core.uninterrupted import uninterrupted
-from scaleproof.launch.launchers.launcher_contract import Launcher, begins_when_told, scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, scratch, waits_for_go
 from scaleproof.launch.start.started_launcher import StartedLauncher, start, wait_for_imports
-from scaleproof.launch.start.tear_down import LEAVE_NODES_S, LEAVE_S, tear_down, wait_for_launcher
+from scaleproof.launch.teardown import LEAVE_NODES_S, LEAVE_S, end_launch, wait_for_launcher
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause, signal_name
 from scaleproof.launch.watch.flight_recorder import (
     RankSnapshot,
@@ -109,7 +109,7 @@ def execute(
     imports, with the processor time that the launch has used by then, s."""
     started: StartedLauncher | None = None
     try:
-        if begins_when_told(launcher):
+        if waits_for_go(launcher):
             started = ahead.take(launch_spec.launch) if ahead is not None else None
             if started is None:
                 started = start(folder, launch_spec, launcher, variables)
@@ -130,7 +130,7 @@ def execute(
         surviving_launcher = [] if cause else wait_for_launcher(started.process, _leave_s(launch_spec))
     finally:
         with uninterrupted():
-            leftovers = tear_down(started.process if started else None, folder, launch_spec)
+            leftovers = end_launch(started.process if started else None, folder, launch_spec)
     wall_s = (started.imports_s or 0.0) + time.monotonic() - began
     return LaunchEnd(cause, surviving_launcher or leftovers if cause is None else [], wall_s, stall)
 
@@ -206,11 +206,11 @@ def _launcher_ended(watch: Watch, code: int) -> Sign:
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
     started = any(watch.board.pid(rank) for rank in watch.ranks)
     # The kernel kills the ranks together with a launcher that was killed; no rank is the cause.
-    message = f"the launcher {how} before its ranks had ended{_last_words(watch.folder)}"
+    message = f"the launcher {how} before its ranks had ended{_last_line(watch.folder)}"
     return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, message)
 
 
-def _last_words(folder: Path) -> str:
+def _last_line(folder: Path) -> str:
     """The last line of the launcher's output; the folder of a preflight is not kept."""
     with (folder / "launcher.log").open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))

@@ -24,7 +24,7 @@ class NamespacesLauncher(Launcher):
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
-        self.when_told = not registry.get("launcher", launcher).process_per_rank
+        self.waits_for_go = not registry.get("launcher", launcher).process_per_rank
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes namespaces.json; the coordinator lives no longer than the supervisor."""

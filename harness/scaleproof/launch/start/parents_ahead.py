@@ -13,7 +13,7 @@ from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.start.started_launcher import StartedLauncher, start
-from scaleproof.launch.start.tear_down import tear_down
+from scaleproof.launch.teardown import end_launch
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import available_mib, memory_mib, usable_cores
 
@@ -37,6 +37,11 @@ class Prepared(NamedTuple):
 class _Begun(NamedTuple):
     prepared: Prepared
     started: StartedLauncher
+
+    def end(self) -> None:
+        if self.started.gate is not None:
+            self.started.gate.close()
+        end_launch(self.started.process, self.prepared.folder, self.prepared.launch_spec)
 
 
 def has_room() -> bool:
@@ -70,7 +75,7 @@ class ParentsAhead:
                 del self._begun[order]
                 if begun.started.process.poll() is None:
                     return begun.started
-                tear_down(begun.started.process, begun.prepared.folder, begun.prepared.launch_spec)
+                begun.end()
                 return None
         return None
 
@@ -91,7 +96,7 @@ class ParentsAhead:
             self._begun[planned.order] = _Begun(prepared, start(*prepared))
         except OSError:
             if prepared is not None:
-                tear_down(None, prepared.folder, prepared.launch_spec)
+                end_launch(None, prepared.folder, prepared.launch_spec)
                 shutil.rmtree(prepared.folder, ignore_errors=True)
             return False
         return True
@@ -113,7 +118,5 @@ class ParentsAhead:
     def _end(self, order: int) -> None:
         with uninterrupted():
             if (begun := self._begun.pop(order, None)) is not None:
-                if begun.started.gate is not None:
-                    begun.started.gate.close()
-                tear_down(begun.started.process, begun.prepared.folder, begun.prepared.launch_spec)
+                begun.end()
                 shutil.rmtree(begun.prepared.folder, ignore_errors=True)

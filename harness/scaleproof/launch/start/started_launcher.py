@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from scaleproof.core.begin import GO, WHEN_TOLD
+from scaleproof.core.go_signal import GO, WAIT_FOR_GO
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.launch.launchers.launcher_contract import Launcher, begins_when_told, scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, scratch, waits_for_go
 
 
 @dataclass(slots=True)
@@ -58,11 +58,11 @@ def start(folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: 
     """Start the launcher of a launch in its folder."""
     scratch(launch_spec.launch).mkdir(mode=0o700)
     command, started = launcher.command(folder, launch_spec), time.monotonic()
-    if not begins_when_told(launcher):
+    if not waits_for_go(launcher):
         return StartedLauncher(_process(command, variables, folder, subprocess.DEVNULL), None, started, 0.0)
     gate, its_gate = socket.socketpair()
     with its_gate:
-        process = _process([*command, WHEN_TOLD], variables, folder, its_gate.fileno())
+        process = _process([*command, WAIT_FOR_GO], variables, folder, its_gate.fileno())
     return StartedLauncher(process, gate, started)
 
 

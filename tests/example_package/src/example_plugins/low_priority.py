@@ -14,7 +14,7 @@ from scaleproof.spec.plugins import LauncherPlugin
 class LowPriority(Launcher):
     """One parent, which forks all ranks."""
 
-    when_told = True
+    waits_for_go = True
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """What starts the ranks and ends when they have ended."""

@@ -9,12 +9,12 @@ import socket
 
 from scaleproof.core.uninterrupted import END_SIGNALS
 
-WHEN_TOLD = "--when-told"
+WAIT_FOR_GO = "--wait-for-go"
 """Argument of a parent that begins when told."""
 IMPORTED, GO = b"i", b"g"
 
 
-def wait_until_told() -> None:
+def wait_for_go() -> None:
     """In the parent: say that all is imported, wait for the word to begin, and leave ranks an empty standard input. The
     process ends where the supervisor has gone. Signals that were blocked at its start are allowed from now on."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
