@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,11 +89,14 @@ def _cell(tuning: Tuning, cell: Cell, tried: Sequence[Tried], metric: Metric) ->
     pick = max if metric.direction == "higher" else min
     best = pick(tried, key=lambda each: each.score)  # of equal ones the first
     grid = grid_of(tuning.form, cell.arm)
-    edge = [field for field, value in best.point.set.items() if _at_edge(value, grid[field])]
+    edge = [name for field, value in best.point.set.items() for name in _at_edge(field, value, grid[field])]
     return TunedCell(arm=cell.arm, at=cell.at, chosen=best.point.set, edge=edge, points=[each.point for each in tried])
 
 
-def _at_edge(value: Any, values: Iterable[Any]) -> bool:
-    """Whether a better value may lie beyond the grid."""
+def _at_edge(field: str, value: Any, values: Sequence[Any]) -> list[str]:
+    """The field, or those keys of its mapping, for which a better value may lie beyond the grid."""
+    if isinstance(value, Mapping):
+        inner = {key: [each[key] for each in values if key in each] for key in value}
+        return [name for key in value for name in _at_edge(f"{field}.{key}", value[key], inner[key])]
     numbers = [each for each in values if isinstance(each, int | float)]
-    return len(numbers) > 1 and value in (min(numbers), max(numbers))
+    return [field] if len(set(numbers)) > 1 and value in (min(numbers), max(numbers)) else []

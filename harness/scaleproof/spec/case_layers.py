@@ -20,6 +20,12 @@ NESTED = (*CHOSEN, "compute")
 """Fields that may be a mapping with options of their own."""
 
 
+def _with_own_options(flat: dict[str, Any]) -> list[str]:
+    """The keys, and those of options of a suite's own program as `options.KEY`."""
+    options = flat.get("options")
+    return [*flat, *(f"options.{key}" for key in options)] if isinstance(options, dict) else list(flat)
+
+
 class CaseLayers:
     """Fields laid over each other, each with the path it came from and the number of its layer. Options of a plugin are
     held under `KIND.OPTION`."""
@@ -33,22 +39,26 @@ class CaseLayers:
         """A copy with these fields on top; raises SpecError for a key that no program and no plugin knows."""
         result = CaseLayers(self.document)
         flat, origins = self._flat(fields, path)
-        flat = self._own_options(flat)
         result.height = self.height + 1
-        result.values, result.origins = {**self.values, **flat}, {**self.origins, **origins}
-        result.layer = {**self.layer, **dict.fromkeys(flat, result.height)}
+        result.values, result.origins = {**self.values, **self._own_options(flat)}, {**self.origins, **origins}
+        result.layer = {**self.layer, **dict.fromkeys(_with_own_options(flat), result.height)}
         return result
 
     def between(self, fields: dict[str, Any], path: Key, height: int) -> CaseLayers:
         """A copy with these fields above the first `height` layers and below the others."""
         flat, origins = self._flat(fields, path)
-        new = {key: value for key, value in flat.items() if self.layer.get(key, 0) <= height}
+        if isinstance(options := flat.get("options"), dict):
+            flat["options"] = {key: value for key, value in options.items() if self._is_below(f"options.{key}", height)}
+        new = {key: value for key, value in flat.items() if key == "options" or self._is_below(key, height)}
         result = CaseLayers(self.document)
         result.height = self.height
-        result.values = {**self.values, **new}
+        result.values = {**self.values, **self._own_options(new)}
         result.origins = {**self.origins, **{key: origins[key] for key in new}}
-        result.layer = {**self.layer, **dict.fromkeys(new, height)}
+        result.layer = {**self.layer, **dict.fromkeys(_with_own_options(new), height)}
         return result
+
+    def _is_below(self, key: str, height: int) -> bool:
+        return self.layer.get(key, 0) <= height
 
     def _own_options(self, flat: dict[str, Any]) -> dict[str, Any]:
         """Options of a suite's own program go over those of the layer below, unless another program is named."""

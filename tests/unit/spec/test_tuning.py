@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from scaleproof.spec.case_layers import CaseLayers
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.locate import read_document
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.tuning import Tuning, tunings
@@ -196,3 +198,12 @@ def test_what_is_not_tuned_is_one_line(tmp_path: Path) -> None:
     plain = changed("tune", None)
     with pytest.raises(SpecError, match="has no `tune`"):
         tunings(str(written(tmp_path, plain)), None, None, "smoke")
+
+
+def test_a_tuned_option_of_an_own_program_goes_over_that_of_the_arm_and_leaves_the_others(tmp_path: Path) -> None:
+    layers = CaseLayers(read_document(written(tmp_path, SUITE) / "suite.yaml"))
+    arm = layers.over({"program": "own", "entry": "e", "options": {"rate": 1, "width": 2, "depth": 3}}, ())
+    row = arm.over({"options": {"width": 4}}, ())
+    tuned = row.between({"options": {"rate": 7, "width": 7}}, (), arm.height)
+    assert tuned.values["options"] == {"rate": 7, "width": 4, "depth": 3}
+    assert row.values["options"] == {"rate": 1, "width": 4, "depth": 3}
