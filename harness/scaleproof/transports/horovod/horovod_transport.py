@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,10 @@ FUSED_NAMES = 4096
 CYCLE_MS = 1.0
 """Horovod's default, set so that it is in the record."""
 MIB = 1 << 20
+REDUCTIONS = {"all_reduce", "reduce_scatter", "barrier"}
+"""Calls that are all-reduces of Horovod."""
+WRITTEN_S = 5.0
+TIMELINE_COUNTS = {"tensors": "ALLREDUCE", "fused": "MEMCPY_IN_FUSION_BUFFER"}
 TIMELINE_EVENT = '"ph": "B", "name": "{}"'
 """An event of Horovod's timeline for a tensor. Only a tensor that shares its all-reduce with others is copied into the
 fusion buffer."""
@@ -60,7 +65,7 @@ class HorovodTransport(ABC):
         self._calls: Counter[str] = Counter()
         self._latest: dict[str, Handle] = {}
         self._fuses, self._open = context.case.value("transport.fusion_mib") is not None, 0
-        self._closed = False
+        self._closed, self._reductions = False, 0
         dtypes, library = self._binding.dtypes, self._binding.library
         self.capabilities = Capabilities(
             point_to_point=False,
@@ -147,7 +152,7 @@ class HorovodTransport(ABC):
             self._closed = True
             self._binding.shutdown()
             if self._timeline is not None and self._timeline.exists():
-                self._facts["fusion"] = fused_tensors(self._timeline)
+                self._facts["fusion"] = fused_tensors(self._timeline, self._reductions)
 
     def _set_up(self, context: RankContext) -> Path | None:
         """Set fusion as in the case. In a traced launch Horovod writes on rank 0 which tensors it fused: the file's
@@ -174,6 +179,7 @@ class HorovodTransport(ABC):
         key = f"{kind}.{buffer.dtype.name}.{buffer.size}"
         name = f"{key}.{self._calls[key] % (FUSED_NAMES if self._fuses else NAMES)}"
         self._calls[key] += 1
+        self._reductions += kind in REDUCTIONS
         if name in self._latest:
             self._latest[name].wait()
         self._post.begin_call(kind.partition(".")[0])
@@ -210,13 +216,19 @@ def _into(target: Array) -> Callable[[Array], None]:
     return copy
 
 
-def fused_tensors(timeline: Path) -> dict[str, int]:
-    """From Horovod's timeline of rank 0: number of tensors that were all-reduced, and how many of them were fused."""
-    text = timeline.read_text()
-    return {
-        "tensors": text.count(TIMELINE_EVENT.format("ALLREDUCE")),
-        "fused": text.count(TIMELINE_EVENT.format("MEMCPY_IN_FUSION_BUFFER")),
-    }
+def fused_tensors(timeline: Path, calls: int) -> dict[str, int]:
+    """From Horovod's timeline of rank 0: number of tensors that were all-reduced, and how many of them were fused.
+    Horovod's thread may still write after the shutdown: waits WRITTEN_S for all `calls`; what has not come by then is
+    `missing`."""
+    until = time.monotonic() + WRITTEN_S
+    while True:
+        text = timeline.read_text()
+        found = {name: text.count(TIMELINE_EVENT.format(event)) for name, event in TIMELINE_COUNTS.items()}
+        if found["tensors"] >= calls:
+            return found
+        if time.monotonic() > until:
+            return found | {"missing": calls - found["tensors"]}
+        time.sleep(0.01)
 
 
 def check_fusion(case: CommonCase) -> None:
