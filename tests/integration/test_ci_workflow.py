@@ -96,7 +96,7 @@ class Runner:
             "PATH": self.path,
         }
         env = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # code is each clone's own
             **{name: str(value) for name, value in {**workflow()["env"], **job.get("env", {})}.items()},
             **OURS,
             **variables,
