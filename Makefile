@@ -30,6 +30,7 @@ demo:
 	@echo "Demo: $(SUITE) at size $(SIZE), then reports/index.html. SUITE=all does every suite."
 	@echo "On two cores up to 30 minutes and 8 GB of disk the first time, 10 minutes with warm caches."
 	@$(PYTHON) -m tools.setup
+	@$(PYTHON) -m tools.setup extras $(SUITE)
 	$(INSIDE) snakemake $(SUITE) --config size=$(SIZE)
 	@echo "The report: $(CURDIR)/reports/index.html"
 
@@ -42,6 +43,7 @@ check: env
 test:
 	@$(PYTHON) -m tools.setup --with-tests
 	@$(PYTHON) -m tools.setup mpich
+	@$(PYTHON) -m tools.setup extras all
 	$(INSIDE) python -m pytest $(PARALLEL)
 
 docs: env
@@ -54,6 +56,7 @@ bench: env
 	$(INSIDE) python -m benchmarks.network python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
 
 reference: env
+	@$(PYTHON) -m tools.setup extras all
 	$(INSIDE) python -m tools.reference run
 
 aa-study: env

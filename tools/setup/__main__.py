@@ -22,6 +22,10 @@ if __name__ == "__main__":
         from tools.setup import mpich
 
         sys.exit(mpich.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["extras"]:
+        from tools.setup import extras
+
+        sys.exit(extras.main(sys.argv[2:]))
     from tools.setup.run import main
 
     sys.exit(main(sys.argv[1:]))

@@ -27,7 +27,8 @@ class SystemPackage:
     why: str
 
 
-def _command(name: str) -> Callable[[], bool]:
+def has_command(name: str) -> Callable[[], bool]:
+    """Whether the command can be found, as a function."""
     return lambda: shutil.which(name) is not None
 
 
@@ -44,41 +45,41 @@ def _python_venv() -> bool:
 
 
 ALWAYS = (
-    SystemPackage("g++", _command("g++"), "builds Horovod"),
-    SystemPackage("make", _command("make"), "builds Horovod"),
-    SystemPackage("git", _command("git"), "patches Horovod, names the commit of a run"),
+    SystemPackage("g++", has_command("g++"), "builds Horovod"),
+    SystemPackage("make", has_command("make"), "builds Horovod"),
+    SystemPackage("git", has_command("git"), "patches Horovod, names the commit of a run"),
     SystemPackage("python3-venv", _python_venv, "makes .venv"),
     SystemPackage("python3-dev", _python_headers, "builds Horovod"),
 )
 FOR_GUESTS = (
     SystemPackage("linux-source-6.1", Path("/usr/src/linux-source-6.1.tar.xz").is_file, "builds the guests' kernel"),
-    SystemPackage("flex", _command("flex"), "builds the guests' kernel"),
-    SystemPackage("bison", _command("bison"), "builds the guests' kernel"),
-    SystemPackage("bc", _command("bc"), "builds the guests' kernel"),
-    SystemPackage("xz-utils", _command("xz"), "builds the guests' kernel"),
-    SystemPackage("iproute2", _command("rdma"), "links and soft-RoCE of guests"),
+    SystemPackage("flex", has_command("flex"), "builds the guests' kernel"),
+    SystemPackage("bison", has_command("bison"), "builds the guests' kernel"),
+    SystemPackage("bc", has_command("bc"), "builds the guests' kernel"),
+    SystemPackage("xz-utils", has_command("xz"), "builds the guests' kernel"),
+    SystemPackage("iproute2", has_command("rdma"), "links and soft-RoCE of guests"),
     SystemPackage("ibverbs-providers", Path("/etc/libibverbs.d/rxe.driver").is_file, "transport rdma"),
     SystemPackage("python3-pyverbs", Path("/usr/lib/python3/dist-packages/pyverbs").is_dir, "transport rdma"),
 )
 """Without them fabric `guests` and transport `rdma` are not runnable, and nothing else is missing."""
 FOR_TESTS = (
-    SystemPackage("perftest", _command("ib_write_bw"), "is compared with transport rdma"),
-    SystemPackage("qemu-system-x86", _command("qemu-system-x86_64"), "guests without a kernel to build"),
+    SystemPackage("perftest", has_command("ib_write_bw"), "is compared with transport rdma"),
+    SystemPackage("qemu-system-x86", has_command("qemu-system-x86_64"), "guests without a kernel to build"),
     SystemPackage("busybox-static", Path("/usr/share/doc/busybox-static").is_dir, "guests without a kernel to build"),
-    SystemPackage("chromium", _command("chromium"), "browser tests"),
+    SystemPackage("chromium", has_command("chromium"), "browser tests"),
     SystemPackage("slurmctld", Path("/usr/sbin/slurmctld").is_file, "tests of clusters"),
     SystemPackage("slurmd", Path("/usr/sbin/slurmd").is_file, "tests of clusters"),
-    SystemPackage("slurm-client", _command("sbatch"), "tests of clusters"),
+    SystemPackage("slurm-client", has_command("sbatch"), "tests of clusters"),
     SystemPackage("munge", Path("/usr/sbin/munged").is_file, "tests of clusters"),
-    SystemPackage("openssh-client", _command("ssh"), "tests of clusters"),
+    SystemPackage("openssh-client", has_command("ssh"), "tests of clusters"),
     SystemPackage(
         "fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"
     ),
 )
 FOR_COMPARISON = (
-    SystemPackage("iperf3", _command("iperf3"), "suite crosscheck"),
-    SystemPackage("hyperfine", _command("hyperfine"), "suite crosscheck"),
-    SystemPackage("time", _command("time"), "suite crosscheck"),
+    SystemPackage("iperf3", has_command("iperf3"), "suite crosscheck"),
+    SystemPackage("hyperfine", has_command("hyperfine"), "suite crosscheck"),
+    SystemPackage("time", has_command("time"), "suite crosscheck"),
     SystemPackage("libsimgrid-dev", Path("/usr/include/simgrid/s4u.hpp").is_file, "suite crosscheck"),
 )
 """Other benchmarks' tools, which are compared with ours: without them their arms are not runnable, and nothing else is

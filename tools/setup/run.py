@@ -52,7 +52,8 @@ def main(arguments: list[str]) -> int:
         description="Make the environment .venv: install system packages (as root), download the pinned packages, "
         "build Horovod and the guests' kernel once. "
         "Downloads and builds are kept in XDG_CACHE_HOME (default ~/.cache).",
-        epilog="`python3 -m tools.setup mpich` makes .venv-mpich, an environment with MPICH in place of Open MPI.",
+        epilog="`python3 -m tools.setup mpich` makes .venv-mpich, an environment with MPICH in place of Open MPI; "
+        "`python3 -m tools.setup extras SUITE` installs what only that suite needs.",
     )
     parser.add_argument(
         "--with-tests", action="store_true", help="also install what only tests need: a browser, Slurm, QEMU, perftest"
@@ -74,7 +75,7 @@ def set_up(with_tests: bool) -> None:
         guests.link_pyverbs(VENV)
         packages.link_executors(ROOT, VENV)
         return
-    machine.need_packages(missing, *_may_install())
+    machine.need_packages(missing, *may_install())
     if " " in f"{ROOT}{cache.root}":
         raise SetupError(
             f"compilers and mpirun need paths without spaces, not {ROOT} and {cache.root}; "
@@ -145,7 +146,7 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
     names, without = [package.name for package in missing], ""
     if tools := machine.missing_tools():
         try:
-            machine.need_packages(tools, *_may_install())
+            machine.need_packages(tools, *may_install())
             machine.install_packages(tools, cache.log, steps)
             names += [package.name for package in tools]
         except SetupError:  # set-up continues without them
@@ -155,10 +156,10 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
 
 def _may_get_guests() -> bool:
     """Whether the packages for guests are installed, or can be."""
-    return not any(tool in machine.FOR_GUESTS for tool in machine.missing_tools()) or all(_may_install())
+    return not any(tool in machine.FOR_GUESTS for tool in machine.missing_tools()) or all(may_install())
 
 
-def _may_install() -> tuple[bool, bool]:
+def may_install() -> tuple[bool, bool]:
     """Whether we are root, and whether there is apt-get."""
     return os.geteuid() == 0, shutil.which("apt-get") is not None
 

@@ -1,0 +1,125 @@
+"""`python3 -m tools.setup extras SUITE ...`: packages that only one suite needs. Its file `extras.toml` pins them; they
+are installed into `.venv` without resolving dependencies."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.build_horovod import build
+from tools.setup import machine, packages, run
+from tools.setup.console import CommandError, SetupError, Steps, exit_code_of
+
+SUITES = run.ROOT / "suites"
+FILE = "extras.toml"
+ALL = "all"
+KEYS = {"why", "packages", "system"}
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What one suite needs beside `.venv`: pinned packages, and system packages."""
+
+    suite: str
+    pins: list[packages.Pin]
+    system: list[machine.SystemPackage]
+
+    def missing_pins(self, venv: Path) -> list[packages.Pin]:
+        """Pins that the environment does not have in their version."""
+        return [pin for pin in self.pins if not _installed(pin, venv)]
+
+    def missing_system(self) -> list[machine.SystemPackage]:
+        """System packages that are not installed."""
+        return [package for package in self.system if not package.present()]
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tools.setup extras",
+        description="Install what only some suites need into .venv, which is made first where it is missing.",
+        epilog=f"Suites with extras: {', '.join(suites_with_extras(SUITES))}.",
+    )
+    parser.add_argument("suites", nargs="+", metavar="SUITE", help=f"a suite, or `{ALL}`")
+    names = parser.parse_args(arguments).suites
+    return exit_code_of(lambda: set_up(names), "set-up")
+
+
+def set_up(names: Sequence[str]) -> None:
+    """Make `.venv`, then install the extras that these suites lack. SetupError or CommandError on failure."""
+    wanted = [read(SUITES / name / FILE) for name in suites_of(names, SUITES)]
+    run.set_up(False)
+    lacking = [extras for extras in wanted if extras.missing_pins(run.VENV) or extras.missing_system()]
+    if not lacking:
+        return
+    machine.need_packages([package for extras in lacking for package in extras.missing_system()], *run.may_install())
+    locked = packages.read_lock(run.LOCK)
+    key = f"cp{sys.version_info.major}{sys.version_info.minor}-{packages.digest(run.LOCK)}"
+    cache = run.Cache(key, build.wheel_key(locked, build.PATCH.read_bytes()))
+    steps = Steps(len(lacking))
+    with run.alone(cache.root / "lock", steps):
+        for extras in lacking:
+            steps.begin(f"extras of {extras.suite}")
+            _install(extras, cache, steps)
+            steps.end(", ".join([*map(str, extras.pins), *(package.name for package in extras.system)]))
+
+
+def suites_with_extras(folder: Path) -> list[str]:
+    """Names of the suites that have extras, sorted."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+
+
+def suites_of(names: Sequence[str], folder: Path) -> list[str]:
+    """The named suites that have extras; `all` stands for every one. SetupError for a name that is no suite."""
+    known = sorted(path.parent.name for path in folder.glob("[!_]*/suite.yaml"))
+    for name in names:
+        if name != ALL and name not in known:
+            near = difflib.get_close_matches(name, [*known, ALL], 1)
+            advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise SetupError(f"unknown suite {name!r}; {advice}")
+    having = suites_with_extras(folder)
+    return having if ALL in names else [name for name in having if name in names]
+
+
+def read(path: Path) -> Extras:
+    """The extras that a file describes; SetupError names a mistake in it."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise SetupError(f"{path}: {error}") from error
+    if unknown := sorted(content.keys() - KEYS):
+        raise SetupError(f"{path}: unknown key {unknown[0]!r}; there are {', '.join(sorted(KEYS))}")
+    pins = []
+    for text in content.get("packages", []):
+        name, equals, version = text.partition("==")
+        if not (name and equals and version):
+            raise SetupError(f"{path}: packages: {text!r} is not pinned; write name==version")
+        pins.append(packages.Pin(packages.normal(name), version))
+    system = [
+        machine.SystemPackage(name, machine.has_command(command), content["why"])
+        for name, command in content.get("system", {}).items()
+    ]
+    return Extras(path.parent.name, pins, system)
+
+
+def _installed(pin: packages.Pin, venv: Path) -> bool:
+    name = pin.name.replace("-", "_")
+    return any(venv.glob(f"lib/python3.*/site-packages/{name}-{pin.version}.dist-info"))
+
+
+def _install(extras: Extras, cache: run.Cache, steps: Steps) -> None:
+    if missing := extras.missing_system():
+        machine.install_packages(missing, cache.log, steps)
+    if not (pins := extras.missing_pins(run.VENV)):
+        return
+    packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, None)
+    python = run.VENV / "bin" / "python"
+    uv = cache.python.parent / "uv"
+    packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels], cache.unpacked, cache.log)
+    if still := extras.missing_pins(run.VENV):
+        raise CommandError([str(uv), "pip", "install", str(still[0])], 1, f"{still[0]} is not in {run.VENV}")
