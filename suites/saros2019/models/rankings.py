@@ -11,7 +11,10 @@ from scaleproof.claims.metrics import Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 
-OWN = "Candidates are the user's own items of the test part, the last 20 % of each user's interactions in time; users without a click there are left out."
+OWN = (
+    "Candidates are the user's own items of the test part, the last 20 % of each user's interactions in time; users "
+    "without a click there are left out."
+)
 
 
 def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:

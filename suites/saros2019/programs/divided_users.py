@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 from suite_programs import kernels, recommender
-from suite_programs.exchange import FLOAT, Alone, AllReduce, Exchange, Servers
+from suite_programs.exchange import FLOAT, AllReduce, Alone, Exchange, Servers
 from suite_programs.interactions import Blocks, blocks_of
 from suite_programs.learners import Factors
 from suite_programs.recommender import Task, settings_of, task_of
@@ -24,8 +24,8 @@ WAYS = ("alone", "all_reduce", "server")
 
 def run(context: RankContext) -> None:
     """Options: those of recommender.py; `exchange`: one of WAYS; `round_users`: of a rank, between two exchanges.
-    Events: `step`: a pass; `sent`, once: bytes that this rank was asked to send in all passes; on rank 0 metrics of
-    ranking.py."""
+    Events: `step`: a pass; `sent`, once: bytes that this rank was asked to send in all passes; `rows_met`: rows of
+    items that it met in all rounds; on rank 0 metrics of ranking.py, and `items_norm` of the factors of items."""
     case = context.case
     assert isinstance(case, OwnCase)
     task = task_of(case.options, context.seed)
@@ -36,7 +36,7 @@ def run(context: RankContext) -> None:
         group.barrier()
         mark(context, "start", 0, group)
         before = group.traffic.nbytes
-        for step in timed_iterations(context, 0, int(case.options["passes"])):
+        for step in timed_iterations(context, 0, case.iterations):
             context.at(step, "pass")
             start = now()
             worker.one_pass()
@@ -54,6 +54,7 @@ def run(context: RankContext) -> None:
 
 def _rank_items(context: RankContext, task: Task, worker: Worker) -> None:
     found = recommender.quality_of(task, worker.users @ worker.items.T, context.seed)
+    found["items_norm"] = float(np.linalg.norm(worker.items.astype(float)))
     for name, value in found.items():
         context.recorder.add(name, 0, now(), now(), value=value)
 

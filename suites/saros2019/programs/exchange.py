@@ -68,7 +68,9 @@ class Servers:
         self._dim = dim
         self._counts = {peer: (_array(group, 1, ID), _array(group, 1, ID)) for peer in self._peers}
         self._ids = {peer: (_array(group, most, ID), _array(group, most, ID)) for peer in self._peers}
-        self._rows = {peer: (_array(group, most * dim, FLOAT), _array(group, most * dim, FLOAT)) for peer in self._peers}
+        self._rows = {
+            peer: (_array(group, most * dim, FLOAT), _array(group, most * dim, FLOAT)) for peer in self._peers
+        }
 
     def round(self, items: Array, met: Array, learn: Learn) -> None:
         """See Exchange."""

@@ -18,9 +18,9 @@ SIGNS = ("normal", "positive")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`dim` of the factors; `rate`: step; `l2`; `momentum`; `least`, `most`: quantiles of blocks per user outside of
-    which a user is undone (0 and 1: none); `fixed_most`: a limit in blocks in place of the second, 0: none. `initial`: first factors are normal, of both signs,
-    or their absolute values (`positive`)."""
+    """`dim` of the factors; `initial`: first factors are normal, of both signs, or their absolute values (`positive`);
+    `rate`: step; `l2`; `momentum`; `least`, `most`: quantiles of blocks per user outside of which a user is undone (0
+    and 1: none); `fixed_most`: a limit in blocks in place of the second, 0: none."""
 
     dim: int
     initial: str

@@ -12,7 +12,7 @@ import numpy as np
 from suite_programs import movielens, planted
 from suite_programs.interactions import Interactions, blocks_of, divided, joined, pairs_of, shuffled
 from suite_programs.learners import Learner, Saros, Settings, learner_of
-from suite_programs.ranking import average_precision, places_of, ndcg, quality, ranked_catalogue, ranked_own
+from suite_programs.ranking import average_precision, ndcg, places_of, quality, ranked_catalogue, ranked_own
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -54,7 +54,7 @@ def run(context: RankContext) -> None:
     task = task_of(case.options, context.seed)
     learner = learner_of(str(case.options["method"]), task.train, task.known, settings_of(case.options), context.seed)
     _compile(case, task)
-    passes = 0 if case.options["method"] == "untrained" else int(case.options["passes"])
+    passes = 0 if case.options["method"] == "untrained" else case.iterations
     mark(context, "start", 0)
     for step in timed_iterations(context, 0, passes):
         context.at(step, "pass")
