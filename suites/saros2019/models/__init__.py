@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import rankings
+from . import exchanges, rankings
 
-METRICS = [*rankings.METRICS]
+METRICS = [*rankings.METRICS, *exchanges.METRICS]

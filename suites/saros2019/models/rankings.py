@@ -45,6 +45,20 @@ def made_up_updates(wanted: Wanted) -> MadeUp:
     return events(Event("all_pairs", value=1000 * possible(wanted.known)), Event("updates_per_pass", value=1000.0))
 
 
+def definition_gain(record: Record, samples: pd.DataFrame) -> float | None:
+    """How much higher MAP@5 is by the authors' definition (suite saros2019).
+
+    definition_gain = [authors_map_at_5](authors_map_at_5.md) / [map_at_5](map_at_5.md), of the same ranking
+    """
+    theirs, usual = noted(record, samples, "authors_map_at_5"), noted(record, samples, "map_at_5")
+    return theirs / usual if theirs is not None and usual else None
+
+
+def made_up_gain(wanted: Wanted) -> MadeUp:
+    """A launch with a usual MAP@5 of 0.1."""
+    return events(Event("authors_map_at_5", value=0.1 * possible(wanted.known)), Event("map_at_5", value=0.1))
+
+
 def _quality(name: str, text: str, largest: float = 1) -> Metric:
     function = partial(noted, event=name)
     return Metric(
@@ -149,6 +163,27 @@ METRICS = [
         "higher",
         ratio_of="promoted_place",
         doc="Ratio of [promoted_place](promoted_place.md) of two sides: below 1 the item has been promoted.",
+    ),
+    Metric(
+        "promoted_share",
+        "fraction",
+        "lower",
+        launch=partial(noted, event="promoted_share"),
+        made_up=reporting("promoted_share"),
+        doc="""
+        Share of real users for whom the item that bots click is among the first 10 of all items (suite saros2019).
+
+        See [promoted_place](promoted_place.md) for its mean place, which says less: where it comes first for half of
+        the users and last for the others, the mean does not move.
+        """,
+    ),
+    Metric(
+        "definition_gain",
+        "x",
+        None,
+        launch=definition_gain,
+        made_up=made_up_gain,
+        instead=diverged_words,
     ),
     Metric("updates_saved", "x", "higher", launch=updates_saved, made_up=made_up_updates, own_count=True),
     *(
