@@ -21,7 +21,7 @@ PASSES, DIM, ITEMS, USERS = 2, 4, 120, 60
 
 def ended(folder: Path, ranks: int, transport: str, exchange: str, round_users: int) -> list[dict[str, Any]]:
     """What each rank ends with: factors of items, and bytes sent."""
-    program = load_entry(PROGRAMS, "divided_users")
+    program: Any = load_entry(PROGRAMS, "divided_users")
     case = case_from(
         {
             "suite": "saros2019",
