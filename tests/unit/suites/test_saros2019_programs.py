@@ -99,7 +99,7 @@ def test_the_gradient_of_a_block_is_torchs() -> None:
     found = np.empty(4), np.empty((3, 4)), np.empty((2, 4))
     loss = module("kernels").block_gradient(user, items, clicked, others, 0.03, *found)
     leaves: list[Any] = [torch.tensor(each, requires_grad=True) for each in (user, items[clicked], items[others])]
-    expected = torch_block(*leaves, 0.03)
+    expected = torch_block(leaves[0], leaves[1], leaves[2], 0.03)
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
     for ours, leaf in zip(found, leaves, strict=True):
