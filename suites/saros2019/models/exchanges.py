@@ -130,14 +130,6 @@ def made_up_difference(wanted: Wanted) -> MadeUp:
 METRICS = [
     Metric("sent_per_pass", "bytes", "lower", launch=sent_per_pass, made_up=made_up_sent, own_count=True),
     Metric(
-        "sent_ratio",
-        "x",
-        "lower",
-        ratio_of="sent_per_pass",
-        own_count=True,
-        doc="Ratio of [sent_per_pass](sent_per_pass.md) of two sides.",
-    ),
-    Metric(
         "sent_error",
         "fraction",
         "lower",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import pandas as pd
@@ -59,15 +60,14 @@ def made_up_gain(wanted: Wanted) -> MadeUp:
     return events(Event("authors_map_at_5", value=0.1 * possible(wanted.known)), Event("map_at_5", value=0.1))
 
 
-def _quality(name: str, text: str, largest: float = 1) -> Metric:
-    function = partial(noted, event=name)
+def _quality(name: str, text: str) -> Metric:
     return Metric(
         name,
-        "1",
+        "fraction",
         "higher",
-        launch=function,
+        launch=partial(noted, event=name),
         made_up=reporting(name),
-        range=(0, largest),
+        range=(0, math.inf),  # of ratios of two launches, too
         instead=diverged_words,
         doc=text,
     )
@@ -135,14 +135,6 @@ METRICS = [
         (suite saros2019); clicks of the test part are hits. As [map_at_5](map_at_5.md) but for the candidates.
         """,
     ),
-    Metric("map_ratio", "x", "higher", ratio_of="map_at_5", doc="Ratio of [map_at_5](map_at_5.md) of two sides."),
-    Metric(
-        "catalogue_map_ratio",
-        "x",
-        "higher",
-        ratio_of="catalogue_map_at_5",
-        doc="Ratio of [catalogue_map_at_5](catalogue_map_at_5.md) of two sides.",
-    ),
     Metric(
         "promoted_place",
         "1",
@@ -156,13 +148,6 @@ METRICS = [
 
         Without bots it is the place of the same item, one with about 5 clicks. 1: it stands first for everybody.
         """,
-    ),
-    Metric(
-        "place_ratio",
-        "x",
-        "higher",
-        ratio_of="promoted_place",
-        doc="Ratio of [promoted_place](promoted_place.md) of two sides: below 1 the item has been promoted.",
     ),
     Metric(
         "promoted_share",
