@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
+from pydantic import Field
 
 from scaleproof.claims.arithmetic import Amount, Arguments, Count, Published, Workers
 from scaleproof.claims.finished_launch import Launch
@@ -86,13 +87,13 @@ def exchange_difference(block: Sequence[Launch], _floor: float | None = None) ->
 class OfExchange(Arguments):
     """The `x` of server_saves: see models/traffic.py."""
 
-    users: Count
-    items: Count
-    mean: Amount
-    exponent: Amount
-    ranks: Workers
-    round_users: Count
-    dim: Count
+    users: Count = Field(description="Users of all ranks.")
+    items: Count = Field(description="Items.")
+    mean: Amount = Field(description="Mean number of interactions of a user.")
+    exponent: Amount = Field(description="Zipf's exponent of the items' popularity.")
+    ranks: Workers = Field(description="Ranks that users are divided over.")
+    round_users: Count = Field(description="Users of a rank between two exchanges.")
+    dim: Count = Field(description="Factors of an item.")
 
 
 def server_saves(x: OfExchange, _published: Published) -> float:
