@@ -83,6 +83,15 @@ def step_row(row: np.ndarray, velocity: np.ndarray, gradient: np.ndarray, rate: 
 
 
 @compiled
+def longest_run(start: np.ndarray, middle: np.ndarray, end: np.ndarray) -> int:
+    """The most items, clicked or not, of any block; at least 1."""
+    longest = 1
+    for b in range(len(start)):
+        longest = max(longest, middle[b] - start[b], end[b] - middle[b])
+    return longest
+
+
+@compiled
 def saros_pass(
     users: np.ndarray,
     items: np.ndarray,
@@ -106,9 +115,7 @@ def saros_pass(
     dim, count = users.shape[1], items.shape[0]
     seen, touched = np.full(count, -1, np.int64), np.empty(count, np.int64)
     kept, kept_velocity = np.empty_like(items), np.empty_like(item_velocity)
-    longest = 1
-    for b in range(len(start)):
-        longest = max(longest, middle[b] - start[b], end[b] - middle[b])
+    longest = longest_run(start, middle, end)
     of_user = np.empty(dim, users.dtype)
     of_clicked, of_others = np.empty((longest, dim), users.dtype), np.empty((longest, dim), users.dtype)
     loss, blocks, pairs = 0.0, 0, 0
