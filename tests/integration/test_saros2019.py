@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
+from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
@@ -41,7 +43,8 @@ def test_without_recbole_movielens_is_not_runnable_and_a_broken_file_is_one_line
     package = tmp_path / "recbole"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))  # of this process, and that of the ranks
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{IMPORT_ROOT}")
     record, _ = ran("movielens", tmp_path / "without")
     assert record.failure is not None and record.status == "not_runnable"
     assert record.failure.advice == "type: python3 -m tools.setup extras saros2019"
