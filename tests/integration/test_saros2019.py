@@ -19,7 +19,7 @@ SUITE = Path(__file__).resolve().parents[2] / "suites" / "saros2019"
 
 def ran(experiment: str, results: Path) -> tuple[Record, dict[str, float]]:
     """The launch of an experiment, and what its rank 0 noted."""
-    outcome = run_plan(plan(load_suite(SUITE), experiment, "ci"), results, size="ci", deadline_s=60)
+    outcome = run_plan(plan(load_suite(SUITE), experiment, "ci"), results, size="ci", deadline_s=120)
     store = Store(results)
     record, _ = store.load(outcome.launches[0])
     samples = store.samples(record).to_pandas()
