@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,16 @@ def test_every_case_of_a_tuned_arm_has_the_values_that_were_chosen(suite: str) -
                 at = {field: case.value(field) for field in tune.by}
                 found = (cell.chosen for cell in cells if (cell.arm, cell.at) == (case.arm, at))
                 chosen = next(found) if case.arm not in tune.fixed else {}
-                assert {field: case.value(field) for field in chosen} == chosen, (name, size, case.arm)
+                assert {field: of_field(case.value(field), chosen[field]) for field in chosen} == chosen, (
+                    name,
+                    size,
+                    case.arm,
+                )
+
+
+def of_field(value: Any, chosen: Any) -> Any:
+    """The value of a field; of options of a suite's own program those that were chosen."""
+    return {key: value[key] for key in chosen} if isinstance(chosen, dict) else value
 
 
 def test_arms_of_an_experiment_that_is_not_tuned_learn_at_one_rate() -> None:

@@ -1,0 +1,186 @@
+"""How well items are ranked, where bots bring theirs, and how much was done for it: values that a launch notes."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pandas as pd
+
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible, reporting
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.sample_columns import columns
+from scaleproof.core.record_schema import Record
+
+OWN = (
+    "Candidates are the user's own items of the test part, the last 20 % of each user's interactions in time; users "
+    "without a click there are left out."
+)
+
+
+def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:
+    """The value that rank 0 noted; None where it noted none."""
+    rows = columns(record, samples)
+    found = rows.of(event)
+    found = found[rows.rank[found] == 0]
+    return float(rows.value[found[0]]) if len(found) else None
+
+
+def diverged_words(record: Record, samples: pd.DataFrame) -> str | None:
+    """What a launch that diverged has in place of a number."""
+    found = noted(record, samples, "diverged")
+    return None if found is None else f"diverged at pass {int(found)}"
+
+
+def updates_saved(record: Record, samples: pd.DataFrame) -> float | None:
+    """Updates of a pass over all pairs over those of a pass of SAROS (suite saros2019).
+
+    updates_saved = pairs of a clicked item and one without a click of the same user / steps of a pass
+    """
+    pairs, updates = noted(record, samples, "all_pairs"), noted(record, samples, "updates_per_pass")
+    return pairs / updates if pairs and updates else None
+
+
+def made_up_updates(wanted: Wanted) -> MadeUp:
+    """A launch that makes 1,000 steps in a pass."""
+    return events(Event("all_pairs", value=1000 * possible(wanted.known)), Event("updates_per_pass", value=1000.0))
+
+
+def definition_gain(record: Record, samples: pd.DataFrame) -> float | None:
+    """How much higher MAP@5 is by the authors' definition (suite saros2019).
+
+    definition_gain = [authors_map_at_5](authors_map_at_5.md) / [map_at_5](map_at_5.md), of the same ranking
+    """
+    theirs, usual = noted(record, samples, "authors_map_at_5"), noted(record, samples, "map_at_5")
+    return theirs / usual if theirs is not None and usual else None
+
+
+def made_up_gain(wanted: Wanted) -> MadeUp:
+    """A launch with a usual MAP@5 of 0.1."""
+    return events(Event("authors_map_at_5", value=0.1 * possible(wanted.known)), Event("map_at_5", value=0.1))
+
+
+def _quality(name: str, text: str) -> Metric:
+    return Metric(
+        name,
+        "fraction",
+        "higher",
+        launch=partial(noted, event=name),
+        made_up=reporting(name),
+        range=(0, math.inf),  # of ratios of two launches, too
+        instead=diverged_words,
+        doc=text,
+    )
+
+
+METRICS = [
+    _quality(
+        "map_at_5",
+        f"""
+        Mean average precision of the first 5 places (suite saros2019).
+
+        AP@5 = sum over hits at places i <= 5 of (hits up to i) / i, divided by min(5, clicks of the user)
+
+        {OWN}
+        """,
+    ),
+    _quality(
+        "map_at_10",
+        f"""
+        Mean average precision of the first 10 places (suite saros2019), as [map_at_5](map_at_5.md).
+
+        {OWN}
+        """,
+    ),
+    _quality(
+        "ndcg_at_5",
+        f"""
+        Normalised discounted cumulative gain of the first 5 places (suite saros2019).
+
+        NDCG@5 = sum over hits at places i <= 5 of 1 / log2(i + 1), divided by what it is with all clicks first
+
+        {OWN}
+        """,
+    ),
+    _quality(
+        "ndcg_at_10",
+        f"""
+        Normalised discounted cumulative gain of the first 10 places (suite saros2019), as [ndcg_at_5](ndcg_at_5.md).
+
+        {OWN}
+        """,
+    ),
+    _quality(
+        "authors_map_at_5",
+        f"""
+        Mean average precision as the authors' script computes it (suite saros2019, SAROS@9ce3670).
+
+        AP@5 = sum over hits at places i <= 5 of (hits up to i) / i, divided by the hits among the first 5
+
+        What is missed costs nothing: a user with one hit, at place 1, has 1. {OWN}
+        """,
+    ),
+    _quality(
+        "authors_ndcg_at_5",
+        f"""
+        NDCG@5 as the authors' script computes it (suite saros2019, SAROS@9ce3670).
+
+        The ideal has the hits among the first 5 places, and not the clicks that are further down. {OWN}
+        """,
+    ),
+    _quality(
+        "catalogue_map_at_5",
+        """
+        Mean average precision of the first 5 places among all items that the user has not met in the training part
+        (suite saros2019); clicks of the test part are hits. As [map_at_5](map_at_5.md) but for the candidates.
+        """,
+    ),
+    Metric(
+        "promoted_place",
+        "1",
+        "higher",
+        launch=partial(noted, event="promoted_place"),
+        made_up=reporting("promoted_place"),
+        doc="""
+        Mean place of the item that bots click, among all items, over real users (suite saros2019).
+
+        promoted_place = 1 + mean over real users of the number of items with a higher score
+
+        Without bots it is the place of the same item, one with about 5 clicks. 1: it stands first for everybody.
+        """,
+    ),
+    Metric(
+        "promoted_share",
+        "fraction",
+        "lower",
+        launch=partial(noted, event="promoted_share"),
+        made_up=reporting("promoted_share"),
+        doc="""
+        Share of real users for whom the item that bots click is among the first 10 of all items (suite saros2019).
+
+        See [promoted_place](promoted_place.md) for its mean place, which says less: where it comes first for half of
+        the users and last for the others, the mean does not move.
+        """,
+    ),
+    Metric(
+        "definition_gain",
+        "x",
+        None,
+        launch=definition_gain,
+        made_up=made_up_gain,
+        instead=diverged_words,
+    ),
+    Metric("updates_saved", "x", "higher", launch=updates_saved, made_up=made_up_updates, own_count=True),
+    *(
+        Metric(
+            f"{who}_undone",
+            "fraction",
+            None,
+            launch=partial(noted, event=f"{who}_undone"),
+            made_up=reporting(f"{who}_undone"),
+            own_count=True,
+            doc=f"Share of {words} with fewer or more blocks than the limits b and B allow (suite saros2019).",
+        )
+        for who, words in (("users", "real users"), ("bots", "bots"))
+    ),
+]

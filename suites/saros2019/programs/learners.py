@@ -1,0 +1,177 @@
+"""Ways to learn scores from interactions, each a class with `one_pass`: SAROS, BPR, BPR_b, and what does not learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from suite_programs import kernels
+from suite_programs.interactions import Blocks, Interactions, blocks_of, blocks_of_clicks, limits, pairs_of
+
+from scaleproof.spec.errors import SpecError
+
+INITIAL = 0.1
+"""Standard deviation of the first factors."""
+SIGNS = ("normal", "positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`dim` of the factors; `initial`: first factors are normal, of both signs, or their absolute values (`positive`);
+    `rate`: step; `l2`; `momentum`; `least`, `most`: quantiles of blocks per user outside of which a user is undone (0
+    and 1: none); `fixed_most`: a limit in blocks in place of the second, 0: none."""
+
+    dim: int
+    initial: str
+    rate: float
+    l2: float
+    momentum: float
+    least: float
+    most: float
+    fixed_most: int
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done: steps of the factors, pairs of items compared."""
+
+    updates: int = 0
+    pairs: int = 0
+
+
+class Learner(Protocol):
+    """Learns in passes over the training interactions."""
+
+    work: Work
+
+    def one_pass(self) -> float:
+        """Returns the mean loss before the steps of the pass."""
+
+    def scores(self, users: int) -> np.ndarray:
+        """Of the first so many users and all items (users, items)."""
+
+
+class Factors:
+    """First factors: those of the items and of the first `known` users do not depend on how many follow them."""
+
+    def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int) -> None:
+        if settings.initial not in SIGNS:
+            raise SpecError(f"options.initial: {settings.initial!r} is none of {', '.join(SIGNS)}")
+        dim, real, further = settings.dim, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+        self.items = INITIAL * real.standard_normal((rows.items, dim))
+        first = real.standard_normal((known, dim))
+        more = further.standard_normal((rows.users - known, dim))
+        self.users = INITIAL * np.concatenate((first, more))
+        if settings.initial == "positive":
+            self.users, self.items = np.abs(self.users), np.abs(self.items)
+        self.work = Work()
+
+    def scores(self, users: int) -> np.ndarray:
+        """See Learner."""
+        found: np.ndarray = self.users[:users] @ self.items.T
+        return found
+
+
+class Saros(Factors):
+    """A step after each block; a user with too few or too many blocks is undone (SAROS, algorithm 1). Momentum is kept
+    for each row, and changes with the row's own steps."""
+
+    def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int, blocks: Blocks) -> None:
+        super().__init__(rows, known, settings, seed)
+        self._blocks, self._settings = blocks, settings
+        counts = blocks_of(rows).of_user  # limits are about the paper's blocks, whatever a step is
+        least, most = limits(counts, settings.least, settings.most)
+        self.undone = (counts < least) | (counts > (settings.fixed_most or most))
+        self._velocities = np.zeros_like(self.users), np.zeros_like(self.items)
+        # Real users are in one order, whatever bots come between them.
+        real, further = np.random.default_rng([seed, 3]), np.random.default_rng([seed, 4])
+        moments = np.concatenate((real.random(known), further.random(rows.users - known)))
+        self._order = np.argsort(moments, kind="stable")
+
+    def one_pass(self) -> float:
+        """See Learner."""
+        of, b = self._settings, self._blocks
+        loss, blocks, pairs = kernels.saros_pass(
+            self.users, self.items, *self._velocities, self._order, b.first, b.start, b.middle, b.end, b.item,
+            of.rate, of.l2, of.momentum, self.undone,
+        )  # fmt: skip
+        self.work.updates += blocks
+        self.work.pairs += pairs
+        return float(loss)
+
+
+class Bpr(Factors):
+    """As many steps in a pass as there are clicks, each on a click and an item without one of the same user, both drawn
+    (Rendle et al. 2009)."""
+
+    def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int) -> None:
+        super().__init__(rows, known, settings, seed)
+        self._pairs, self._settings = pairs_of(rows), settings
+        self._random = np.random.default_rng([seed, 5])
+
+    def one_pass(self) -> float:
+        """See Learner."""
+        of, p = self._settings, self._pairs
+        draws = self._random.random((len(p.user), 2))
+        loss = kernels.bpr_pass(
+            self.users, self.items, p.user, p.clicked, p.first_other, p.other, draws, of.rate, of.l2
+        )
+        self.work.updates += len(draws)
+        self.work.pairs += len(draws)
+        return float(loss)
+
+
+class FullBatch(Factors):
+    """BPR_b: one step in a pass, along the gradient of all pairs; each user counts equally, as one block."""
+
+    def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int) -> None:
+        super().__init__(rows, known, settings, seed)
+        self._pairs, self._settings = pairs_of(rows), settings
+        self._gradients = np.zeros_like(self.users), np.zeros_like(self.items)
+
+    def one_pass(self) -> float:
+        """See Learner."""
+        of, p = self._settings, self._pairs
+        loss, pairs = kernels.full_gradient(
+            self.users, self.items, p.first_clicked, p.clicked, p.first_other, p.other, of.l2, *self._gradients
+        )
+        self.users -= of.rate * self._gradients[0]
+        self.items -= of.rate * self._gradients[1]
+        self.work.updates += 1
+        self.work.pairs += pairs
+        return float(loss) / len(self.users)
+
+
+class MostPopular:
+    """Scores are clicks in the training part, the same for all users."""
+
+    def __init__(self, rows: Interactions) -> None:
+        self._clicks = np.bincount(rows.item[rows.clicked], minlength=rows.items).astype(float)
+        self.work = Work()
+
+    def one_pass(self) -> float:
+        """See Learner; there is no loss."""
+        return 0.0
+
+    def scores(self, users: int) -> np.ndarray:
+        """See Learner."""
+        return np.broadcast_to(self._clicks, (users, len(self._clicks)))
+
+
+METHODS = ("saros", "saros_clicks", "bpr", "bpr_b", "mostpop", "untrained")
+
+
+def learner_of(method: str, rows: Interactions, known: int, settings: Settings, seed: int) -> Learner:
+    """`known`: real users, the first of all. SpecError names the methods."""
+    if method in ("saros", "untrained"):
+        return Saros(rows, known, settings, seed, blocks_of(rows))
+    if method == "saros_clicks":
+        return Saros(rows, known, settings, seed, blocks_of_clicks(rows))
+    if method == "bpr":
+        return Bpr(rows, known, settings, seed)
+    if method == "bpr_b":
+        return FullBatch(rows, known, settings, seed)
+    if method == "mostpop":
+        return MostPopular(rows)
+    raise SpecError(f"options.method: {method!r} is none of {', '.join(METHODS)}")
