@@ -1,0 +1,3 @@
+"""Placeholder."""
+
+METRICS: list = []
