@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import dispatching, marginals, saving, schedules
+from . import dispatching, gains, marginals, saving, schedules
 
-METRICS = [*schedules.METRICS, *marginals.METRICS, *saving.METRICS, *dispatching.METRICS]
+METRICS = [*schedules.METRICS, *gains.METRICS, *marginals.METRICS, *saving.METRICS, *dispatching.METRICS]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from scaleproof.claims.metrics import Metric
-
 from .noted import noted
 
 METRICS = [
@@ -44,14 +42,4 @@ METRICS = [
     noted("stopped_jobs", "count", "lower", """
         How often a running job was stopped for another one (suite helios2021).
         """, own_count=True),
-    Metric("jct_ratio", "x", "higher", ratio_of="avg_jct", doc="""
-        Mean job completion time of one policy over that of another on the same jobs (suite helios2021).
-
-        jct_ratio = [avg_jct](avg_jct.md) of the first / avg_jct of the second
-        """),
-    Metric("queue_ratio", "x", "higher", ratio_of="avg_queue", doc="""
-        Mean wait under one policy over that under another on the same jobs (suite helios2021).
-
-        queue_ratio = [avg_queue](avg_queue.md) of the first / avg_queue of the second
-        """),
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from suite_programs.jobs import Jobs, Pools, sorted_jobs
 from scaleproof.spec.errors import SpecError
 
 MARGINALS = Path(__file__).with_name("marginals.csv")
-"""Cumulative percent: cluster, quantity, at, percent. Equal to published.yaml's rows (a test compares them)."""
+"""Percent: cluster, quantity, at, percent; cumulative but for statuses (0 completed, 1 cancelled, 2 failed). Equal to
+published.yaml's rows (a test compares them)."""
 ZIPF, ZIPF_OF_VCS = 0.8, 0.8
 CORRELATION = 0.8
 """Of template and duration in the copula."""

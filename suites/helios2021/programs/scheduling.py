@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,8 @@ MOST_RECORDED = 50_000
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
     """See harness/scaleproof/programs/own.py."""
-    if case.value("options.policy") == "qssf_lightgbm" or getattr(case, "options", {}).get("policy") == "qssf_lightgbm":
-        from importlib.util import find_spec
-
-        if find_spec("lightgbm") is None:
-            return forest.MISSING
+    if case.value("options.policy") == "qssf_lightgbm" and find_spec("lightgbm") is None:
+        return forest.MISSING
     return missing(case)
 
 

@@ -15,6 +15,7 @@ from scaleproof.spec.errors import SpecError
 
 FOLDER = "HELIOS2021_TRACES"
 """The environment variable that names the folder of traces."""
+CLUSTERS = ("venus", "earth", "saturn", "uranus")
 DEFAULT = Path(__file__).parents[1] / "traces"
 WINDOW = ("2020-09-01", "2020-09-26")
 """Days that the paper evaluates on Helios."""
@@ -37,13 +38,21 @@ def missing(case: AnyCase) -> tuple[str, str] | None:
     """Which file the case needs and lacks, and where to get it."""
     if not isinstance(case, OwnCase) or case.options.get("trace") not in ("helios", "philly"):
         return None
-    trace = str(case.options["trace"])
-    log, _ = trace_files(trace, str(case.options["cluster"]))
-    if log.is_file():
+    trace, cluster = str(case.options["trace"]), str(case.options["cluster"])
+    names = CLUSTERS if cluster == "helios_all" else (cluster,)
+    log = next((log for log, _ in (trace_files(trace, name) for name in names) if not log.is_file()), None)
+    if log is None:
         return None
     at = PHILLY_AT if trace == "philly" else HELIOS_AT
     name = log.name if trace == "philly" else f"{log.parent.name}/{log.name}"
     return f"the trace {name} is not here", f"get it from {at} and set {FOLDER} to its folder (suites/helios2021/README.md)"
+
+
+def generated_jobs(case: OwnCase, cluster: str, jobs: int, seed: int) -> Jobs:
+    """Jobs of a generated cluster, in the case's shape."""
+    of = case.options
+    equal = float(of.get("equal_s", 0))
+    return _generated(Shape(cluster, jobs, int(of["nodes"]), int(of["vcs"]), float(of["load"]), equal), seed)
 
 
 def jobs_of(case: OwnCase, seed: int) -> Jobs:
@@ -51,9 +60,7 @@ def jobs_of(case: OwnCase, seed: int) -> Jobs:
     of = case.options
     trace, cluster = str(of["trace"]), str(of["cluster"])
     if trace == "generated":
-        equal = float(of.get("equal_s", 0))
-        shape = Shape(cluster, int(of["jobs"]), int(of["nodes"]), int(of["vcs"]), float(of["load"]), equal)
-        return _generated(shape, seed)
+        return generated_jobs(case, cluster, int(of["jobs"]), seed)
     if trace not in ("slice", "helios", "philly"):
         raise SpecError(f"options.trace: {trace!r} is none of slice, generated, helios, philly")
     jobs = _slice() if trace == "slice" else _file(trace, cluster)
