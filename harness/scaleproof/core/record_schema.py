@@ -249,8 +249,8 @@ class Record(InCampaign):
 
     @property
     def sampled(self) -> bool:
-        """Whether a simulated launch is one of a sample, with a seed of its own: its trajectory is computed, or its data
-        are drawn."""
+        """Whether a simulated launch is one of a sample, with a seed of its own: its trajectory is computed, or
+        its data are drawn."""
         return self.trajectory or (self.evidence == "simulated" and bool(self.case.value("drawn", False)))
 
     @property

@@ -221,8 +221,8 @@ class OwnCase(_SweepCase):
 
     @property
     def drawn(self) -> bool:
-        """Whether its data are drawn from the launch's seed: option `drawn`. On fabric `simulated` its repetitions are a
-        sample then, not draws from the inputs of one prediction."""
+        """Whether its data are drawn from the launch's seed: option `drawn`. On fabric `simulated` its repetitions are
+        a sample then, not draws from the inputs of one prediction."""
         return bool(self.options.get("drawn"))
 
     @property

@@ -77,9 +77,9 @@ def _made_up(simulated: float, dispatched: float) -> MadeUp:
 
 
 def made_up_agreement(wanted: Wanted) -> MadeUp:
-    """Dispatchers in the simulated order, or in the reverse one."""
+    """Dispatchers in the simulated order where all pairs are to agree, else in the reverse one."""
     simulated = MADE_UP_JCT[_policy(wanted.case)]
-    return _made_up(simulated, simulated if possible(wanted.known, 0.0, 1.0) > 0.5 else 8.0 / simulated)
+    return _made_up(simulated, simulated if possible(wanted.known, 0.0, 1.0) >= 1 else 8.0 / simulated)
 
 
 def made_up_error(wanted: Wanted) -> MadeUp:

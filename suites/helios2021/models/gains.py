@@ -124,8 +124,10 @@ def made_up_gain(wanted: Wanted) -> MadeUp:
 
 
 def made_up_share(wanted: Wanted) -> MadeUp:
-    """Launches in which QSSF is better on all clusters, or on none."""
-    better = 2.0 if possible(wanted.known, 0.0, 1.0) > 0.5 else 0.5
+    """Launches in which QSSF is better on so many clusters as are no more than the share."""
+    clusters = sorted({str(options_of(case).get("cluster")) for case in wanted.block or (wanted.case,)})
+    place = clusters.index(str(options_of(wanted.case).get("cluster")))
+    better = 2.0 if place + 1 <= possible(wanted.known, 0.0, 1.0) * len(clusters) + 1e-9 else 0.5
     return _lasting(SECONDS if _policy(wanted.case) == "fifo" else SECONDS / better)
 
 

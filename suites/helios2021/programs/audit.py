@@ -31,7 +31,11 @@ def audit(jobs: Jobs, made: Schedule) -> list[Found]:
         ("no_job_lost", bool((made.first >= 0).all()), f"{int((made.first >= 0).sum())} of {jobs.count} jobs ran"),
         ("after_submission", bool((wait >= -CLOSE_S).all()), f"least wait {wait.min():.3g} s"),
         ("whole_duration", bool((took >= jobs.duration + made.added - CLOSE_S).all()), "no job ends early"),
-        ("work_conserving", made.missed == 0, f"{made.missed} moments at which the first waiting job would have fitted"),
+        (
+            "work_conserving",
+            made.missed == 0,
+            f"{made.missed} moments at which the first waiting job would have fitted",
+        ),
     ]
     if len(made.segments):
         found += _of_segments(jobs, made)

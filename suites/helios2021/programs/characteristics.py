@@ -1,4 +1,4 @@
-"""What jobs of a trace ended as, who had the GPU time, the processor time and the waiting, and how long CPU jobs ran."""
+"""How jobs of a trace ended, who had the GPU time, the core time and the waiting, and how long CPU jobs ran."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from scaleproof.transports.mailbox import ANY
 
 START, ENDED = 1, 2
 """Tags: a job for a GPU (number, s), and a job that a GPU has finished (number)."""
-SHORTEST_S, LONGEST_S = 0.03, 0.6
+SHORTEST_S, LONGEST_S = 0.03, 0.4
 """Of a job that sleeps; those of the slice last from 1 s to days."""
 LOAD = 1.4
 """GPU seconds over those of all ranks in the time of submissions, so that a queue forms."""

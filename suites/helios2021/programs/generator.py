@@ -1,7 +1,7 @@
 """Generates jobs of a cluster from published marginals, from a seed.
 
-Published: the distributions of duration and of GPUs (Figs. 5a and 6a), and which share of GPU time jobs of at most 8
-GPUs have (Fig. 6b). Stated by us: jobs repeat templates (Zipf), a template fixes user, VC and GPUs and goes with the
+Published: the distributions of duration and of GPUs (Figs. 5a and 6a), and which share of GPU time jobs of each number
+of GPUs have (Fig. 6b). Stated by us: jobs repeat templates (Zipf), a template fixes user, VC and GPUs and goes with the
 duration (Gaussian copula), arrivals have a daily rhythm, VCs have sizes by Zipf's law.
 """
 
@@ -26,8 +26,10 @@ JOBS_OF_TEMPLATE, TEMPLATES_OF_USER = 35, 10
 SWING, DAY_S = 0.35, 86_400.0
 LARGEST = 128
 """GPUs of a job that the figure has at `more than 64`: whole nodes, and the most that the Venus slice has."""
-SAMPLE = 20_000
+SAMPLE = 40_000
 """Jobs on which the dependence of duration on GPUs is fitted."""
+ROUNDS, STEP, FURTHEST = 30, 0.3, 4.0
+"""Of that fit; in standard deviations of a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ def marginals() -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
     for line in MARGINALS.read_text().splitlines()[1:]:
         cluster, quantity, at, percent = line.split(",")
         found.setdefault((cluster, quantity), []).append((float(at), float(percent) / 100))
-    return {key: (np.array([at for at, _ in rows]), np.array([share for _, share in rows])) for key, rows in found.items()}
+    return {
+        key: (np.array([at for at, _ in rows]), np.array([share for _, share in rows])) for key, rows in found.items()
+    }
 
 
 def published(cluster: str, quantity: str) -> tuple[np.ndarray, np.ndarray]:
@@ -104,8 +108,8 @@ def _pools(shape: Shape) -> Pools:
 
 
 def _gpus_of_templates(shape: Shape, most: int, weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """GPUs of each template: drawn by what the published distribution still lacks, the heaviest templates first, so that
-    jobs have the distribution and not only templates."""
+    """GPUs of each template: drawn by what the published distribution still lacks, the heaviest templates first, so
+    that jobs have the distribution and not only templates."""
     at, cumulative = published(shape.cluster, "gpus")
     sizes = np.where(np.isfinite(at), at, LARGEST).astype(np.int64)
     shares = np.diff(np.concatenate([[0.0], cumulative]))[sizes <= most]
@@ -134,9 +138,9 @@ def _durations(shape: Shape, gpus: np.ndarray, score: np.ndarray) -> np.ndarray:
     """Exactly the published distribution, in the order of the scores and of what GPUs add to them."""
     if shape.equal_s:
         return np.full(shape.jobs, shape.equal_s)
-    logs = np.log2(gpus)
-    slope = _slope(shape.cluster, logs[:SAMPLE], score[:SAMPLE])
-    return _ranked(shape.cluster, score + slope * logs)
+    sizes, kind = np.unique(gpus, return_inverse=True)
+    offsets = _offsets(shape.cluster, sizes, kind[:SAMPLE], score[:SAMPLE])
+    return _ranked(shape.cluster, score + offsets[kind])
 
 
 def _ranked(cluster: str, score: np.ndarray) -> np.ndarray:
@@ -145,19 +149,19 @@ def _ranked(cluster: str, score: np.ndarray) -> np.ndarray:
     return durations_at(cluster, shares)
 
 
-def _slope(cluster: str, logs: np.ndarray, score: np.ndarray) -> float:
-    """How much a doubling of GPUs adds to a score, so that jobs of at most 8 GPUs have their share of GPU time."""
-    at, share = published(cluster, "gpu_time")
-    wanted = float(share[at == 8][0])
-    low, high = -1.0, 2.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        time = _ranked(cluster, score + middle * logs) * 2.0**logs
-        if time[logs <= 3].sum() / time.sum() > wanted:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+def _offsets(cluster: str, sizes: np.ndarray, kind: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """What each number of GPUs adds to a score (sizes,), so that it has its published share of GPU time: where a share
+    is too small its jobs move up, in steps that get smaller the nearer it is."""
+    at, cumulative = published(cluster, "gpu_time")
+    at = np.where(np.isfinite(at), at, LARGEST)
+    wanted = np.diff(np.concatenate([[0.0], cumulative]))[np.isin(at, sizes)]
+    wanted = np.maximum(wanted, 1e-4) / np.maximum(wanted, 1e-4).sum()
+    offsets = np.zeros(len(sizes))
+    for _ in range(ROUNDS):
+        time = _ranked(cluster, score + offsets[kind]) * sizes[kind]
+        share = np.maximum(np.bincount(kind, weights=time, minlength=len(sizes)) / time.sum(), 1e-6)
+        offsets = np.clip(offsets + STEP * np.log(wanted / share), -FURTHEST, FURTHEST)
+    return offsets
 
 
 def _arrivals(count: int, span: float, random: np.random.Generator) -> np.ndarray:
@@ -166,5 +170,3 @@ def _arrivals(count: int, span: float, random: np.random.Generator) -> np.ndarra
     turn = 2 * np.pi * grid / DAY_S
     cumulative = grid + SWING * DAY_S / (2 * np.pi) * (1 - np.cos(turn))
     return np.sort(np.interp(random.random(count) * cumulative[-1], cumulative, grid))
-
-

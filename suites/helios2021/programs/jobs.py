@@ -80,7 +80,7 @@ def sorted_jobs(jobs: Jobs) -> Jobs:
 
 
 def checked(jobs: Jobs, ordered: bool) -> Jobs:
-    """The jobs, sorted. SpecError, in one line with the file's line, for the first job that no cluster could run.
+    """The jobs, sorted, of 1 s at least. SpecError, in one line with the file's line, for the first job that no cluster could run.
     `ordered`: the file promises times that never run back."""
     if not jobs.count:
         raise SpecError(f"{jobs.source}: has no jobs with GPUs")
@@ -96,7 +96,7 @@ def checked(jobs: Jobs, ordered: bool) -> Jobs:
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
             raise SpecError(f"{jobs.source}:{jobs.line[first]}: {text}{_facts(jobs, first, room)}")
-    return sorted_jobs(jobs)
+    return sorted_jobs(replace(jobs, duration=np.maximum(jobs.duration, 1.0)))
 
 
 def _facts(jobs: Jobs, job: int, room: np.ndarray) -> str:

@@ -45,7 +45,10 @@ def missing(case: AnyCase) -> tuple[str, str] | None:
         return None
     at = PHILLY_AT if trace == "philly" else HELIOS_AT
     name = log.name if trace == "philly" else f"{log.parent.name}/{log.name}"
-    return f"the trace {name} is not here", f"get it from {at} and set {FOLDER} to its folder (suites/helios2021/README.md)"
+    return (
+        f"the trace {name} is not here",
+        f"get it from {at} and set {FOLDER} to its folder (suites/helios2021/README.md)",
+    )
 
 
 def generated_jobs(case: OwnCase, cluster: str, jobs: int, seed: int) -> Jobs:

@@ -1,5 +1,5 @@
-"""Reads traces by columns (pyarrow, duckdb): the Venus slice of this suite, `cluster_log.csv` of Helios, and the job log
-of Philly. A broken file gives one line with file, line and what is wrong."""
+"""Reads traces by columns (pyarrow, duckdb): the Venus slice of this suite, `cluster_log.csv` of Helios, and the job
+log of Philly. A broken file gives one line with file, line and what is wrong."""
 
 from __future__ import annotations
 
@@ -76,8 +76,27 @@ def read_columns(path: Path) -> Columns:
         options = csv.ReadOptions(skip_rows=comments)
         table = csv.read_csv(path, options, convert_options=csv.ConvertOptions(column_types=_as_texts(path, comments)))
     except (OSError, pa.ArrowInvalid) as error:
-        raise SpecError(f"{path}: {str(error).splitlines()[0]}") from error
+        raise SpecError(f"{path}{_uneven_line(path)}: {str(error).splitlines()[0]}") from error
     return Columns(path, table, comments + 2)
+
+
+def _uneven_line(path: Path) -> str:
+    """`:LINE` of the first line with more or fewer fields than the names; empty without."""
+    fields = 0
+    for number, line in enumerate(path.read_text().splitlines() if path.is_file() else (), 1):
+        if line.startswith("#"):
+            continue
+        fields = fields or line.count(",")
+        if line.count(",") != fields:
+            return f":{number}"
+    return ""
+
+
+def _ends_after_its_start(columns: Columns) -> None:
+    """SpecError for the first job whose end lies before its start."""
+    begins, ends = (columns.seconds(name) for name in ("start_time", "end_time"))
+    if (back := np.flatnonzero(ends < begins)).size:
+        raise SpecError(f"{columns.path}:{columns.lines[back[0]]}: times run back: end_time is before start_time")
 
 
 def _comments(path: Path) -> int:
@@ -111,7 +130,7 @@ def read_slice(path: Path = SLICE) -> Jobs:
     vc = (tenants.astype(str) == pools.names[1]).astype(np.int32)
     submit = columns.numbers("submit_time") * MICROSECOND
     jobs = Jobs(
-        str(path), pools, submit, np.maximum(columns.numbers("duration_s"), 1.0), _whole(columns, "num_chips"), vc,
+        str(path), pools, submit, columns.numbers("duration_s"), _whole(columns, "num_chips"), vc,
         numbered(columns.texts("user")), np.full(len(vc), NO_NAME, np.int32), columns.lines,
     )  # fmt: skip
     return checked(jobs, ordered=True)
@@ -130,7 +149,8 @@ def read_helios(log: Path, capacity: Path | None = None, first: str = "", last: 
     chosen = (gpus > 0) & _between(submit, first, last)
     vcs = columns.texts("vc").astype(str)
     names, numbers = np.unique(vcs[chosen], return_inverse=True)
-    duration = np.maximum(columns.numbers("duration"), 1.0)
+    duration = columns.numbers("duration")
+    _ends_after_its_start(columns)
     if capacity is not None:
         nodes = _capacities(capacity, names, first, last)
     else:
@@ -196,7 +216,7 @@ def read_philly(log: Path, capacity: Path | None = None, first: str = PHILLY_STA
     the most GPUs of one; jobs that never ran are left out. `capacity`: a CSV with `vc`, `nodes`; without it a VC has as
     many nodes of 8 GPUs as its jobs used at once."""
     try:
-        found = duckdb.connect().execute(PHILLY_QUERY, [str(log)]).to_arrow_table()
+        found = duckdb.connect().sql(PHILLY_QUERY, params=[str(log)]).to_arrow_table()
     except duckdb.Error as error:
         raise SpecError(f"{log}: {str(error).splitlines()[0]}") from error
     columns = Columns(log, found, 1)
@@ -204,7 +224,7 @@ def read_philly(log: Path, capacity: Path | None = None, first: str = PHILLY_STA
     chosen = _between(submit, first, last)
     vcs = columns.texts("vc").astype(str)[chosen]
     names, numbers = np.unique(vcs, return_inverse=True)
-    duration = np.maximum(found["duration"].to_numpy().astype(float)[chosen], 1.0)
+    duration = found["duration"].to_numpy().astype(float)[chosen]
     gpus = found["gpus"].to_numpy().astype(np.int64)[chosen]
     if capacity is None:
         begins = pc.cast(pc.cast(found["began"], pa.timestamp("s")), pa.int64()).to_numpy().astype(float)[chosen]

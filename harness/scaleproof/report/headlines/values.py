@@ -181,7 +181,8 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
 def _ratios_of_seeds(
     figure: FigureForm, name: str, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]
 ) -> list[Launch]:
-    """Of simulated launches with seeds of their own: each launch against that of the base with the same seed, where both have a number."""
+    """Of simulated launches with seeds of their own: each launch against the base's with the same seed,
+    where both have a number."""
     if not all(_record(each.run).sampled for each in (*ours, *base)):
         return []
     ratios, value_of = [], metric.ratio_of or metric.name
