@@ -80,7 +80,7 @@ def sorted_jobs(jobs: Jobs) -> Jobs:
 
 
 def checked(jobs: Jobs, ordered: bool) -> Jobs:
-    """The jobs, sorted, of 1 s at least. SpecError, in one line with the file's line, for the first job that no cluster could run.
+    """The jobs, sorted, of 1 s at least. SpecError with the file's line for the first job that no cluster could run.
     `ordered`: the file promises times that never run back."""
     if not jobs.count:
         raise SpecError(f"{jobs.source}: has no jobs with GPUs")
