@@ -9,18 +9,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaleproof.programs.own import load_entry
+from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch
+from tests.short_form import case_from
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "helios2021" / "programs"
+NAMES = ("jobs", "simulation", "engine", "policies", "audit", "traces")
 load_entry(PROGRAMS, "scheduling")
-jobs_module, simulation, engine, policies, audits, traces, generator = (
-    importlib.import_module(f"suite_programs.{name}")
-    for name in ("jobs", "simulation", "engine", "policies", "audit", "traces", "generator")
+jobs, simulation, engine, policies, audit, traces = (
+    importlib.import_module(f"suite_programs.{name}") for name in NAMES
 )
+
+
+@pytest.fixture(autouse=True)
+def _programs() -> None:
+    """The programs of this suite, also after those of another one were loaded: compiled code names its modules."""
+    load_entry(PROGRAMS, "scheduling")
+    globals().update({name: importlib.import_module(f"suite_programs.{name}") for name in NAMES})
+
+
 PER_NODE = 4
 PLACEMENTS = ("consolidate", "first_fit", "fungible")
 
@@ -29,18 +41,16 @@ def made(rows: list[tuple[int, int, int]], nodes: tuple[int, ...] = (2,), vc: li
     """Jobs of submission, duration and GPUs."""
     submit, duration, gpus = (np.array(column) for column in zip(*rows, strict=True))
     none = np.zeros(len(rows), np.int64)
-    pools = jobs_module.Pools(tuple(f"vc{number}" for number in range(len(nodes))), np.array(nodes), PER_NODE)
+    pools = jobs.Pools(tuple(f"vc{number}" for number in range(len(nodes))), np.array(nodes), PER_NODE)
     where = none if vc is None else np.array(vc)
-    raw = jobs_module.Jobs(
-        "made", pools, submit.astype(float), duration.astype(float), gpus, where, none, none - 1, none
-    )
-    return jobs_module.sorted_jobs(raw)
+    raw = jobs.Jobs("made", pools, submit.astype(float), duration.astype(float), gpus, where, none, none - 1, none)
+    return jobs.sorted_jobs(raw)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(1, 8)), min_size=1, max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     ROWS,
     st.sampled_from(sorted(set(policies.POLICIES) - {"qssf_lightgbm"})),
@@ -52,7 +62,7 @@ def test_no_gpu_is_given_twice_no_job_is_lost_and_nothing_that_fits_waits(
 ) -> None:
     jobs = made(rows)
     found = simulation.simulate(jobs, policies.rule_of(policy, jobs, 1, placement), placement, backfill, recorded=True)
-    assert [name for name, holds, _ in audits.audit(jobs, found) if not holds] == []
+    assert [name for name, holds, _ in audit.audit(jobs, found) if not holds] == []
 
 
 def slowly(jobs: Any, key: np.ndarray, backfill: bool) -> np.ndarray:
@@ -75,7 +85,7 @@ def slowly(jobs: Any, key: np.ndarray, backfill: bool) -> np.ndarray:
     return start
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.sampled_from(["fifo", "sjf", "service", "fewest"]), st.booleans())
 def test_a_pool_starts_jobs_when_a_slow_loop_does(
     rows: list[tuple[int, int, int]], policy: str, backfill: bool
@@ -138,9 +148,9 @@ def test_the_audit_sees_what_is_wrong() -> None:
     jobs = made([(0, 10, 4), (0, 10, 4)], nodes=(2,))
     good = simulation.simulate(jobs, policies.rule_of("fifo", jobs, 1), recorded=True)
     twice = replace(good, segments=good.segments * np.array([1, 0, 1]))
-    assert {name for name, holds, _ in audits.audit(jobs, twice) if not holds} == {"no_gpu_twice"}
+    assert {name for name, holds, _ in audit.audit(jobs, twice) if not holds} == {"no_gpu_twice"}
     lost = replace(good, first=np.array([0.0, -1.0]))
-    assert "no_job_lost" in {name for name, holds, _ in audits.audit(jobs, lost) if not holds}
+    assert "no_job_lost" in {name for name, holds, _ in audit.audit(jobs, lost) if not holds}
 
 
 def test_lightgbm_learns_from_ended_jobs_alone() -> None:
@@ -165,3 +175,28 @@ def test_the_slice_of_venus(policy: str, expected: int) -> None:
 def test_an_unknown_policy_is_named() -> None:
     with pytest.raises(SpecError, match="options.policy: 'lifo' is none of fifo, sjf"):
         policies.rule_of("lifo", made([(0, 1, 1)]), 1)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "qssf"])
+def test_a_dispatcher_in_virtual_time_does_what_the_simulation_says(policy: str, tmp_path: Path) -> None:
+    case = case_from(
+        {
+            "program": "own",
+            "entry": "dispatcher",
+            "suite": "helios2021",
+            "experiment": "dispatch",
+            "arm": policy,
+            "transport": "tcp",
+            "fabric": {"name": "simulated", "costs": "stated", "messages": "free"},
+            "ranks": 9,
+            "iterations": 1,
+            "warmup": 0,
+            "options": {"policy": policy, "jobs": 24, "slept": 1},
+        }
+    )
+    made = Predictor(tmp_path).predict(PlannedLaunch(case, 0, 3, 0, str(PROGRAMS), 0))
+    rows = made.samples.to_pandas()
+    ours, simulated = (
+        float(rows[rows["event"] == name]["value"].iloc[0]) for name in ("dispatched_jct", "simulated_jct")
+    )
+    assert ours == pytest.approx(simulated, rel=0.02) and all(check["passed"] for check in made.checks)
