@@ -91,7 +91,7 @@ def found_in(log: Log, cluster: str, gpus: int) -> dict[str, float]:
         at, share = published(cluster, "cpu_duration")
         ran = log.duration[~on_gpus]
         found["cpu_duration_distance"] = 100 * float(np.abs(cumulative(ran, np.ones(len(ran)), at) - share).max())
-    if gpus:
+    if (log.gpus == gpus).any() and gpus:
         shares = shares_of_status(log, (log.gpus == gpus).astype(float))
         stated = 100 * published("helios_all", f"status_{gpus}")[1]
         found["status_distance"] = float(np.abs(np.array(list(shares.values())) - stated).max())
