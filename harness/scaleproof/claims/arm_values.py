@@ -48,13 +48,13 @@ def is_simulated(values: Values) -> bool:
 
 def is_predicted(values: Values) -> bool:
     """Whether all of them are predictions, which differ by draws from their inputs alone. A launch whose trajectory is
-    computed has a seed of its own, as launches in processes have: it is one of a sample. So is one whose delays are
-    drawn from the case's laws."""
+    computed, or whose data are drawn, has a seed of its own, as launches in processes have: it is one of a sample. So
+    is one whose delays are drawn from the case's laws."""
     return is_simulated(values) and not any(_is_sampled(launch.record) for launch, _ in values)
 
 
 def _is_sampled(record: Record) -> bool:
-    return record.trajectory or any(record.case.value(law) is not None for law in ("step_delay", "message_delay"))
+    return record.sampled or any(record.case.value(law) is not None for law in ("step_delay", "message_delay"))
 
 
 def repetitions(values: Values) -> dict[int, float]:

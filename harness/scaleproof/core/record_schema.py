@@ -248,6 +248,12 @@ class Record(InCampaign):
         return case.compute == "real" and case.replicas is not None
 
     @property
+    def sampled(self) -> bool:
+        """Whether a simulated launch is one of a sample, with a seed of its own: its trajectory is computed, or
+        its data are drawn."""
+        return self.trajectory or (self.evidence == "simulated" and bool(self.case.value("drawn", False)))
+
+    @property
     def evidence_text(self) -> str:
         """The evidence and its details, for a reader."""
         return ", ".join([self.evidence, *self.evidence_details])

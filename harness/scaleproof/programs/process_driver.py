@@ -63,7 +63,7 @@ class ProcessDriver:
     """One rank. In a case with option `slept`, computing takes its seconds (dilated) and not the time of its work."""
 
     def __init__(self, context: RankContext, case: OwnCase | TrainCase, mailbox: Mailbox) -> None:
-        self._context, self._case, self._mailbox = context, case, mailbox
+        self._context, self._case, self._mailbox, self.seed = context, case, mailbox, context.seed
         self.succeeds = context.predecessor.step if context.predecessor else None
         self._collectives: Collectives
         self._step, self._began, self._zero = -1, 0, 0

@@ -15,9 +15,11 @@ from scaleproof.spec.case import OwnCase, TrainCase
 
 class Clock(Protocol):
     """What a driver lets a program tell it. `succeeds`: the step that the rank before it did not finish, where this one
-    is the successor of one that was killed, else None; `lost`: ranks that this one knows to be gone now."""
+    is the successor of one that was killed, else None; `seed`: the launch's; `lost`: ranks that this one knows to be
+    gone now."""
 
     succeeds: int | None
+    seed: int
 
     @property
     def lost(self) -> frozenset[int]: ...

@@ -153,7 +153,7 @@ class Predictor:
         if isinstance(case, OwnCase):
             costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
             cluster = drawn_cluster(inputs.cluster, seed)
-            samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs)
+            samples, checks = simulate_program(case, program_of(case, launch.programs), cluster, costs, launch.seed)
         elif isinstance(case, TrainCase) and case.replicas:
             samples, checks = self._trained(case, inputs, seed, launch.seed, orders or {}, answered or {})
         else:

@@ -34,12 +34,12 @@ def program_of(case: OwnCase, programs: str) -> type[RankProgram]:
 
 
 def simulate_program(
-    case: OwnCase, form: type[RankProgram], cluster: Cluster, costs: MessageCosts
+    case: OwnCase, form: type[RankProgram], cluster: Cluster, costs: MessageCosts, seed: int = 0
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The samples of a record, in true time, and the checks of all ranks."""
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
-    run = VirtualRun(form, case, network, nodes, costs, buffered_nbytes(case))
+    run = VirtualRun(form, case, network, nodes, costs, buffered_nbytes(case), seed)
     run.run()
     checks = [
         {"rank": rank, "name": name, "passed": bool(passed), "detail": detail}

@@ -100,9 +100,15 @@ class Rank:
     lost: frozenset[int] = frozenset()
 
     def __init__(
-        self, form: Form, case: OwnCase | TrainCase, number: int, now: Callable[[], float], report: Report
+        self,
+        form: Form,
+        case: OwnCase | TrainCase,
+        number: int,
+        now: Callable[[], float],
+        report: Report,
+        seed: int = 0,
     ) -> None:
-        self.number, self._now, self._report = number, now, report
+        self.number, self._now, self._report, self.seed = number, now, report, seed
         self.arrivals, self.wanted, self.wanted_flags = Arrivals(), list[Wanted](), list[WantedFlag]()
         self.lanes: dict[int, Lane] = {}
         self.started: dict[int, Beside] = {}

@@ -59,7 +59,7 @@ def _name_of(case: OwnCase | TrainCase) -> str:
 
 class VirtualRun:
     """All ranks of a case. `nodes`: the node of each; `buffer`: bytes that a connection takes before its receiver
-    reads."""
+    reads; `seed`: the launch's."""
 
     def __init__(
         self,
@@ -69,8 +69,9 @@ class VirtualRun:
         nodes: Sequence[int],
         costs: MessageCosts,
         buffer: float,
+        seed: int = 0,
     ) -> None:
-        self._case, self._costs, self._name = case, costs, _name_of(case)
+        self._case, self._costs, self._name, self._seed = case, costs, _name_of(case), seed
         self._moves = moves_of(case, network, nodes, costs, buffer)
         self.events: list[Happened] = []
         self.orders: dict[int, Iterator[int]] = {}
@@ -140,7 +141,7 @@ class VirtualRun:
 
     def _rank(self, form: Form, number: int) -> Rank:
         try:
-            return Rank(form, self._case, number, lambda: self.now, self.happened)
+            return Rank(form, self._case, number, lambda: self.now, self.happened, self._seed)
         except Exception as error:
             raise self._failed(f"rank {number}", error) from error
 

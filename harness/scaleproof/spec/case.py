@@ -202,7 +202,7 @@ class OwnCase(_SweepCase):
     options: dict[str, str | int | float] = Field(
         {},
         description="Options of that program. With `slept: 1`, or any option at `emulated` (`device: emulated`), "
-        "launches are `emulated`.",
+        "launches are `emulated`. With `drawn: 1` its data are drawn from the launch's seed.",
     )
     sizes: tuple[NonNegativeInt, ...] = Field(
         (), description="Sizes of a message, of an array or of a program's own data, in bytes."
@@ -218,6 +218,12 @@ class OwnCase(_SweepCase):
         """Whether its ranks sleep in place of computing, or mostly wait: option `slept`. Without it a program cannot
         sleep (programs/common.py)."""
         return bool(self.options.get("slept"))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its data are drawn from the launch's seed: option `drawn`. On fabric `simulated` its repetitions are
+        a sample then, not draws from the inputs of one prediction."""
+        return bool(self.options.get("drawn"))
 
     @property
     def stand_ins(self) -> tuple[str, ...]:

@@ -186,8 +186,11 @@ class CommonCase(BaseModel):
         raise TypeError(f"no plugin of this case has {form.__name__}")
 
     def value(self, key: str, default: Any = None) -> Any:
-        """A field, or `KIND.OPTION` of a plugin, as `strategy.servers`; `default` where this case has no such thing."""
+        """A field, or `KIND.OPTION` of a plugin, as `strategy.servers`, or an option of a suite's own program, as
+        `options.policy`; `default` where this case has no such thing."""
         field, _, option = key.partition(".")
+        if option and isinstance(own := getattr(self, field, None), Mapping):
+            return own.get(option, default)
         if option:
             return getattr(getattr(self, f"{field}_options", None), option, default)
         return getattr(self, field, default)

@@ -25,6 +25,7 @@ class Clock:
     """A clock on which no time passes."""
 
     succeeds: int | None = None
+    seed = 0
     lost: frozenset[int] = frozenset()
 
     def step_begins(self, step: int, warmup: bool) -> None: ...

@@ -14,8 +14,10 @@ from scaleproof.spec.case import AnyCase, OwnCase
 def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None = None) -> Obstacle | None:
     """Why the case cannot run on this machine, or on these nodes; None when no obstacle is known."""
     fabric = case.plugin("fabric")
-    if fabric.predicted:  # a prediction needs nothing of this machine; the simulator reports what it lacks
-        return None
+    if (
+        fabric.predicted
+    ):  # only a program may need something of this machine; the simulator reports what it lacks itself
+        return _of_program(case, programs)
     for kind, name in case.named():
         available = registry.availability(kind, name, elsewhere=fabric.own_kernels)
         if not available.available:
@@ -30,7 +32,16 @@ def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None
         hindrance = _of_plugin(fabric.load()(case.interface).obstacle(case), f"fabric {fabric.name}")
     if hindrance is not None:
         return hindrance
-    if isinstance(case, OwnCase) and hasattr(program := load_entry(Path(programs), case.entry), "obstacle"):
+    return _of_program(case, programs)
+
+
+def _of_program(case: AnyCase, programs: str) -> Obstacle | None:
+    """What keeps a suite's own program from running here."""
+    if (
+        programs
+        and isinstance(case, OwnCase)
+        and hasattr(program := load_entry(Path(programs), case.entry), "obstacle")
+    ):
         return _of_plugin(program.obstacle(case), f"program {case.entry}")
     return None
 

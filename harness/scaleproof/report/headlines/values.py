@@ -181,8 +181,9 @@ def _launch(name: str, measured: Measured, metric: Metric, size: int | None) -> 
 def _ratios_of_seeds(
     figure: FigureForm, name: str, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]
 ) -> list[Launch]:
-    """Of computed trajectories: each launch against that of the base with the same seed, where both have a number."""
-    if not all(_record(each.run).trajectory for each in (*ours, *base)):
+    """Of simulated launches with seeds of their own: each launch against the base's with the same seed,
+    where both have a number."""
+    if not all(_record(each.run).sampled for each in (*ours, *base)):
         return []
     ratios, value_of = [], metric.ratio_of or metric.name
     for one, other in in_blocks(ours, base, lambda measured: _record(measured.run).block):
@@ -248,7 +249,7 @@ def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: S
 def _is_predicted(run: Run) -> bool:
     """Whether its repetitions are draws from the inputs of a prediction, and no launches with seeds of their own."""
     record = _record(run)
-    return record.evidence == "simulated" and not record.trajectory
+    return record.evidence == "simulated" and not record.sampled
 
 
 def _of_records(values: Sequence[Measured]) -> list[tuple[Record, float]]:

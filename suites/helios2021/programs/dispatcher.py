@@ -1,0 +1,158 @@
+"""A real dispatcher: rank 0 holds the queue and sends jobs to the other ranks, a GPU each, which sleep as long as a job
+lasts. The same jobs are simulated by the suite's engine."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from suite_programs import engine
+from suite_programs.jobs import Jobs, Pools, sorted_jobs
+from suite_programs.policies import rule_of
+from suite_programs.simulation import Rule, history_keys, simulate
+from suite_programs.traces import read_slice
+
+from scaleproof.rank_programs.effects import Effect, Receive, Send, Sleep
+from scaleproof.rank_programs.rank_program import Clock, RankProgram
+from scaleproof.spec.case import OwnCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.transports.mailbox import ANY
+
+START, ENDED = 1, 2
+"""Tags: a job for a GPU (number, s), and a job that a GPU has finished (number)."""
+SHORTEST_S, LONGEST_S = 0.03, 0.4
+"""Of a job that sleeps; those of the slice last from 1 s to days."""
+LOAD = 1.4
+"""GPU seconds over those of all ranks in the time of submissions, so that a queue forms."""
+PRELOAD = ("numba", "duckdb", "pyarrow.csv", "pyarrow.compute")
+POLICIES = ("fifo", "service", "qssf", "fewest")
+
+
+def scaled_jobs(count: int, gpus: int, seed: int) -> Jobs:
+    """So many jobs in a row of the slice, of those that fit on `gpus`: the logarithms of their durations fill the range
+    of seconds that are slept, and their submissions the time that gives the load."""
+    whole = read_slice()
+    fitting = whole.chosen(whole.gpus <= gpus)
+    begin = int(np.random.default_rng([7, seed]).integers(0, fitting.count - count))
+    some = fitting.chosen(np.arange(begin, begin + count))
+    logs = np.log(some.duration)
+    logs = (logs - logs.min()) / max(float(np.ptp(logs)), 1e-9)
+    duration = SHORTEST_S * (LONGEST_S / SHORTEST_S) ** logs
+    order = np.argsort(np.argsort(some.submit, kind="stable"))
+    span = float((duration * some.gpus).sum()) / gpus / LOAD
+    return sorted_jobs(
+        Jobs(
+            some.source, Pools(("pool",), np.array([1]), gpus), order / count * span, duration, some.gpus,
+            np.zeros(count, np.int32), some.user, some.name, some.line,
+        )
+    )  # fmt: skip
+
+
+@dataclass
+class Queue:
+    """Waiting jobs in the order of a rule, and what has ended."""
+
+    jobs: Jobs
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        self.keys = history_keys(self.jobs, named=False)
+        self.past: dict[int, tuple[float, int]] = {}
+        self.waiting: list[tuple[float, int]] = []
+
+    def admit(self, job: int) -> None:
+        """A job is submitted."""
+        key = float(self.rule.given[job]) if self.rule.given is not None else self.jobs.gpus[job] * self._estimate(job)
+        insort(self.waiting, (key, job))
+
+    def _estimate(self, job: int) -> float:
+        for key in self.keys[job]:
+            if key in self.past:
+                total, count = self.past[key]
+                return total / count
+        return engine.PRIOR_S
+
+    def ended(self, job: int) -> None:
+        """A job's duration is known."""
+        for key in self.keys[job]:
+            total, count = self.past.get(key, (0.0, 0))
+            self.past[key] = (total + float(self.jobs.duration[job]), count + 1)
+
+    def next(self, free: int) -> int | None:
+        """The first job, if it fits."""
+        if not self.waiting or self.jobs.gpus[self.waiting[0][1]] > free:
+            return None
+        return self.waiting.pop(0)[1]
+
+
+class Dispatcher(RankProgram):
+    """Options: `policy` (fifo, service, qssf, fewest), `jobs`; `slept: 1`. Each rank but the first is a GPU."""
+
+    def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
+        super().__init__(case, rank, clock)
+        policy = str(case.options["policy"])
+        if policy not in POLICIES:
+            raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")
+        if rank == 0:
+            self.jobs = scaled_jobs(int(case.options["jobs"]), case.ranks - 1, clock.seed)
+            self.rule = rule_of(policy, self.jobs, clock.seed, "fungible")
+            self.ends, self.most = np.full(self.jobs.count, -1.0), 0
+            self.predicted = simulate(self.jobs, self.rule, "fungible")
+
+    def main(self) -> Generator[Effect, Any, None]:
+        """See RankProgram."""
+        for _ in self.steps():
+            yield from self._dispatch() if self.rank == 0 else self._run_jobs()
+
+    def _run_jobs(self) -> Generator[Effect, Any, None]:
+        while True:
+            job, seconds = (yield Receive(0, START)).value
+            if job < 0:
+                return
+            yield Sleep(float(seconds))
+            yield Send(0, np.array([job]), ENDED)
+
+    def _dispatch(self) -> Generator[Effect, Any, None]:
+        queue, free, coming = Queue(self.jobs, self.rule), list(range(1, self.world_size)), 0
+        missing = self.jobs.gpus.copy()
+        began = self._clock.now()
+        while (self.ends < 0).any():
+            now = self._clock.now() - began
+            while coming < self.jobs.count and self.jobs.submit[coming] <= now:
+                queue.admit(coming)
+                coming += 1
+            while (job := queue.next(len(free))) is not None:
+                for _ in range(self.jobs.gpus[job]):
+                    yield Send(free.pop(), np.array([float(job), float(self.jobs.duration[job])]), START)
+            self.most = max(self.most, self.world_size - 1 - len(free))
+            within = max(self.jobs.submit[coming] - now, 1e-4) if coming < self.jobs.count else 60.0
+            message = yield Receive(ANY, ENDED, within=float(within))
+            if message is None:
+                continue
+            ended = int(message.value[0])
+            free.append(message.source)
+            missing[ended] -= 1
+            if not missing[ended]:
+                self.ends[ended] = self._clock.now() - began
+                queue.ended(ended)
+        for slot in range(1, self.world_size):
+            yield Send(slot, np.array([-1.0, 0.0]), START)
+        self._clock.note("dispatched_jct", float((self.ends - self.jobs.submit).mean()))
+        self._clock.note("simulated_jct", float((self.predicted.end - self.jobs.submit).mean()))
+
+    def checks(self) -> list[tuple[str, bool, str]]:
+        """See RankProgram."""
+        if self.rank:
+            return []
+        took = self.ends - self.jobs.submit - self.jobs.duration
+        return [
+            ("no_job_lost", bool((self.ends > 0).all()), f"{self.jobs.count} jobs ended"),
+            ("whole_duration", bool((took > -1e-3).all()), f"least wait {took.min():.4f} s"),
+            ("no_gpu_twice", self.most <= self.world_size - 1, f"at most {self.most} GPUs at once"),
+        ]
+
+
+PROGRAM = Dispatcher

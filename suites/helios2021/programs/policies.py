@@ -1,0 +1,45 @@
+"""Policies by name: what a queue is ordered by."""
+
+from __future__ import annotations
+
+import numpy as np
+from suite_programs import engine
+from suite_programs.jobs import Jobs
+from suite_programs.simulation import Rule, simulate
+
+from scaleproof.spec.errors import SpecError
+
+POLICIES = {
+    "fifo": "time of submission",
+    "sjf": "true duration",
+    "service": "true duration times GPUs",
+    "fewest": "GPUs: a baseline of ours that knows no duration",
+    "srtf": "true time that is left; running jobs are stopped",
+    "qssf": "GPUs times the rolling estimate, from jobs that have ended in this schedule",
+    "qssf_lightgbm": "the same with 0.9 of a LightGBM prediction mixed in, from jobs that have ended under FIFO",
+    "shuffled": "control: true service with the durations of other jobs",
+    "leaky": "control: the rolling estimate from jobs when they are submitted, before they have ended",
+}
+
+
+def rule_of(policy: str, jobs: Jobs, seed: int, placement: str = "consolidate") -> Rule:
+    """The rule of a policy for these jobs."""
+    if policy == "qssf_lightgbm":
+        from suite_programs.forest import predictions
+
+        ended = simulate(jobs, Rule(engine.GIVEN, jobs.submit), placement).end
+        return Rule(engine.MIXED, predictions(jobs, ended, seed))
+    random = np.random.default_rng([5, seed])
+    rules = {
+        "fifo": lambda: Rule(engine.GIVEN, jobs.submit),
+        "sjf": lambda: Rule(engine.GIVEN, jobs.duration),
+        "service": lambda: Rule(engine.GIVEN, jobs.duration * jobs.gpus),
+        "fewest": lambda: Rule(engine.GIVEN, jobs.gpus),
+        "srtf": lambda: Rule(engine.REMAINING),
+        "qssf": lambda: Rule(engine.ROLLING),
+        "shuffled": lambda: Rule(engine.GIVEN, random.permutation(jobs.duration) * jobs.gpus),
+        "leaky": lambda: Rule(engine.ROLLING, leaky=True),
+    }
+    if policy not in rules:
+        raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")
+    return rules[policy]()
