@@ -1,0 +1,187 @@
+"""Trains the layers with each engine in turn: the harness's all-reduce over all ranks, then jobs of Spark in one
+session, on one core of this process (`master: local`) or on a standalone cluster with a worker on every rank."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from suite_programs.all_reduce import AllReduce
+from suite_programs.cluster import WORKER_READY, scratch, start_gateway, start_master, start_worker
+from suite_programs.event_log import shuffled
+from suite_programs.inputs import digits, pixels_in_range
+from suite_programs.jvm import POLL_S, SparkDidNotStart, java, spark_home
+from suite_programs.map_reduce import KILLED, PLACE, MapReduce
+from suite_programs.rbm import Task, difference, reconstruction_error, train, train_serially
+
+from scaleproof.collectives.group import open_group
+from scaleproof.core.context import RankContext
+from scaleproof.core.counters import read_counters
+from scaleproof.core.recorder import now
+from scaleproof.programs.common import leave, mark
+from scaleproof.spec.case import OwnCase
+
+PRELOAD = ["sklearn.datasets", "suite_programs.inputs"]
+ALL_REDUCE = "all_reduce"
+WARM = "warm"
+VICTIM = 1
+"""The rank whose worker is killed."""
+SESSION_S = 240.0
+"""The longest that the other ranks wait for the driver."""
+
+
+def obstacle(case: OwnCase) -> tuple[str, str] | None:
+    """Why Spark cannot run here."""
+    try:
+        spark_home()
+        java()
+    except SparkDidNotStart as error:
+        return str(error), "python3 -m tools.setup extras sun2015, and a Java 17 (package openjdk-17-jre-headless)"
+    return None
+
+
+class Launch:
+    """What one rank does. Options: `layers`, as 64-100-30; `images`, `maps`, `reducers`; `decimals` of weights between
+    steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `master`: local or cluster. `iterations` are the epochs of
+    each layer."""
+
+    def __init__(self, context: RankContext) -> None:
+        case = context.case
+        assert isinstance(case, OwnCase)
+        of = case.options
+        self.context, self.jobs = context, str(of["jobs"]).split()
+        sizes = tuple(int(each) for each in str(of["layers"]).split("-"))
+        self.task = Task(sizes, case.iterations, context.seed, int(of["decimals"]))
+        self.exact = Task(sizes, case.iterations, context.seed)
+        self.images = digits(int(of["images"]), context.seed)
+        self.maps, self.reducers = int(of["maps"]), int(of["reducers"])
+        self.local = str(of["master"]) == "local"
+        self.found: dict[str, list[np.ndarray]] = {}
+        context.check("pixels", pixels_in_range(self.images), "a pixel is not between 0 and 1")
+
+    def run(self) -> None:
+        """All engines, then what came of them."""
+        group = open_group(self.context)
+        try:
+            mark(self.context, "start", 0, group)
+            if ALL_REDUCE in self.jobs:
+                self._timed(ALL_REDUCE, AllReduce(group, self.task, self.images).total)
+            if self.local or self.context.rank == 0:
+                self._drive()
+            else:
+                self._serve()
+            mark(self.context, "end", 0, group)
+        finally:
+            leave(self.context, group)
+        if self.context.rank == 0:
+            self._compare()
+
+    def _drive(self) -> None:
+        """Rank 0: the driver, and on a cluster the master and a worker."""
+        with ExitStack() as processes:
+            address, token = self.context.address, self.context.token
+            folder = scratch(self.context, "driver")
+            driver = start_gateway(address, folder)
+            processes.callback(driver[0].kill)
+            url, executors = "local[1]", 0
+            if not self.local:
+                master, url = start_master(address, token, scratch(self.context, "master"))
+                processes.callback(master.kill)
+                self.context.rendezvous.publish("master", url)
+                worker = start_worker(address, token, scratch(self.context, "worker"), url)
+                processes.callback(worker.kill)
+                executors = self.context.world_size
+            self._session(url, executors, driver)
+            self.context.rendezvous.publish("over", True)
+        self._read_log(folder)
+
+    def _session(self, url: str, executors: int, driver: Any) -> None:
+        from pyspark.cloudpickle import register_pickle_by_value
+        from suite_programs import map_reduce, rbm
+        from suite_programs.session import spark_context
+
+        for module in (map_reduce, rbm):  # Spark's processes do not have this folder
+            register_pickle_by_value(module)
+        with spark_context(self.context, url, executors, driver) as spark:
+            self._warm(spark)
+            for job in self.jobs:
+                if job == ALL_REDUCE:
+                    continue
+                spark.setJobGroup(job, job)
+                killing = (str(VICTIM), str(self.context.folder / "killed"))
+                engine = MapReduce(spark, job, self.task, self.images, self.maps, self.reducers, killing)
+                self._timed(job, engine.total)
+                self._note(f"pairs.{job}", float(engine.counter.value))
+
+    def _warm(self, spark: Any) -> None:
+        """Starts the executors' Python processes and loads what jobs use."""
+        spark.setJobGroup(WARM, WARM)
+        self.context.recorder.warmup = True
+        task = Task(self.task.sizes, 1, self.context.seed)
+        self._timed(WARM, MapReduce(spark, "in_mapper", task, self.images, self.maps, self.reducers).total, task)
+        self.context.recorder.warmup = False
+
+    def _serve(self) -> None:
+        """Other ranks: a worker, until the driver has ended."""
+        url = self.context.rendezvous.get("master", peer=0)
+        worker = start_worker(self.context.address, self.context.token, scratch(self.context, "worker"), url)
+        try:
+            deadline = time.monotonic() + SESSION_S
+            while self.context.rendezvous.find("over") is None and time.monotonic() < deadline:
+                if worker.process.poll() is not None and not (self.context.folder / "killed").exists():
+                    raise SparkDidNotStart(f"{worker.name} ended: {worker.cause()}")
+                time.sleep(POLL_S)
+        finally:
+            worker.kill()
+
+    def _timed(self, job: str, total: Callable[..., np.ndarray], task: Task | None = None) -> None:
+        """Trains, with an event for each step."""
+        before = self._wire()
+
+        def step(number: int, epoch: int, weights: Sequence[np.ndarray]) -> np.ndarray:
+            self.context.at(number, job)
+            with self.context.recorder.span(f"step.{job}", number):
+                return total(number, epoch, weights)
+
+        self.found[job] = train(task or self.task, len(self.images), step)
+        self._note(f"wire.{job}", float(self._wire() - before))
+
+    def _wire(self) -> int:
+        """Bytes that this rank's interfaces have sent and received so far, without loopback."""
+        counters = read_counters()
+        return sum(of["tx_bytes"] + of["rx_bytes"] for name, of in counters.items() if name != "lo")
+
+    def _note(self, event: str, value: float) -> None:
+        moment = now()
+        self.context.recorder.add(event, 0, moment, moment, 0, value)
+
+    def _read_log(self, folder: Path) -> None:
+        """Spark's own counts, from its event log, which stays with the record."""
+        (log,) = [path for path in folder.iterdir() if path.name.startswith(("app-", "local-")) and path.is_file()]
+        for job, of in shuffled(log).items():
+            if job in self.found and job != WARM:
+                self._note(f"bytes.{job}", float(of.written))
+                self._note(f"remote.{job}", of.remote / max(of.remote + of.local, 1))
+                self._note(f"lost.{job}", float(of.lost))
+        kept = self.context.folder / "spark-events.json"
+        shutil.copyfile(log, kept)
+        self.context.artifacts["spark-events.json"] = kept
+
+    def _compare(self) -> None:
+        """Weights of each engine beside those of one process."""
+        wanted = train_serially(self.exact, self.images)
+        exact = reconstruction_error(self.images, wanted)
+        for job, weights in self.found.items():
+            if job != WARM:
+                self._note(f"difference.{job}", difference(weights, wanted))
+                self._note(f"penalty.{job}", reconstruction_error(self.images, weights) / exact - 1)
+
+
+def run(context: RankContext) -> None:
+    """See Launch."""
+    Launch(context).run()
