@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from suite_programs.jvm import FAST, Jvm, spark_home, start
+from suite_programs.map_reduce import PLACE
 
 from scaleproof.core.context import RankContext
 
@@ -15,7 +16,6 @@ EXECUTOR_MIB = 512
 WORKER_MIB = 768
 """What a worker may give to executors: one of them."""
 MASTER_PORT = r"Successfully started service 'sparkMaster' on port (\d+)"
-WORKER_READY = r"(Successfully registered with master)"
 
 
 def environment_of(address: str) -> dict[str, str]:
@@ -47,17 +47,18 @@ def start_master(address: str, token: str, folder: Path, port: int = 0) -> tuple
     return master, f"spark://{address}:{master.awaited(MASTER_PORT, START_S)}"
 
 
-def start_worker(address: str, token: str, folder: Path, master: str) -> Jvm:
-    """A worker that offers one core to the master."""
+def start_worker(address: str, token: str, folder: Path, master: str, rank: int) -> Jvm:
+    """A worker that offers one core to the master. Its processes know its rank."""
     main = ["org.apache.spark.deploy.worker.Worker", "--host", address, "--port", "0", "--webui-port", "0"]
     main += ["--cores", "1", "--memory", f"{WORKER_MIB}m", "--work-dir", str(folder)]
     main += ["--properties-file", str(properties(folder, token)), master]
-    return start("Spark's worker", main, folder, environment_of(address) | {"SPARK_LOCAL_DIRS": str(folder)})
+    own = {"SPARK_LOCAL_DIRS": str(folder), PLACE: str(rank)}
+    return start("Spark's worker", main, folder, environment_of(address) | own)
 
 
 def settings(context: RankContext, folder: Path) -> dict[str, str]:
     """Of an application. Shuffled bytes are not compressed, so that they can be counted by a formula; tasks do not wait
-    for a place near their data."""
+    for a place near their data, and what a lost worker held is asked for again after 1 s in place of 5."""
     of = {
         "spark.app.name": "sun2015",
         "spark.driver.host": context.address,
@@ -72,6 +73,7 @@ def settings(context: RankContext, folder: Path) -> dict[str, str]:
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.broadcast.compress": "false",
+        "spark.shuffle.io.retryWait": "1s",
         "spark.executor.memory": f"{EXECUTOR_MIB}m",
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": FAST,

@@ -86,8 +86,6 @@ class MapReduce:
         reducers: int,
         killing: tuple[str, str] = ("", ""),
     ) -> None:
-        if job not in JOBS:
-            raise ValueError(f"options.jobs: {job!r} is none of {', '.join(JOBS)}")
         self.spark, self.job, self.task, self.reducers = spark, job, task, reducers
         self.counter = spark.accumulator(0)
         self.images = spark.parallelize(list(enumerate(images)), maps)

@@ -5,25 +5,24 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from suite_programs.all_reduce import AllReduce
-from suite_programs.cluster import WORKER_READY, scratch, start_gateway, start_master, start_worker
+from suite_programs.cluster import scratch, start_gateway, start_master, start_worker
 from suite_programs.event_log import shuffled
 from suite_programs.inputs import digits, pixels_in_range
-from suite_programs.jvm import POLL_S, SparkDidNotStart, java, spark_home
-from suite_programs.map_reduce import KILLED, PLACE, MapReduce
-from suite_programs.rbm import Task, difference, reconstruction_error, train, train_serially
+from suite_programs.jvm import POLL_S, Jvm, SparkDidNotStart, java, spark_home
+from suite_programs.map_reduce import IN_MAPPER, JOBS, KILLED, MapReduce
+from suite_programs.rbm import Task, Total, difference, reconstruction_error, train, train_serially
 
 from scaleproof.collectives.group import open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.counters import read_counters
 from scaleproof.core.recorder import now
-from scaleproof.programs.common import leave, mark
+from scaleproof.programs.common import timed_region
 from scaleproof.spec.case import OwnCase
 
 PRELOAD = ["sklearn.datasets", "suite_programs.inputs"]
@@ -45,44 +44,69 @@ def obstacle(case: OwnCase) -> tuple[str, str] | None:
     return None
 
 
+def layer_sizes(text: str) -> tuple[int, ...]:
+    """Units of each layer; ValueError says what a text lacks."""
+    parts = text.split("-")
+    if len(parts) < 2 or not all(part.isdigit() and int(part) for part in parts):
+        raise ValueError(f"options.layers: {text!r} is no list of layers; write the units of each, as 64-100-30")
+    return tuple(int(part) for part in parts)
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in the rank's own process; ValueError for another word."""
+    if master not in ("local", "cluster"):
+        raise ValueError(f"options.master: {master!r} is none of local, cluster")
+    return master == "local"
+
+
+def check_jobs(jobs: Sequence[str], ranks: int, local: bool) -> None:
+    """ValueError for what cannot be run."""
+    known = (ALL_REDUCE, *JOBS)
+    for job in jobs:
+        if job not in known:
+            raise ValueError(f"options.jobs: {job!r} is none of {', '.join(known)}")
+    if KILLED in jobs and (local or ranks <= VICTIM or jobs[-1] != KILLED):
+        raise ValueError(f"options.jobs: {KILLED!r} ends the worker of rank {VICTIM}: a cluster has one, as the last job")
+
+
 class Launch:
     """What one rank does. Options: `layers`, as 64-100-30; `images`, `maps`, `reducers`; `decimals` of weights between
-    steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `master`: local or cluster. `iterations` are the epochs of
-    each layer."""
+    steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `master`: local or cluster.
+    `iterations` are the epochs of each layer."""
 
     def __init__(self, context: RankContext) -> None:
         case = context.case
         assert isinstance(case, OwnCase)
         of = case.options
         self.context, self.jobs = context, str(of["jobs"]).split()
-        sizes = tuple(int(each) for each in str(of["layers"]).split("-"))
+        sizes = layer_sizes(str(of["layers"]))
         self.task = Task(sizes, case.iterations, context.seed, int(of["decimals"]))
         self.exact = Task(sizes, case.iterations, context.seed)
         self.images = digits(int(of["images"]), context.seed)
         self.maps, self.reducers = int(of["maps"]), int(of["reducers"])
-        self.local = str(of["master"]) == "local"
+        self.local = is_local(str(of["master"]))
+        check_jobs(self.jobs, case.ranks, self.local)
         self.found: dict[str, list[np.ndarray]] = {}
         context.check("pixels", pixels_in_range(self.images), "a pixel is not between 0 and 1")
 
     def run(self) -> None:
-        """All engines, then what came of them."""
+        """All engines, then what came of them. The timed region is that of the harness's transport: Spark has
+        connections of its own, which are counted by job."""
         group = open_group(self.context)
-        try:
-            mark(self.context, "start", 0, group)
+        with timed_region(self.context, group):
             if ALL_REDUCE in self.jobs:
-                self._timed(ALL_REDUCE, AllReduce(group, self.task, self.images).total)
-            if self.local or self.context.rank == 0:
-                self._drive()
-            else:
-                self._serve()
-            mark(self.context, "end", 0, group)
-        finally:
-            leave(self.context, group)
-        if self.context.rank == 0:
+                engine = AllReduce(group, self.task, self.images)
+                self._warm(engine.total)
+                self._timed(ALL_REDUCE, engine.total)
+        if self.local or self.context.rank == 0:
+            self._drive()
             self._compare()
+        else:
+            self._serve()
 
     def _drive(self) -> None:
         """Rank 0: the driver, and on a cluster the master and a worker."""
+        began = now()
         with ExitStack() as processes:
             address, token = self.context.address, self.context.token
             folder = scratch(self.context, "driver")
@@ -93,14 +117,14 @@ class Launch:
                 master, url = start_master(address, token, scratch(self.context, "master"))
                 processes.callback(master.kill)
                 self.context.rendezvous.publish("master", url)
-                worker = start_worker(address, token, scratch(self.context, "worker"), url)
+                worker = start_worker(address, token, scratch(self.context, "worker"), url, 0)
                 processes.callback(worker.kill)
                 executors = self.context.world_size
-            self._session(url, executors, driver)
+            self._session(url, executors, driver, began)
             self.context.rendezvous.publish("over", True)
         self._read_log(folder)
 
-    def _session(self, url: str, executors: int, driver: Any) -> None:
+    def _session(self, url: str, executors: int, driver: tuple[Jvm, Path], began: int) -> None:
         from pyspark.cloudpickle import register_pickle_by_value
         from suite_programs import map_reduce, rbm
         from suite_programs.session import spark_context
@@ -108,7 +132,10 @@ class Launch:
         for module in (map_reduce, rbm):  # Spark's processes do not have this folder
             register_pickle_by_value(module)
         with spark_context(self.context, url, executors, driver) as spark:
-            self._warm(spark)
+            self.context.recorder.add("start_up", 0, began, now())
+            spark.setJobGroup(WARM, WARM)
+            first = MapReduce(spark, IN_MAPPER, self.task, self.images, self.maps, self.reducers)
+            self._warm(first.total)
             for job in self.jobs:
                 if job == ALL_REDUCE:
                     continue
@@ -118,18 +145,17 @@ class Launch:
                 self._timed(job, engine.total)
                 self._note(f"pairs.{job}", float(engine.counter.value))
 
-    def _warm(self, spark: Any) -> None:
-        """Starts the executors' Python processes and loads what jobs use."""
-        spark.setJobGroup(WARM, WARM)
+    def _warm(self, total: Total) -> None:
+        """One training before the timed one: processes start and load what they use."""
         self.context.recorder.warmup = True
-        task = Task(self.task.sizes, 1, self.context.seed)
-        self._timed(WARM, MapReduce(spark, "in_mapper", task, self.images, self.maps, self.reducers).total, task)
+        self._timed(WARM, total)
         self.context.recorder.warmup = False
 
     def _serve(self) -> None:
         """Other ranks: a worker, until the driver has ended."""
         url = self.context.rendezvous.get("master", peer=0)
-        worker = start_worker(self.context.address, self.context.token, scratch(self.context, "worker"), url)
+        address, token, rank = self.context.address, self.context.token, self.context.rank
+        worker = start_worker(address, token, scratch(self.context, "worker"), url, rank)
         try:
             deadline = time.monotonic() + SESSION_S
             while self.context.rendezvous.find("over") is None and time.monotonic() < deadline:
@@ -139,7 +165,7 @@ class Launch:
         finally:
             worker.kill()
 
-    def _timed(self, job: str, total: Callable[..., np.ndarray], task: Task | None = None) -> None:
+    def _timed(self, job: str, total: Total) -> None:
         """Trains, with an event for each step."""
         before = self._wire()
 
@@ -148,7 +174,7 @@ class Launch:
             with self.context.recorder.span(f"step.{job}", number):
                 return total(number, epoch, weights)
 
-        self.found[job] = train(task or self.task, len(self.images), step)
+        self.found[job] = train(self.task, len(self.images), step)
         self._note(f"wire.{job}", float(self._wire() - before))
 
     def _wire(self) -> int:
