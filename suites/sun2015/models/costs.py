@@ -1,0 +1,201 @@
+"""What a step takes, by form of the job and beside an all-reduce, and what that says about sizes that were not run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, lasting, possible
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.sample_columns import columns
+from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import AnyCase
+
+from .counts import options_of
+from .encoding import weights_of
+
+BASE = "all_reduce"
+PAPER_LAYER, PAPER_RECORDS, PAPER_MAPS = 784 * 1000, 60_000, 16
+"""The first layer of the authors' networks, their default number of records, and the maps of the derived row."""
+HOUR = 3600.0
+
+
+def step_s(record: Record, samples: pd.DataFrame, job: str, steps: range | None = None) -> float | None:
+    """Median duration of a job's steps on rank 0 in s, of all or of these; None without one."""
+    if not times_count(record):
+        return None
+    rows = columns(record, samples)
+    chosen = rows.timed(f"step.{job}")
+    chosen = chosen[rows.rank[chosen] == 0]
+    if steps is not None:
+        chosen = chosen[np.isin(rows.step[chosen], list(steps))]
+    return float(np.median(rows.end[chosen] - rows.start[chosen])) / SECOND if len(chosen) else None
+
+
+def naive_step_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Median duration of a step as a job of Spark with a pair per weight and image, in s (suite sun2015).
+
+    A step is what the driver waits for: weights to the workers, maps, shuffle, reduction, and the sums back.
+    """
+    return step_s(record, samples, "naive")
+
+
+def combiner_step_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Median duration of a step as a job of Spark whose maps add up their pairs before they shuffle, in s (suite
+    sun2015). See [naive_step_s](naive_step_s.md)."""
+    return step_s(record, samples, "combiner")
+
+
+def in_mapper_step_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Median duration of a step as a job of Spark whose maps add up their images before there are pairs, in s (suite
+    sun2015). See [naive_step_s](naive_step_s.md)."""
+    return step_s(record, samples, "in_mapper")
+
+
+def _over(job: str) -> Callable[[Record, pd.DataFrame], float | None]:
+    def ratio(record: Record, samples: pd.DataFrame) -> float | None:
+        ours, base = step_s(record, samples, job), step_s(record, samples, BASE)
+        return ours / base if ours is not None and base else None
+
+    return ratio
+
+
+_OVER = """How many times as long a step takes as a job of Spark{form} as over an all-reduce (suite sun2015).
+
+    {job}_over_all_reduce = median step of the job / median step over the all-reduce, in one launch
+
+    Both train the same weights on the same nodes and links, the all-reduce before Spark starts. The start of the engine
+    is not in it."""
+
+
+def start_in_steps(record: Record, samples: pd.DataFrame) -> float | None:
+    """How many steps over an all-reduce the start of Spark takes: master, workers, driver and executors (suite
+    sun2015).
+
+    start_in_steps = time from the first process to the last executor / median step over the all-reduce
+    """
+    if not times_count(record):
+        return None
+    rows, base = columns(record, samples), step_s(record, samples, BASE)
+    found = rows.timed("start_up")
+    return float(rows.end[found[0]] - rows.start[found[0]]) / SECOND / base if len(found) and base else None
+
+
+def pair_s(record: Record, samples: pd.DataFrame, layer: int) -> float | None:
+    """Time of a worker for a pair of a layer's naive step, s."""
+    case = options_of(record.case)
+    if case is None:
+        return None
+    found = step_s(record, samples, "naive", range(layer * case.iterations, (layer + 1) * case.iterations))
+    pairs = weights_of(str(case.options["layers"]))[layer] * int(case.options["images"])
+    return None if found is None else found * case.ranks / pairs
+
+
+def pair_time_error(record: Record, samples: pd.DataFrame) -> float | None:
+    """How far the predicted time of the second layer's naive step is from the measured one (suite sun2015).
+
+    pair_time_error = |time per pair in the first layer / time per pair in the second - 1|
+
+    The same model, a time per pair, predicts the paper's own sizes: [naive_epoch_hours](naive_epoch_hours.md).
+    """
+    first, second = (pair_s(record, samples, layer) for layer in (0, 1))
+    return abs(first / second - 1) if first is not None and second else None
+
+
+def naive_epoch_hours(record: Record, samples: pd.DataFrame) -> float | None:
+    """Predicted hours of an epoch of the paper's first layer, 784-1000 with 60,000 records, as naive job of Spark on 16
+    workers with a core each like those of the launch (suite sun2015).
+
+    naive_epoch_hours = 784 x 1000 x 60,000 pairs x time per pair in the launch's first layer / 16 workers
+
+    Links and disks are not in it beyond their share of the measured time. [pair_time_error](pair_time_error.md) is how
+    far this model is off at the size that runs.
+    """
+    found = pair_s(record, samples, 0)
+    return None if found is None else PAPER_LAYER * PAPER_RECORDS * found / PAPER_MAPS / HOUR
+
+
+def _made_up_over(job: str, unit: float = 1e-3) -> Callable[[Wanted], MadeUp]:
+    """Launches whose steps take so many ms, beside one of 1 ms."""
+
+    def made(wanted: Wanted) -> MadeUp:
+        seconds = possible(wanted.known) * unit
+        return events(Event(job, 0.0, seconds, ranks=(0,)), Event(f"step.{BASE}", 0.0, unit, ranks=(0,)))
+
+    return made
+
+
+def _layers(case: AnyCase, *pair_times: float) -> MadeUp:
+    """Launches whose naive steps take these times per pair, by layer."""
+    found = options_of(case)
+    if found is None:
+        raise ImpossibleValue("the case has no job of Spark")
+    sizes, images = weights_of(str(found.options["layers"])), int(found.options["images"])
+    steps = [
+        Event("step.naive", 0.0, each * sizes[layer] * images / case.ranks, ranks=(0,), step=layer * found.iterations)
+        for layer, each in enumerate(pair_times)
+    ]
+    return events(*steps)
+
+
+def made_up_error(wanted: Wanted) -> MadeUp:
+    """Launches whose pairs take longer in the first layer."""
+    return _layers(wanted.case, 1e-6 * (1 + possible(wanted.known)), 1e-6)
+
+
+def made_up_hours(wanted: Wanted) -> MadeUp:
+    """Launches whose time per pair makes an epoch so long."""
+    return _layers(wanted.case, possible(wanted.known) * HOUR * PAPER_MAPS / PAPER_LAYER / PAPER_RECORDS)
+
+
+METRICS = [
+    *(
+        Metric(f"{job}_step_s", "s", "lower", launch=function, made_up=lasting(f"step.{job}"))
+        for job, function in (
+            ("naive", naive_step_s),
+            ("combiner", combiner_step_s),
+            ("in_mapper", in_mapper_step_s),
+        )
+    ),
+    *(
+        Metric(
+            f"{job}_step_ratio",
+            "x",
+            None,
+            ratio_of=f"{job}_step_s",
+            doc=f"{job}_step_ratio = median [{job}_step_s]({job}_step_s.md) of the cases / that of the base cases",
+        )
+        for job in ("naive", "combiner", "in_mapper")
+    ),
+    *(
+        Metric(
+            f"{job}_over_all_reduce",
+            "x",
+            "lower",
+            launch=_over(job),
+            made_up=_made_up_over(f"step.{job}"),
+            clocked=True,
+            doc=_OVER.format(form=form, job=job),
+        )
+        for job, form in (
+            ("naive", " with a pair per weight and image"),
+            ("combiner", " with a combiner"),
+            ("in_mapper", " whose maps add up their images"),
+        )
+    ),
+    Metric("start_in_steps", "steps", "lower", launch=start_in_steps, made_up=_made_up_over("start_up"), clocked=True),
+    Metric(
+        "pair_time_error",
+        "fraction",
+        "lower",
+        launch=pair_time_error,
+        made_up=made_up_error,
+        clocked=True,
+        range=(0.0, math.inf),
+    ),
+    Metric("naive_epoch_hours", "h", "lower", launch=naive_epoch_hours, made_up=made_up_hours, clocked=True),
+]
