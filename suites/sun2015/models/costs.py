@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.finished_launch import SECOND, Launch, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, lasting, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
-from .counts import options_of
+from .counts import options_of, workers_of
 from .encoding import weights_of
 
 BASE = "all_reduce"
@@ -56,6 +56,22 @@ def in_mapper_step_s(record: Record, samples: pd.DataFrame) -> float | None:
     return step_s(record, samples, "in_mapper")
 
 
+def _speedup(job: str) -> Callable[[Sequence[Launch], float | None], float | None]:
+    def ratio(block: Sequence[Launch], _floor: float | None = None) -> float | None:
+        found = {workers_of(launch.record.case): step_s(launch.record, launch.samples, job) for launch in block}
+        one, two = found.get(1), found.get(2)
+        return one / two if one and two else None
+
+    return ratio
+
+
+_SPEEDUP = """How many times as fast a step {form} is on two workers as on one, in one repetition (suite sun2015).
+
+    {job}_speedup = [{job}_step_s]({job}_step_s.md) on one worker / that on two
+
+    The driver and all workers share the cores of one machine."""
+
+
 def _over(job: str) -> Callable[[Record, pd.DataFrame], float | None]:
     def ratio(record: Record, samples: pd.DataFrame) -> float | None:
         ours, base = step_s(record, samples, job), step_s(record, samples, BASE)
@@ -92,7 +108,7 @@ def pair_s(record: Record, samples: pd.DataFrame, layer: int) -> float | None:
         return None
     found = step_s(record, samples, "naive", range(layer * case.iterations, (layer + 1) * case.iterations))
     pairs = weights_of(str(case.options["layers"]))[layer] * int(case.options["images"])
-    return None if found is None else found * case.ranks / pairs
+    return None if found is None else found * workers_of(case) / pairs
 
 
 def pair_time_error(record: Record, samples: pd.DataFrame) -> float | None:
@@ -129,6 +145,16 @@ def _made_up_over(job: str, unit: float = 1e-3) -> Callable[[Wanted], MadeUp]:
     return made
 
 
+def _made_up_speedup(job: str) -> Callable[[Wanted], MadeUp]:
+    """Launches on one worker that take so many s, beside one of 1 s on two."""
+
+    def made(wanted: Wanted) -> MadeUp:
+        seconds = possible(wanted.known) if workers_of(wanted.case) == 1 else 1.0
+        return events(Event(f"step.{job}", 0.0, seconds, ranks=(0,)))
+
+    return made
+
+
 def _layers(case: AnyCase, *pair_times: float) -> MadeUp:
     """Launches whose naive steps take these times per pair, by layer."""
     found = options_of(case)
@@ -136,7 +162,7 @@ def _layers(case: AnyCase, *pair_times: float) -> MadeUp:
         raise ImpossibleValue("the case has no job of Spark")
     sizes, images = weights_of(str(found.options["layers"])), int(found.options["images"])
     steps = [
-        Event("step.naive", 0.0, each * sizes[layer] * images / case.ranks, ranks=(0,), step=layer * found.iterations)
+        Event("step.naive", 0.0, each * sizes[layer] * images / workers_of(case), ranks=(0,), step=layer * found.iterations)
         for layer, each in enumerate(pair_times)
     ]
     return events(*steps)
@@ -163,13 +189,17 @@ METRICS = [
     ),
     *(
         Metric(
-            f"{job}_step_ratio",
+            f"{job}_speedup",
             "x",
-            None,
-            ratio_of=f"{job}_step_s",
-            doc=f"{job}_step_ratio = median [{job}_step_s]({job}_step_s.md) of the cases / that of the base cases",
+            "higher",
+            block=_speedup(job),
+            made_up=_made_up_speedup(job),
+            range=(0.0, math.inf),
+            noise_of=(f"{job}_step_s",),
+            clocked=True,
+            doc=_SPEEDUP.format(form=form, job=job),
         )
-        for job in ("naive", "combiner", "in_mapper")
+        for job, form in (("naive", "in the naive form"), ("combiner", "with a combiner"))
     ),
     *(
         Metric(

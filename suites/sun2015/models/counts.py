@@ -31,6 +31,12 @@ def options_of(case: AnyCase) -> OwnCase | None:
     return case if isinstance(case, OwnCase) and "maps" in case.options else None
 
 
+def workers_of(case: AnyCase) -> int:
+    """Processes of Spark that compute: one where it has no workers."""
+    found = options_of(case)
+    return 1 if found is None else max(int(found.options["workers"]), 1)
+
+
 def pairs_by_formula(case: OwnCase, job: str) -> int:
     """That the mappers of a job make; those of a combiner are made as in the naive form, and added up then."""
     of, combined = case.options, job == "in_mapper"
@@ -92,7 +98,7 @@ def shuffle_saved(record: Record, samples: pd.DataFrame) -> float | None:
 def remote_error(record: Record, samples: pd.DataFrame) -> float | None:
     """How far the share of shuffled bytes that comes from other nodes is from 1 - 1 / workers, the worst form of the
     job (suite sun2015). Spark counts both kinds of bytes at its reducers."""
-    expected = 1 - 1 / record.case.ranks
+    expected = 1 - 1 / workers_of(record.case)
     found = [value_of(record, samples, f"remote.{job}") for job in FORMS]
     known = [abs(value - expected) for value in found if value is not None]
     return max(known) if known else None
@@ -158,7 +164,7 @@ def _of_formula(event: str, formula: Callable[[OwnCase, str], float]) -> Callabl
 
 def made_up_remote(wanted: Wanted) -> MadeUp:
     """Launches whose share is too small by the value, or too large."""
-    expected, off = 1 - 1 / wanted.case.ranks, possible(wanted.known, 0, 1)
+    expected, off = 1 - 1 / workers_of(wanted.case), possible(wanted.known, 0, 1)
     share = expected - off if off <= expected else expected + off
     return events(Event("remote.naive", value=possible(share, 0, 1), ranks=(0,)))
 

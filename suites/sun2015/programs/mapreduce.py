@@ -52,27 +52,22 @@ def layer_sizes(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def is_local(master: str) -> bool:
-    """Whether Spark runs in the rank's own process; ValueError for another word."""
-    if master not in ("local", "cluster"):
-        raise ValueError(f"options.master: {master!r} is none of local, cluster")
-    return master == "local"
-
-
-def check_jobs(jobs: Sequence[str], ranks: int, local: bool) -> None:
+def check_jobs(jobs: Sequence[str], ranks: int, workers: int) -> None:
     """ValueError for what cannot be run."""
     known = (ALL_REDUCE, *JOBS)
     for job in jobs:
         if job not in known:
             raise ValueError(f"options.jobs: {job!r} is none of {', '.join(known)}")
-    if KILLED in jobs and (local or ranks <= VICTIM or jobs[-1] != KILLED):
-        raise ValueError(f"options.jobs: {KILLED!r} ends the worker of rank {VICTIM}: a cluster has one, as the last job")
+    if not 0 <= workers <= ranks:
+        raise ValueError(f"options.workers: {workers} is not between 0 (none: Spark in one process) and {ranks} ranks")
+    if KILLED in jobs and (workers < 2 or jobs[-1] != KILLED):
+        raise ValueError(f"options.jobs: {KILLED!r} ends one of at least two workers, and is the last job")
 
 
 class Launch:
     """What one rank does. Options: `layers`, as 64-100-30; `images`, `maps`, `reducers`; `decimals` of weights between
-    steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `master`: local or cluster.
-    `iterations` are the epochs of each layer."""
+    steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `workers`: on so many ranks,
+    the last ones (0: Spark in one process). `iterations` are the epochs of each layer."""
 
     def __init__(self, context: RankContext) -> None:
         case = context.case
@@ -84,8 +79,8 @@ class Launch:
         self.exact = Task(sizes, case.iterations, context.seed)
         self.images = digits(int(of["images"]), context.seed)
         self.maps, self.reducers = int(of["maps"]), int(of["reducers"])
-        self.local = is_local(str(of["master"]))
-        check_jobs(self.jobs, case.ranks, self.local)
+        self.workers = int(of["workers"])
+        check_jobs(self.jobs, case.ranks, self.workers)
         self.found: dict[str, list[np.ndarray]] = {}
         context.check("pixels", pixels_in_range(self.images), "a pixel is not between 0 and 1")
 
@@ -98,40 +93,44 @@ class Launch:
                 engine = AllReduce(group, self.task, self.images)
                 self._warm(engine.total)
                 self._timed(ALL_REDUCE, engine.total)
-        if self.local or self.context.rank == 0:
+        if self.context.rank == 0:
             self._drive()
             self._compare()
-        else:
+        elif self._has_worker:
             self._serve()
 
+    @property
+    def _has_worker(self) -> bool:
+        return self.context.rank >= self.context.world_size - self.workers
+
     def _drive(self) -> None:
-        """Rank 0: the driver, and on a cluster the master and a worker."""
+        """Rank 0: the driver, and on a cluster the master and perhaps a worker."""
         began = now()
         with ExitStack() as processes:
             address, token = self.context.address, self.context.token
             folder = scratch(self.context, "driver")
             driver = start_gateway(address, folder)
             processes.callback(driver[0].kill)
-            url, executors = "local[1]", 0
-            if not self.local:
+            url = "local[1]"
+            if self.workers:
                 master, url = start_master(address, token, scratch(self.context, "master"))
                 processes.callback(master.kill)
                 self.context.rendezvous.publish("master", url)
+            if self._has_worker and self.workers:
                 worker = start_worker(address, token, scratch(self.context, "worker"), url, 0)
                 processes.callback(worker.kill)
-                executors = self.context.world_size
-            self._session(url, executors, driver, began)
+            self._session(url, driver, began)
             self.context.rendezvous.publish("over", True)
         self._read_log(folder)
 
-    def _session(self, url: str, executors: int, driver: tuple[Jvm, Path], began: int) -> None:
+    def _session(self, url: str, driver: tuple[Jvm, Path], began: int) -> None:
         from pyspark.cloudpickle import register_pickle_by_value
         from suite_programs import map_reduce, rbm
         from suite_programs.session import spark_context
 
         for module in (map_reduce, rbm):  # Spark's processes do not have this folder
             register_pickle_by_value(module)
-        with spark_context(self.context, url, executors, driver) as spark:
+        with spark_context(self.context, url, self.workers, driver) as spark:
             self.context.recorder.add("start_up", 0, began, now())
             spark.setJobGroup(WARM, WARM)
             first = MapReduce(spark, IN_MAPPER, self.task, self.images, self.maps, self.reducers)
