@@ -178,7 +178,7 @@ def made_up_again(wanted: Wanted) -> MadeUp:
     case = options_of(wanted.case)
     if case is None:
         raise ImpossibleValue("the case has no job of Spark")
-    pairs = pairs_by_formula(case, "naive") * (1 + possible(wanted.known))
+    pairs = pairs_by_formula(case, "naive") * (1 + possible(wanted.known, -1))
     return events(Event(f"pairs.{KILLED}", value=pairs, ranks=(0,)))
 
 
