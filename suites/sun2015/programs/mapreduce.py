@@ -78,6 +78,9 @@ class Launch:
         self.task = Task(sizes, case.iterations, context.seed, int(of["decimals"]))
         self.exact = Task(sizes, case.iterations, context.seed)
         self.images = digits(int(of["images"]), context.seed)
+        if sizes[0] != self.images.shape[1]:
+            pixels = self.images.shape[1]
+            raise ValueError(f"options.layers: the first layer has {sizes[0]} units, and an image {pixels} pixels")
         self.maps, self.reducers = int(of["maps"]), int(of["reducers"])
         self.workers = int(of["workers"])
         check_jobs(self.jobs, case.ranks, self.workers)
