@@ -162,7 +162,13 @@ def _layers(case: AnyCase, *pair_times: float) -> MadeUp:
         raise ImpossibleValue("the case has no job of Spark")
     sizes, images = weights_of(str(found.options["layers"])), int(found.options["images"])
     steps = [
-        Event("step.naive", 0.0, each * sizes[layer] * images / workers_of(case), ranks=(0,), step=layer * found.iterations)
+        Event(
+            "step.naive",
+            0.0,
+            each * sizes[layer] * images / workers_of(case),
+            ranks=(0,),
+            step=layer * found.iterations,
+        )
         for layer, each in enumerate(pair_times)
     ]
     return events(*steps)

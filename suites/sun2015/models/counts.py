@@ -201,7 +201,9 @@ METRICS = [
         made_up=_of_formula("bytes", bytes_by_formula),
         range=_OPEN,
     ),
-    Metric("shuffle_saved", "x", "higher", launch=shuffle_saved, made_up=_made_up_ratio("bytes.naive", "bytes.in_mapper")),
+    Metric(
+        "shuffle_saved", "x", "higher", launch=shuffle_saved, made_up=_made_up_ratio("bytes.naive", "bytes.in_mapper")
+    ),
     Metric("remote_error", "fraction", "lower", launch=remote_error, made_up=made_up_remote),
     Metric("weight_difference", "1", "lower", launch=weight_difference, made_up=reporting("difference.naive")),
     Metric("killed_difference", "1", "lower", launch=killed_difference, made_up=reporting(f"difference.{KILLED}")),

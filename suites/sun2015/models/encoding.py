@@ -106,7 +106,9 @@ def shuffled_gib(x: OfEpoch, _rows: Published) -> float:
     layers = weights_of(x.layers)
     return (
         sum(
-            count * map_bytes(images, size, x.combined, x.reducers) for images, count in kinds.items() for size in layers
+            count * map_bytes(images, size, x.combined, x.reducers)
+            for images, count in kinds.items()
+            for size in layers
         )
         / GIB
     )

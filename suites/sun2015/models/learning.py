@@ -54,7 +54,12 @@ def made_up_passes(wanted: Wanted) -> MadeUp:
 
 METRICS = [
     Metric(
-        "rounding_penalty", "fraction", "lower", launch=rounding_penalty, made_up=made_up_penalty, range=(-1.0, math.inf)
+        "rounding_penalty",
+        "fraction",
+        "lower",
+        launch=rounding_penalty,
+        made_up=made_up_penalty,
+        range=(-1.0, math.inf),
     ),
     Metric("passes_saved", "x", "higher", launch=passes_saved, made_up=made_up_passes, range=(1.0, math.inf)),
 ]

@@ -26,9 +26,7 @@ def identity(key: int) -> int:
     return key
 
 
-def pairs_of_images(
-    images: Iterable[Numbered], task: Task, weights: Any, epoch: int, counter: Any
-) -> Iterator[Pair]:
+def pairs_of_images(images: Iterable[Numbered], task: Task, weights: Any, epoch: int, counter: Any) -> Iterator[Pair]:
     """RBMMapper: a pair for each weight of each image."""
     for number, image in images:
         delta = gradient_of(task, image[None], [number], weights.value, epoch).ravel()
@@ -36,9 +34,7 @@ def pairs_of_images(
         yield from enumerate(delta.tolist())
 
 
-def pairs_of_mapper(
-    images: Iterable[Numbered], task: Task, weights: Any, epoch: int, counter: Any
-) -> Iterator[Pair]:
+def pairs_of_mapper(images: Iterable[Numbered], task: Task, weights: Any, epoch: int, counter: Any) -> Iterator[Pair]:
     """A pair for each weight of the mapper: images are added up before."""
     mine = list(images)
     if not mine:

@@ -211,7 +211,10 @@ def test_a_broken_event_log_is_named_with_its_line(tmp_path: Path, line: str) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"jobs": "naive combine"}, "options.jobs: 'combine' is none of all_reduce, naive, combiner, in_mapper, killed"),
+        (
+            {"jobs": "naive combine"},
+            "options.jobs: 'combine' is none of all_reduce, naive, combiner, in_mapper, killed",
+        ),
         ({"jobs": "killed"}, "options.jobs: 'killed' ends one of at least two workers, and is the last job"),
         ({"workers": 2}, "options.workers: 2 is not between 0 .none: Spark in one process. and 1 ranks"),
         ({"layers": "64"}, "options.layers: '64' is no list of layers; write the units of each, as 64-100-30"),
