@@ -1,4 +1,4 @@
-"""Metrics of this paper only: pairs and bytes of the jobs by formulas and as counted, what a step costs, and learning."""
+"""Metrics of this paper only: pairs and bytes by formulas and as counted, what a step costs, and learning."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suite_programs.cluster import START_S, scratch, settings, start_gateway
+from suite_programs.cluster import START_S, scratch, settings
 from suite_programs.jvm import LONGEST_CAUSE, POLL_S, Jvm, SparkDidNotStart
 
 from scaleproof.core.context import RankContext

@@ -112,7 +112,7 @@ def test_mini_batches_take_fewer_passes_and_one_batch_takes_as_many() -> None:
 def test_mappers_make_a_pair_per_weight_and_image_or_per_weight(form: str, made: int) -> None:
     jobs, rbm = module("map_reduce"), module("rbm")
     images, task = module("inputs").digits(6, 1)[:, :7], rbm.Task((7, 5), 1, 1)
-    weights, counted = [task.initial(0)], []
+    weights, counted = [task.initial(0)], list[int]()
     pairs = list(
         getattr(jobs, form)(
             enumerate(images), task, SimpleNamespace(value=weights), 0, SimpleNamespace(add=counted.append)
@@ -278,7 +278,7 @@ def test_a_case_is_not_runnable_without_java_or_pyspark(monkeypatch: pytest.Monk
     ("log", "cause"),
     [
         (
-            "26/11 INFO Utils: x\nException in thread main java.net.BindException: Address already in use: port 1\n\tat x\n",
+            "26/11 INFO x\nException in main java.net.BindException: Address already in use: port 1\n\tat x\n",
             "java.net.BindException: Address already in use: port 1",
         ),
         ("26/11 WARN Utils: java.io.IOException: no matter\nlast words\n", "last words (exit code 3)"),
