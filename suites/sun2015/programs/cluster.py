@@ -44,6 +44,7 @@ def start_master(address: str, token: str, folder: Path, port: int = 0) -> tuple
     main = ["org.apache.spark.deploy.master.Master", "--host", address, "--port", str(port), "--webui-port", "0"]
     main += ["--properties-file", str(properties(folder, token))]
     master = start("Spark's master", main, folder, environment_of(address))
+    master.at = f" at {address}:{port}" if port else f" at {address}"
     return master, f"spark://{address}:{master.awaited(MASTER_PORT, START_S)}"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 GROUP = "spark.jobGroup.id"
+ENVIRONMENT = '{"Event":"SparkListenerEnvironmentUpdate"'
+"""How a line about the machine's paths and settings begins."""
 
 
 @dataclass(slots=True)
@@ -36,6 +39,12 @@ def shuffled(log: Path) -> dict[str, Shuffled]:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{log.name}:{number}: no event of Spark ({type(error).__name__}: {error})") from None
     return found
+
+
+def keep(log: Path, target: Path) -> None:
+    """Writes a log, compressed and without what it says about the machine."""
+    with log.open() as lines, gzip.open(target, "wt") as kept:
+        kept.writelines(line for line in lines if not line.startswith(ENVIRONMENT))
 
 
 def _add(to: Shuffled, event: dict) -> None:

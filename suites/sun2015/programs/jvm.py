@@ -30,7 +30,7 @@ MODULES = [
 ]
 """What Spark's own launcher opens to it since Java 17."""
 POLL_S = 0.01
-LONGEST_CAUSE = 300
+LONGEST_CAUSE = 160
 _CAUSE = re.compile(r"(?:[\w.$]+(?:Exception|Error)|Error)\b.*")
 
 
@@ -42,11 +42,12 @@ class SparkDidNotStart(RuntimeError):
 
 @dataclass(slots=True)
 class Jvm:
-    """A running process, its name for people and its log."""
+    """A running process, its name for people, its log, and the address that it was to bind."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    at: str = ""
 
     def awaited(self, pattern: str, timeout_s: float) -> str:
         """The first group of a line of the log; SparkDidNotStart where the process ends before, or it takes too
@@ -57,9 +58,9 @@ class Jvm:
             if found := re.search(pattern, self.log.read_text(errors="replace")):
                 return found.group(1)
             if ended:
-                raise SparkDidNotStart(f"{self.name} did not start: {self.cause()}")
+                raise SparkDidNotStart(f"{self.name} did not start{self.at}: {self.cause()}")
             if time.monotonic() > deadline:
-                raise SparkDidNotStart(f"{self.name} did not start within {timeout_s:g} s: {self.cause()}")
+                raise SparkDidNotStart(f"{self.name} did not start{self.at} within {timeout_s:g} s")
             time.sleep(POLL_S)
 
     def cause(self) -> str:

@@ -3,7 +3,6 @@ session, on one core of this process (`master: local`) or on a standalone cluste
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from suite_programs.all_reduce import AllReduce
 from suite_programs.cluster import scratch, start_gateway, start_master, start_worker
-from suite_programs.event_log import shuffled
+from suite_programs.event_log import keep, shuffled
 from suite_programs.inputs import digits, pixels_in_range
 from suite_programs.jvm import POLL_S, Jvm, SparkDidNotStart, java, spark_home
 from suite_programs.map_reduce import IN_MAPPER, JOBS, KILLED, MapReduce
@@ -196,9 +195,9 @@ class Launch:
                 self._note(f"bytes.{job}", float(of.written))
                 self._note(f"remote.{job}", of.remote / max(of.remote + of.local, 1))
                 self._note(f"lost.{job}", float(of.lost))
-        kept = self.context.folder / "spark-events.json"
-        shutil.copyfile(log, kept)
-        self.context.artifacts["spark-events.json"] = kept
+        kept = self.context.folder / "spark-events.json.gz"
+        keep(log, kept)
+        self.context.artifacts[kept.name] = kept
 
     def _compare(self) -> None:
         """Weights of each engine beside those of one process."""

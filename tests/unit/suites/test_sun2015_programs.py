@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import os
@@ -203,6 +204,13 @@ def test_a_broken_event_log_is_named_with_its_line(tmp_path: Path, line: str) ->
     log.write_text(json.dumps({"Event": "SparkListenerLogStart"}) + "\n" + line + "\n")
     with pytest.raises(ValueError, match=r"^app-1:2: no event of Spark \("):
         module("event_log").shuffled(log)
+
+
+def test_a_log_is_kept_without_what_it_says_about_the_machine(tmp_path: Path) -> None:
+    log, kept = tmp_path / "app-1", tmp_path / "kept.gz"
+    log.write_text('{"Event":"SparkListenerEnvironmentUpdate","x":"/home"}\n{"Event":"SparkListenerJobEnd"}\n')
+    module("event_log").keep(log, kept)
+    assert gzip.decompress(kept.read_bytes()).decode() == '{"Event":"SparkListenerJobEnd"}\n'
 
 
 # --- bad input ---
