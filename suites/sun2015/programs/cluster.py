@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from suite_programs.jvm import FAST, Jvm, spark_home, start
+from suite_programs.jvm import Jvm, fast_flags, spark_home, start
 from suite_programs.map_reduce import PLACE
 
 from scaleproof.core.context import RankContext
@@ -77,7 +78,7 @@ def settings(context: RankContext, folder: Path) -> dict[str, str]:
         "spark.shuffle.io.retryWait": "1s",
         "spark.executor.memory": f"{EXECUTOR_MIB}m",
         "spark.executor.cores": "1",
-        "spark.executor.extraJavaOptions": FAST,
+        "spark.executor.extraJavaOptions": fast_flags(),
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
@@ -87,10 +88,10 @@ def settings(context: RankContext, folder: Path) -> dict[str, str]:
     return of | {"spark.master.rest.enabled": "false", "spark.python.worker.reuse": "true"}
 
 
-def start_gateway(address: str, folder: Path) -> tuple[Jvm, Path]:
+def start_gateway(address: str, folder: Path, flags: Sequence[str] = ()) -> tuple[Jvm, Path]:
     """The driver's process, and the file in which it will tell its port and secret."""
     told = folder / "gateway"
     main = ["org.apache.spark.api.python.PythonGatewayServer"]
     own = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0"}
     os.environ["SPARK_HOME"] = str(spark_home())
-    return start("Spark's driver", main, folder, environment_of(address) | own, memory="512m"), told
+    return start("Spark's driver", main, folder, environment_of(address) | own, "512m", flags), told

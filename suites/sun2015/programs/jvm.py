@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from suite_programs.class_archive import archive_of, class_path
+
 from scaleproof.rank.process_lifetime import ending_with_this_process
 
 LEAST_JAVA = 17
@@ -67,6 +69,16 @@ class Jvm:
         """Of its end, as its log names it."""
         return cause_of(self.log.read_text(errors="replace"), self.process.returncode)
 
+    def end(self, timeout_s: float) -> bool:
+        """Lets it end by itself, as it does when its input does; whether it did."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(timeout_s) == 0
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+
     def kill(self) -> None:
         """Ends it, if it has not ended, and reaps it."""
         if self.process.poll() is None:
@@ -118,18 +130,30 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
+def archive() -> Path:
+    """Of the Java and the Spark that are used; it may not be there yet."""
+    return archive_of(java(), spark_home(), FAST)
+
+
+def fast_flags() -> str:
+    """Of each of Spark's processes."""
+    found = archive()
+    return f"{FAST} -XX:SharedArchiveFile={found}" if found.exists() else FAST
+
+
 def start(
     name: str,
     main: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
     memory: str = "256m",
+    flags: Sequence[str] = (),
 ) -> Jvm:
     """Starts a class of Spark with its arguments. It ends with this process, and its output goes to `folder`."""
     program, home = java(), spark_home()
     log = folder / f"{name.replace(' ', '-')}.log"
-    command = [str(program), f"-Xmx{memory}", *FAST.split(), *MODULES, f"-Djava.io.tmpdir={folder}"]
-    command += ["-cp", f"{home / 'jars'}/*", *main]
+    command = [str(program), f"-Xmx{memory}", *fast_flags().split(), *MODULES, f"-Djava.io.tmpdir={folder}", *flags]
+    command += ["-cp", class_path(home), *main]
     own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "JAVA_HOME": str(program.resolve().parent.parent)}
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 from suite_programs.all_reduce import AllReduce
+from suite_programs.class_archive import NewArchive
 from suite_programs.cluster import scratch, start_gateway, start_master, start_worker
 from suite_programs.event_log import keep, shuffled
 from suite_programs.inputs import digits, pixels_in_range
-from suite_programs.jvm import POLL_S, Jvm, SparkDidNotStart, java, spark_home
+from suite_programs.jvm import POLL_S, Jvm, SparkDidNotStart, archive, java, spark_home
 from suite_programs.map_reduce import IN_MAPPER, JOBS, KILLED, MapReduce
 from suite_programs.rbm import Task, Total, difference, reconstruction_error, train, train_serially
 
@@ -29,6 +30,8 @@ ALL_REDUCE = "all_reduce"
 WARM = "warm"
 VICTIM = 1
 """The rank whose worker is killed."""
+ARCHIVE_S = 100.0
+"""The longest that writing an archive of classes may take."""
 SESSION_S = 240.0
 """The longest that the other ranks wait for the driver."""
 
@@ -111,7 +114,9 @@ class Launch:
         with ExitStack() as processes:
             address, token = self.context.address, self.context.token
             folder = scratch(self.context, "driver")
-            driver = start_gateway(address, folder)
+            new = NewArchive(archive())
+            flags = [new.flag] if new.flag and not self.workers else []
+            driver = start_gateway(address, folder, flags)
             processes.callback(driver[0].kill)
             url = "local[1]"
             if self.workers:
@@ -122,6 +127,8 @@ class Launch:
                 worker = start_worker(address, token, scratch(self.context, "worker"), url, 0)
                 processes.callback(worker.kill)
             self._session(url, driver, began)
+            if flags:
+                new.settle(driver[0].end(ARCHIVE_S))
             self.context.rendezvous.publish("over", True)
         self._read_log(folder)
 

@@ -19,8 +19,7 @@ from scaleproof.core.context import RankContext
 
 @contextmanager
 def spark_context(context: RankContext, master: str, executors: int, driver: tuple[Jvm, Path]) -> Iterator[Any]:
-    """A `pyspark.SparkContext` at a master's URL with so many executors. It is stopped at the end, and its driver's
-    process ended."""
+    """A `pyspark.SparkContext` at a master's URL with so many executors. It is stopped at the end."""
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -44,7 +43,6 @@ def spark_context(context: RankContext, master: str, executors: int, driver: tup
         yield spark
     finally:
         spark.stop()
-        jvm.kill()
 
 
 def _told(jvm: Jvm, told: Path) -> tuple[int, str]:

@@ -309,3 +309,31 @@ def test_a_pickled_list_of_pairs_has_the_bytes_of_the_formula(size: int) -> None
     pairs = [(key, 0.1 * key) for key in range(size)]
     found = len(pickle.dumps(pairs, 5))
     assert found == pytest.approx(encoding.weights_bytes(size) + encoding.BATCH, rel=3e-3)
+
+
+# --- the archive of classes ---
+
+
+def test_an_archive_counts_once_its_process_has_ended_well(tmp_path: Path) -> None:
+    archives = module("class_archive")
+    new = archives.NewArchive(tmp_path / "cache" / "a.jsa")
+    assert new.flag == f"-XX:ArchiveClassesAtExit={new.draft}" and new.draft.parent == new.archive.parent
+    new.draft.write_text("half")
+    new.settle(ended_well=False)
+    assert not new.archive.exists() and not new.draft.exists()
+    new.draft.write_text("whole")
+    new.settle(ended_well=True)
+    assert new.archive.read_text() == "whole" and not new.draft.exists()
+    assert new.flag == "", "it is there"
+
+
+def test_each_java_and_spark_has_an_archive_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    archives = module("class_archive")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in ("one", "two"):
+        (tmp_path / name).touch()
+    found = {
+        archives.archive_of(tmp_path / java, tmp_path / home, flags)
+        for java, home, flags in (("one", "h", "f"), ("two", "h", "f"), ("one", "i", "f"), ("one", "h", "g"))
+    }
+    assert len(found) == 4 and {path.parent for path in found} == {tmp_path / "scaleproof" / "spark"}
