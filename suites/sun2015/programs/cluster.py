@@ -11,7 +11,7 @@ from suite_programs.map_reduce import PLACE
 
 from scaleproof.core.context import RankContext
 
-START_S = 60.0
+START_S = 120.0
 """The longest that a process of Spark may take to start."""
 EXECUTOR_MIB = 512
 WORKER_MIB = 768
