@@ -177,12 +177,15 @@ def test_a_speed_up_is_one_worker_over_two_in_a_repetition(metrics: dict[str, Me
 
 
 def test_a_time_per_pair_predicts_the_other_layer_and_the_papers(metrics: dict[str, Metric]) -> None:
+    """Two workers have half of the pairs each: 2 us for one of the first layer, beside 0.5 s of the job."""
     of = case(iterations=2)
     first, second = 60 * 6400, 60 * 3000
-    found = steps(of, naive=[first * 1e-6, first * 1e-6, second * 2e-6, second * 2e-6])
-    assert value(metrics, "pair_time_error", found) == pytest.approx(0.5)
-    hours = value(metrics, "naive_epoch_hours", found)
-    assert hours == pytest.approx(784e3 * 60e3 * 2e-6 / 16 / 3600), "two workers: a pair takes each 2 us"
+    naive = [0.5 + first * 1e-6] * 2 + [0.25 + second * 2e-6] * 2
+    found = steps(of, naive=naive, in_mapper=[0.5, 0.5, 0.25, 0.25])
+    predicted, measured = 0.25 + second * 1e-6, 0.25 + second * 2e-6
+    assert value(metrics, "pair_time_error", found) == pytest.approx(1 - predicted / measured)
+    assert value(metrics, "naive_epoch_hours", found) == pytest.approx(784e3 * 60e3 * 2e-6 / 16 / 3600)
+    assert value(metrics, "pair_time_error", steps(of, naive=naive)) is None
 
 
 def test_penalty_and_passes(metrics: dict[str, Metric]) -> None:
