@@ -13,7 +13,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_region
 from scaleproof.spec.case import OwnCase
 
-PRELOAD = ["sklearn.datasets", "suite_programs.inputs"]
+PRELOAD = ["suite_programs.inputs"]
 OFTEN = 4
 """How often in a pass over the images the mini-batches are compared."""
 

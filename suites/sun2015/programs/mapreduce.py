@@ -25,7 +25,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_region
 from scaleproof.spec.case import OwnCase
 
-PRELOAD = ["sklearn.datasets", "suite_programs.inputs"]
+PRELOAD = ["suite_programs.inputs"]
 ALL_REDUCE = "all_reduce"
 WARM = "warm"
 VICTIM = 1
