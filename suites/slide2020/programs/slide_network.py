@@ -87,13 +87,15 @@ class Layer:
 @dataclass(frozen=True)
 class Sampling:
     """How active neurons are chosen (kernels.SAMPLINGS): at most `most` of topk and vanilla, those in at least `least`
-    buckets of threshold, and random ones up to `fill`. `shuffled`: tables hold other neurons than were hashed."""
+    buckets of threshold, and random ones up to `fill`. `shuffled`: tables hold other neurons than were hashed.
+    `centred`: the mean of all neurons is taken from each before it is hashed; no softmax changes by that."""
 
     name: str
     most: int
     least: int
     fill: int
     shuffled: bool = False
+    centred: bool = False
 
     @property
     def hashes(self) -> bool:
@@ -136,7 +138,9 @@ class SlideNetwork:
     def rebuild(self) -> None:
         """Hashes all neurons anew."""
         if self.sampling.hashes:
-            self.tables.rebuild(self.family, self.output.weights, self.pool, self.threads, self._seed + self.steps)
+            rows = self.output.weights
+            rows = rows - rows.mean(0) if self.sampling.centred else rows
+            self.tables.rebuild(self.family, rows, self.pool, self.threads, self._seed + self.steps)
 
     def hidden(self, batch: Batch) -> np.ndarray:
         """Activations of the hidden layer, (rows, units)."""

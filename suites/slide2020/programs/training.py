@@ -108,7 +108,12 @@ def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> Sli
     allocate = memory.allocator(of.text("pages") == "huge")
     hashes = family(of.text("hash"), weights.output.shape[1], of.number("bits"), of.number("tables"), seed, of.number("shift"))
     sampling = Sampling(
-        of.text("sampling"), of.number("most"), of.number("least"), of.number("fill"), bool(of.number("shuffled"))
+        of.text("sampling"),
+        of.number("most"),
+        of.number("least"),
+        of.number("fill"),
+        bool(of.number("shuffled")),
+        bool(of.number("centred")),
     )
     tables = of.number("tables") if sampling.hashes else 1
     held = Tables(tables, hashes.buckets if sampling.hashes else 1, of.number("room"), of.text("policy"), allocate)
@@ -139,6 +144,9 @@ def run(context: RankContext) -> None:
         _train(context, case, of, made, train)
         context.at(case.iterations, "test")
         _test(context, of, made, data[1])
+        if of.number("rates"):
+            context.at(case.iterations, "rates")
+            _rates(context, of, made, train, case.threads_per_rank)
     finally:
         made.close()
 
@@ -191,10 +199,29 @@ def _test(context: RankContext, of: Options, made: Network, test: Samples) -> No
     _note(context, "precision", hits / len(test))
     context.check("finite", bool(np.isfinite(weights.output).all()), "weights of the output layer")
     if isinstance(made, SlideNetwork) and made.sampling.hashes:
+        start = now()
         made.rebuild()
+        context.recorder.add("rebuild", 0, start, now())
         recall, share = retrieved_share(made, hidden[: of.number("queries")])
         _note(context, "recall", recall)
         _note(context, "retrieved_share", share)
+
+
+def _rates(context: RankContext, of: Options, made: Network, samples: Samples, threads: int) -> None:
+    """Events `rate_...`: what single operations cost."""
+    from suite_programs import rates
+
+    few, fixed = rates.fixed_step(network, of, samples, threads, context.seed)
+    try:
+        if isinstance(made, SlideNetwork):
+            active = made.active / (made.steps * of.number("batch"))
+            found = rates.of_slide(made, active, fixed, context.seed)
+        else:
+            found = rates.of_full(of.number("labels"), of.number("batch"), fixed)
+    finally:
+        few.close()
+    for name, value in found.items():
+        _note(context, f"rate_{name}", value)
 
 
 def hidden_of(weights: Weights, samples: Samples) -> np.ndarray:
