@@ -161,7 +161,9 @@ def _made_up(wanted: Wanted, seconds: float, modelled: float) -> MadeUp:
         raise ImpossibleValue("the case has no iterations of SLIDE or the full softmax")
     rates: Mapping[str, float] = {"fixed": modelled}
     notes = [Event("active", value=0.0), Event("changed_rows", value=0.0)]
-    return events(Event("step", 0.0, seconds), *notes, *(Event(f"rate_{name}", value=rates.get(name, 0.0)) for name in RATES))
+    return events(
+        Event("step", 0.0, seconds), *notes, *(Event(f"rate_{name}", value=rates.get(name, 0.0)) for name in RATES)
+    )
 
 
 def _labels(case: AnyCase) -> float:
@@ -207,9 +209,35 @@ def made_up_growth(wanted: Wanted) -> MadeUp:
 _OF_TIME = {"clocked": True, "noise_of": ("iteration_s",)}
 METRICS = [
     Metric("iteration_s", "s", "lower", launch=iteration_s, made_up=made_up_iteration),
-    Metric("iteration_ratio", "x", None, ratio_of="iteration_s", doc="Ratio of [iteration_s](iteration_s.md) of two arms (suite slide2020)."),
     Metric("crossover_labels", "labels", "lower", block=crossover_labels, made_up=made_up_crossover, **_OF_TIME),
-    Metric("crossover_error", "fraction", "lower", block=crossover_error, noise="added", made_up=made_up_crossover_error, range=(0, math.inf), **_OF_TIME),
-    Metric("iteration_error", "fraction", "lower", block=iteration_error, noise="added", made_up=made_up_iteration_error, range=(0, math.inf), **_OF_TIME),
-    Metric("advantage_growth", "1", "higher", block=advantage_growth, noise="added", made_up=made_up_growth, range=(-math.inf, math.inf), **_OF_TIME),
+    Metric(
+        "crossover_error",
+        "fraction",
+        "lower",
+        block=crossover_error,
+        noise="added",
+        made_up=made_up_crossover_error,
+        range=(0, math.inf),
+        **_OF_TIME,
+    ),
+    Metric(
+        "iteration_error",
+        "fraction",
+        "lower",
+        block=iteration_error,
+        noise="added",
+        made_up=made_up_iteration_error,
+        range=(0, math.inf),
+        **_OF_TIME,
+    ),
+    Metric(
+        "advantage_growth",
+        "1",
+        "higher",
+        block=advantage_growth,
+        noise="added",
+        made_up=made_up_growth,
+        range=(-math.inf, math.inf),
+        **_OF_TIME,
+    ),
 ]

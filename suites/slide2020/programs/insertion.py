@@ -23,9 +23,7 @@ def run(context: RankContext) -> None:
     generator = np.random.default_rng([context.seed, 9])
     neurons = generator.standard_normal((int(of["labels"]), int(of["units"])), np.float32)
     functions = family(str(of["hash"]), neurons.shape[1], int(of["bits"]), int(of["tables"]), context.seed)
-    tables = Tables(
-        int(of["tables"]), functions.buckets, int(of["room"]), str(of["policy"]), memory.allocator(False)
-    )
+    tables = Tables(int(of["tables"]), functions.buckets, int(of["room"]), str(of["policy"]), memory.allocator(False))
     codes = functions.codes(neurons)
     mark(context, "start", 0)
     with ThreadPoolExecutor(threads) as pool:

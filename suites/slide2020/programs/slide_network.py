@@ -172,9 +172,7 @@ class SlideNetwork:
             kernels.output_of_rows(
                 first, last, how, batch.labels, buckets, codes, self.alias, own, hidden, layer, delta, totals[part]
             )
-            kernels.input_gradient(
-                first, last, batch.starts, batch.indices, batch.values, hidden, delta, *below
-            )
+            kernels.input_gradient(first, last, batch.starts, batch.indices, batch.values, hidden, delta, *below)
 
         self._on_parts(len(hidden), back)
         self.steps += 1

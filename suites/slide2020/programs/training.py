@@ -63,7 +63,9 @@ class Options:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if self.text(name) not in allowed:
-                raise SpecError(f"options.{name}: unknown value {self.text(name)!r}; {nearest(self.text(name), allowed)}")
+                raise SpecError(
+                    f"options.{name}: unknown value {self.text(name)!r}; {nearest(self.text(name), allowed)}"
+                )
         for name in ("labels", "train", "test", "batch", "bits", "tables", "room"):
             if self.number(name) < 1:
                 raise SpecError(f"options.{name}: {self.number(name)} is less than 1")
@@ -106,7 +108,9 @@ class Rebuilds:
 def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> SlideNetwork:
     """The network that the options describe."""
     allocate = memory.allocator(of.text("pages") == "huge")
-    hashes = family(of.text("hash"), weights.output.shape[1], of.number("bits"), of.number("tables"), seed, of.number("shift"))
+    hashes = family(
+        of.text("hash"), weights.output.shape[1], of.number("bits"), of.number("tables"), seed, of.number("shift")
+    )
     sampling = Sampling(
         of.text("sampling"),
         of.number("most"),
