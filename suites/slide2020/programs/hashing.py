@@ -15,7 +15,7 @@ CODE_BITS = 3
 MEMBERS = 30
 """Coordinates that minhash takes as the set: the largest."""
 ATTEMPTS = 100
-"""Bins that an empty bin asks before it keeps the code 0."""
+"""Bins that an empty bin asks before it takes the code of the next one that has a winner."""
 ROWS = 8192
 """Rows that are hashed at once: their sums stay in the cache."""
 KINDS = {"wta": 0, "dwta": 1, "minhash": 2}
@@ -123,8 +123,9 @@ def bin_winners(row: np.ndarray, kind: int, places: np.ndarray, winners: np.ndar
 
 @njit(cache=True, nogil=True)
 def densify(winners: np.ndarray, probe: np.uint64, dense: np.ndarray) -> None:
-    """Each empty bin takes the code of the first bin with a winner that its probes meet; probes depend on the bin and
-    the attempt alone, so that equal vectors borrow alike."""
+    """Each empty bin takes the code of the first bin with a winner that its probes meet, else of the next one; probes
+    depend on the bin and the attempt alone, so that equal vectors borrow alike. Of a vector of zeros all codes are
+    0."""
     count = np.uint64(len(winners))
     for number in range(len(winners)):
         code = winners[number]
@@ -133,6 +134,10 @@ def densify(winners: np.ndarray, probe: np.uint64, dense: np.ndarray) -> None:
                 break
             mixed = (np.uint64(number) * np.uint64(ATTEMPTS + 1) + np.uint64(attempt)) * probe
             code = winners[((mixed >> np.uint64(20)) ^ (mixed >> np.uint64(41))) % count]
+        for further in range(len(winners)):
+            if code != EMPTY:
+                break
+            code = winners[(number + further) % len(winners)]
         dense[number] = max(code, 0)
 
 

@@ -149,13 +149,9 @@ def _kept(least: int, most: int, active: np.ndarray, known: int, found: int, see
 
 @njit(cache=True, nogil=True)
 def active_neurons(
-    sampling: int,
-    most: int,
-    least: int,
-    fill: int,
+    how: np.ndarray,
     labels: np.ndarray,
-    neurons: np.ndarray,
-    counts: np.ndarray,
+    tables: tuple[np.ndarray, np.ndarray],
     codes: np.ndarray,
     alias: np.ndarray,
     seen: np.ndarray,
@@ -163,7 +159,9 @@ def active_neurons(
     state: np.ndarray,
 ) -> int:
     """The active neurons of a sample, its labels first; those of the tables; then random ones up to `fill`. Returns
-    their number. `seen` must be 0 and is 0 afterwards."""
+    their number. `how`: sampling, most, least, fill. `seen` must be 0 and is 0 afterwards."""
+    sampling, most, least, fill = how[0], how[1], how[2], how[3]
+    neurons, counts = tables
     found, size = 0, len(seen)
     for label in labels:
         if label >= 0:
@@ -255,26 +253,12 @@ def output_of_rows(
 ) -> None:
     """Active neurons and output layer of rows `first` to `last` - 1. `how`: sampling, most, least, fill; `totals` gets
     the loss and the active neurons of these rows."""
-    neurons, counts = tables
     seen, active, logits, state = scratch
     weights, bias, gradient, bias_gradient, touched = layer
     loss, used = 0.0, 0
     for row in range(first, last):
         targets = 1 if labels[row, 1] < 0 else 2
-        found = active_neurons(
-            how[0],
-            how[1],
-            how[2],
-            how[3],
-            labels[row],
-            neurons,
-            counts,
-            codes[row],
-            alias,
-            seen,
-            active,
-            state,
-        )
+        found = active_neurons(how, labels[row], tables, codes[row], alias, seen, active, state)
         loss += output_layer(
             active,
             found,

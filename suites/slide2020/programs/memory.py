@@ -30,7 +30,8 @@ def allocator(huge: bool) -> Allocate:
     def allocate(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         count = int(np.prod(shape))
         needed = count * np.dtype(dtype).itemsize
-        pages = mmap.mmap(-1, max(-(-needed // HUGE) * HUGE + HUGE, HUGE))
+        length = -(-needed // HUGE) * HUGE + HUGE
+        pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         pages.madvise(advice)
         whole = np.frombuffer(pages, np.uint8)
         shift = -whole.ctypes.data % HUGE
