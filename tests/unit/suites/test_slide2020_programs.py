@@ -195,7 +195,7 @@ def test_a_hard_threshold_takes_those_of_so_many_buckets() -> None:
 
 def test_vanilla_stops_when_there_are_enough() -> None:
     chosen, shared = active("vanilla", CODES, 40, most=10)
-    assert 10 <= len(chosen) - 1 < 10 + int((CODES == CODES[:, 40:41]).sum(1).max())
+    assert 10 <= len(chosen) - 1 < 10 + int((CODES[:, 40:41] == CODES).sum(1).max())
     assert set(chosen) <= set(np.flatnonzero(shared).tolist()) | {3}
 
 
@@ -319,3 +319,31 @@ def test_huge_pages_are_asked_of_the_kernel() -> None:
     huge[:] = 1
     assert memory.huge_mib() - before > 16
     assert huge.ctypes.data % memory.HUGE == 0
+
+
+class Notes:
+    """Stands for a rank's context: what a program records."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+        self.recorder, self.seed = self, 3
+
+    def add(self, event: str, step: int, start_ns: int, end_ns: int, nbytes: int = 0, value: float = 0.0) -> None:
+        self.values[event] = value
+
+
+@pytest.mark.parametrize(
+    ("method", "rates"), [("slide", ["visit", "adam", "fixed", "hash", "insert"]), ("full", ["flop", "byte", "fixed"])]
+)
+def test_each_operation_of_the_model_is_timed(method: str, rates: list[str]) -> None:
+    training, data = module("training"), module("extreme_data")
+    of = training.Options({**OPTIONS, "method": method})
+    train, _ = data.make(300, 512, 64, 0.3, 3)
+    made = training.network(of, 1, 3)
+    made.rebuild()
+    made.step(training.batch_of(train, np.arange(64)), 0.01)
+    notes: Any = Notes()
+    training._rates(notes, of, made, train, 1)
+    made.close()
+    assert sorted(notes.values) == sorted(f"rate_{name}" for name in rates)
+    assert all(0 < seconds < 1 for seconds in notes.values.values())
