@@ -104,7 +104,7 @@ def recall_gain(record: Record, samples: pd.DataFrame) -> float | None:
     1: as good as neurons drawn at random, as many as the tables return.
     """
     rows = columns(record, samples)
-    recall, share = (rows.value[rows.timed(event)] for event in ("recall", "share"))
+    recall, share = rows.value[rows.timed("recall")], rows.value[rows.timed("share", "retrieved_share")]
     if not len(recall) or not len(share) or not share.mean():
         return None
     return float(recall.mean() / share.mean())
@@ -160,7 +160,7 @@ METRICS = [
         range=(0, math.inf),  # of ratios of two arms
     ),
     Metric("active_share", "%", "lower", launch=active_share, made_up=made_up_share, range=(0, 100)),
-    Metric("changed_rows", "rows", "lower", launch=changed_rows, made_up=reporting("changed_rows")),
+    Metric("changed_rows", "rows", "lower", launch=changed_rows, own_count=True, made_up=reporting("changed_rows")),
     Metric("page_faults", "faults", "lower", launch=page_faults, made_up=reporting("page_faults")),
     Metric("huge_memory", "MiB", "higher", launch=huge_memory, made_up=reporting("huge_mib")),
     Metric("dtlb_misses", "misses", "lower", launch=dtlb_misses, made_up=reporting("dtlb_misses")),

@@ -227,7 +227,6 @@ def test_with_every_neuron_active_it_trains_as_torch_does() -> None:
     assert np.abs(np.subtract(ours, theirs)).max() < 1e-3
     apart = np.abs(slide.weights().output - full.weights().output)
     assert apart.mean() < 1e-4, "Adam makes large steps of tiny gradients, so single weights differ more"
-    assert ours[-1] < ours[0]
 
 
 def test_rows_without_a_gradient_stay_with_lazy_adam_and_move_on_with_dense() -> None:
