@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
@@ -206,7 +207,7 @@ def made_up_growth(wanted: Wanted) -> MadeUp:
     return _made_up(wanted, 0.01 * seconds, 0.01)
 
 
-_OF_TIME = {"clocked": True, "noise_of": ("iteration_s",)}
+_OF_TIME: dict[str, Any] = {"clocked": True, "noise_of": ("iteration_s",)}
 METRICS = [
     Metric("iteration_s", "s", "lower", launch=iteration_s, made_up=made_up_iteration),
     Metric("crossover_labels", "labels", "lower", block=crossover_labels, made_up=made_up_crossover, **_OF_TIME),
