@@ -1,4 +1,4 @@
-"""2,000 mutated files of all suites: these are suite.yaml and clusters, the others are in test_mutated_claims.py. None
+"""1,200 mutated files of all suites: these are suite.yaml and clusters, the others are in test_mutated_claims.py. None
 ends in a traceback, and every message is one line with file, line and the nearest valid name."""
 
 from __future__ import annotations

@@ -1,0 +1,170 @@
+"""What launches learned, retrieved and touched."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible, reporting
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.sample_columns import columns
+from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import AnyCase, OwnCase
+
+COSINES = (0.9, 0.7, 0.5)
+"""Of queries with their neuron (programs/retrieval.py)."""
+HUNDREDTHS = tuple(round(100 * cosine) for cosine in COSINES)
+
+
+def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:
+    """The value of an event that a launch has once."""
+    rows = columns(record, samples)
+    found = rows.value[rows.of(event)]
+    return float(found[0]) if len(found) else None
+
+
+def option(case: AnyCase, name: str) -> float | None:
+    """A number among the options of a case; None where it has none."""
+    return float(case.options[name]) if isinstance(case, OwnCase) and name in case.options else None
+
+
+def precision_at_1(record: Record, samples: pd.DataFrame) -> float | None:
+    """Share of test samples whose label has the largest output of all labels (suite slide2020).
+
+    precision_at_1 = test samples whose best label is one of theirs / test samples
+
+    Every arm is tested over all labels, whatever it was trained with.
+    """
+    return noted(record, samples, "precision")
+
+
+def active_share(record: Record, samples: pd.DataFrame) -> float | None:
+    """Active output neurons of a sample in training, mean, as a share of all, in % (suite slide2020).
+
+    active_share = 100 * mean active neurons of a sample / labels
+    """
+    active, labels = noted(record, samples, "active"), option(record.case, "labels")
+    return 100 * active / labels if active is not None and labels else None
+
+
+def changed_rows(record: Record, samples: pd.DataFrame) -> float | None:
+    """Rows of the output layer that Adam changes in an iteration, mean (suite slide2020)."""
+    return noted(record, samples, "changed_rows")
+
+
+def page_faults(record: Record, samples: pd.DataFrame) -> float | None:
+    """Page faults of a launch's process from the first timed step to the last, as the kernel counts them (getrusage;
+    suite slide2020)."""
+    return noted(record, samples, "page_faults")
+
+
+def huge_memory(record: Record, samples: pd.DataFrame) -> float | None:
+    """MiB of a launch's process in huge pages after its last step, as the kernel counts them (suite slide2020)."""
+    return noted(record, samples, "huge_mib")
+
+
+def dtlb_misses(record: Record, samples: pd.DataFrame) -> float | None:
+    """Misses of reads in the data TLB during the timed steps, as the processor counts them; None where it gives no
+    counter (suite slide2020)."""
+    return noted(record, samples, "dtlb_misses")
+
+
+def retrieval_error(record: Record, samples: pd.DataFrame) -> float | None:
+    """How far the share of queries whose neuron was found is from what theory says, at the cosine where it is furthest
+    (suite slide2020).
+
+    retrieval_error = max over cosines of |found / queries - (1 - (1 - p^K)^L)|, with p = 1 - arccos(cosine) / pi
+
+    p is that of projections on normal vectors; those that ran have entries of +1, 0 and -1. None for other families.
+    """
+    rows, bits, tables = columns(record, samples), option(record.case, "bits"), option(record.case, "tables")
+    found = rows.timed("retrieved")
+    if not len(found) or bits is None or tables is None or record.case.value("options").get("hash") != "simhash":
+        return None
+    errors = []
+    for number in np.unique(rows.nbytes[found]):
+        at = found[rows.nbytes[found] == number]
+        errors.append(abs(float(rows.value[at].mean()) - retrieval_theory(number / 100, bits, tables)))
+    return max(errors)
+
+
+def retrieval_theory(cosine: float, bits: float, tables: float) -> float:
+    """Probability that two vectors share a bucket of at least one table (section 3.2 of the paper)."""
+    agree = 1 - float(np.arccos(cosine)) / np.pi
+    return float(1 - (1 - agree**bits) ** tables)
+
+
+def recall_gain(record: Record, samples: pd.DataFrame) -> float | None:
+    """How much likelier tables find a neuron of the ten largest inner products than any neuron (suite slide2020).
+
+    recall_gain = share of the ten largest that is found / share of all neurons that is found
+
+    1: as good as neurons drawn at random, as many as the tables return.
+    """
+    rows = columns(record, samples)
+    recall, share = rows.value[rows.timed("recall")], rows.value[rows.timed("share", "retrieved_share")]
+    if not len(recall) or not len(share) or not share.mean():
+        return None
+    return float(recall.mean() / share.mean())
+
+
+def top_recall(record: Record, samples: pd.DataFrame) -> float | None:
+    """Share of the neurons of the ten largest inner products that tables find, mean over queries (suite slide2020).
+
+    top_recall = neurons of the ten largest inner products in the buckets of a query / 10
+
+    After a training the queries are test samples and the tables are built anew.
+    """
+    rows = columns(record, samples)
+    recall = rows.value[rows.timed("recall")]
+    return float(recall.mean()) if len(recall) else None
+
+
+def made_up_error(wanted: Wanted) -> MadeUp:
+    """Launches whose queries are found more or less often than theory says, by the value."""
+    bits, tables = option(wanted.case, "bits"), option(wanted.case, "tables")
+    if bits is None or tables is None:
+        raise ImpossibleValue("the case looks up nothing")
+    made = []
+    for hundredths in HUNDREDTHS:
+        theory = retrieval_theory(hundredths / 100, bits, tables)
+        above = theory + wanted.known
+        value = above if above <= 1 else possible(theory - wanted.known, 0, 1)
+        made.append(Event("retrieved", nbytes=hundredths, value=value))
+    return events(*made)
+
+
+def made_up_gain(wanted: Wanted) -> MadeUp:
+    """Launches that find so many times as large a share of the ten largest."""
+    share = min(0.01, 1 / max(possible(wanted.known), 1.0))
+    return events(Event("recall", value=share * wanted.known), Event("share", value=share))
+
+
+def made_up_share(wanted: Wanted) -> MadeUp:
+    """Launches with such a share of active neurons."""
+    labels = option(wanted.case, "labels")
+    if not labels:
+        raise ImpossibleValue("the case has no labels")
+    return events(Event("active", value=possible(wanted.known, 0, 100) / 100 * labels))
+
+
+METRICS = [
+    Metric(
+        "precision_at_1",
+        "fraction",
+        "higher",
+        launch=precision_at_1,
+        made_up=reporting("precision"),
+        range=(0, math.inf),  # of ratios of two arms
+    ),
+    Metric("active_share", "%", "lower", launch=active_share, made_up=made_up_share, range=(0, 100)),
+    Metric("changed_rows", "rows", "lower", launch=changed_rows, own_count=True, made_up=reporting("changed_rows")),
+    Metric("page_faults", "faults", "lower", launch=page_faults, made_up=reporting("page_faults")),
+    Metric("huge_memory", "MiB", "higher", launch=huge_memory, made_up=reporting("huge_mib")),
+    Metric("dtlb_misses", "misses", "lower", launch=dtlb_misses, made_up=reporting("dtlb_misses")),
+    Metric("retrieval_error", "fraction", "lower", launch=retrieval_error, made_up=made_up_error, range=(0, 1)),
+    Metric("top_recall", "fraction", "higher", launch=top_recall, made_up=reporting("recall")),
+    Metric("recall_gain", "x", "higher", launch=recall_gain, made_up=made_up_gain),
+]

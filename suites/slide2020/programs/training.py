@@ -1,0 +1,248 @@
+"""Trains the network by one method, a batch a step, and tests it over all labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from suite_programs import extreme_data, memory
+from suite_programs.extreme_data import Samples
+from suite_programs.hashing import BIN, KINDS, family
+from suite_programs.kernels import SAMPLINGS
+from suite_programs.slide_network import Batch, Sampling, SlideNetwork, Weights, batch_of, initial
+from suite_programs.tables import POLICIES, Tables, held
+
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.programs.common import mark, timed_iterations
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.registry import nearest
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "method": ("slide", "full", "sampled"),
+    "hash": ("simhash", *KINDS),
+    "sampling": tuple(SAMPLINGS),
+    "policy": tuple(POLICIES),
+    "adam": ("lazy", "dense"),
+    "pages": ("ordinary", "huge"),
+}
+ROWS = 1024
+"""Test samples that are scored at once."""
+TOP = 10
+"""Neurons of the largest inner products, of which tables should find more than their share."""
+PRELOAD = ("torch", "numba")
+
+
+class Network(Protocol):
+    """What SLIDE and the baselines share."""
+
+    active: int
+    changed_rows: int
+
+    def rebuild(self) -> None: ...
+    def step(self, batch: Batch, rate: float) -> float: ...
+    def weights(self) -> Weights: ...
+    def close(self) -> None: ...
+
+
+def obstacle(case: AnyCase) -> tuple[str, str] | None:
+    """Huge pages need a kernel that gives them."""
+    wanted = isinstance(case, OwnCase) and case.options.get("pages") == "huge"
+    return memory.huge_pages_obstacle() if wanted else None
+
+
+@dataclass
+class Options:
+    """The case's options, checked."""
+
+    given: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if self.text(name) not in allowed:
+                raise SpecError(
+                    f"options.{name}: unknown value {self.text(name)!r}; {nearest(self.text(name), allowed)}"
+                )
+        for name in ("labels", "train", "test", "batch", "bits", "tables", "room"):
+            if self.number(name) < 1:
+                raise SpecError(f"options.{name}: {self.number(name)} is less than 1")
+        if self.number("train") < self.number("batch"):
+            raise SpecError(f"options.batch: {self.number('batch')} samples of {self.number('train')}")
+        if self.text("method") == "sampled" and not 1 <= self.number("classes") <= self.number("labels"):
+            raise SpecError(f"options.classes: {self.number('classes')} of {self.number('labels')} labels")
+        if self.text("hash") != "simhash" and self.number("bits") > BIN:
+            raise SpecError(f"options.bits: {self.number('bits')} codes of 3 bits need more than 2^24 buckets a table")
+
+    def text(self, name: str) -> str:
+        """An option that is a word."""
+        return str(self.given[name])
+
+    def number(self, name: str) -> int:
+        """An option that is a whole number."""
+        return int(self.given[name])
+
+    def real(self, name: str) -> float:
+        """An option that is a number."""
+        return float(self.given[name])
+
+
+class Rebuilds:
+    """Steps before which tables are built: the t-th interval is `period` exp(`decay` t) steps (section 4.2 of the
+    paper); with `decay` 0 it is constant, as in the authors' code."""
+
+    def __init__(self, period: int, decay: float) -> None:
+        self._period, self._decay, self._next, self._count = period, decay, 0.0, 0
+
+    def due(self, step: int) -> bool:
+        """Whether this step begins with one; called for each step in its order."""
+        if step < self._next:
+            return False
+        self._next += self._period * float(np.exp(self._decay * self._count))
+        self._count += 1
+        return True
+
+
+def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> SlideNetwork:
+    """The network that the options describe."""
+    allocate = memory.allocator(of.text("pages") == "huge")
+    hashes = family(
+        of.text("hash"), weights.output.shape[1], of.number("bits"), of.number("tables"), seed, of.number("shift")
+    )
+    sampling = Sampling(
+        of.text("sampling"),
+        of.number("most"),
+        of.number("least"),
+        of.number("fill"),
+        bool(of.number("shuffled")),
+        bool(of.number("centred")),
+    )
+    tables = of.number("tables") if sampling.hashes else 1
+    held = Tables(tables, hashes.buckets if sampling.hashes else 1, of.number("room"), of.text("policy"), allocate)
+    return SlideNetwork(weights, hashes, held, sampling, threads, seed, allocate, of.text("adam") == "lazy")
+
+
+def network(of: Options, threads: int, seed: int) -> Network:
+    """SLIDE, or a baseline."""
+    weights = initial(of.number("labels"), seed)
+    if of.text("method") == "slide":
+        return slide_network(of, weights, threads, seed)
+    from suite_programs.torch_softmax import TorchNetwork
+
+    classes = of.number("classes") if of.text("method") == "sampled" else 0
+    return TorchNetwork(weights, classes, of.real("rate"), threads, seed)
+
+
+def run(context: RankContext) -> None:
+    """Steps are samples, with the loss as value. Rebuilding tables is an event of its own between two steps."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    of = Options(case.options)
+    context.at(-1, "data")
+    data = extreme_data.make(of.number("labels"), of.number("train"), of.number("test"), of.real("two"), context.seed)
+    train = extreme_data.permuted(data[0], context.seed) if of.number("permuted") else data[0]
+    made = network(of, case.threads_per_rank, context.seed)
+    try:
+        _train(context, case, of, made, train)
+        context.at(case.iterations, "test")
+        _test(context, of, made, data[1])
+        if of.number("rates"):
+            context.at(case.iterations, "rates")
+            _rates(context, of, made, train, case.threads_per_rank)
+    finally:
+        made.close()
+
+
+def _train(context: RankContext, case: OwnCase, of: Options, made: Network, train: Samples) -> None:
+    generator = np.random.default_rng([context.seed, 7])
+    batch, rebuilds, record = of.number("batch"), Rebuilds(of.number("period"), of.real("decay")), context.recorder
+    order = np.empty(0, np.int64)
+    misses, faults = memory.DataTlbMisses(), 0
+    mark(context, "start", 0)
+    for step in timed_iterations(context, case.warmup, case.iterations):
+        context.at(step, "step")
+        if step == case.warmup:
+            made.active = made.changed_rows = 0
+            faults, before = memory.page_faults(), misses.count()
+        if len(order) < batch:
+            order = np.concatenate([order, generator.permutation(len(train))])
+        rows, order = order[:batch], order[batch:]
+        if rebuilds.due(step):
+            start = now()
+            made.rebuild()
+            record.add("rebuild", step, start, now())
+        start = now()
+        loss = made.step(batch_of(train, rows), of.real("rate"))
+        record.add("step", step, start, now(), value=loss)
+    mark(context, "end", 0)
+    after = misses.count()
+    misses.close()
+    _note(context, "page_faults", memory.page_faults() - faults)
+    if before is not None and after is not None:
+        _note(context, "dtlb_misses", after - before)
+    _note(context, "huge_mib", memory.huge_mib())
+    _note(context, "active", made.active / (case.iterations * batch))
+    _note(context, "changed_rows", made.changed_rows / case.iterations)
+
+
+def _note(context: RankContext, event: str, value: float) -> None:
+    moment = now()
+    context.recorder.add(event, 0, moment, moment, value=float(value))
+
+
+def _test(context: RankContext, of: Options, made: Network, test: Samples) -> None:
+    """Precision at 1 over all labels; for tables, which share of the largest inner products they find."""
+    weights = made.weights()
+    hits, hidden = 0, hidden_of(weights, test)
+    for first in range(0, len(test), ROWS):
+        part = hidden[first : first + ROWS]
+        best = (part @ weights.output.T + weights.output_bias).argmax(1)
+        hits += int((best[:, None] == test.labels[first : first + ROWS]).any(1).sum())
+    _note(context, "precision", hits / len(test))
+    context.check("finite", bool(np.isfinite(weights.output).all()), "weights of the output layer")
+    if isinstance(made, SlideNetwork) and made.sampling.hashes:
+        start = now()
+        made.rebuild()
+        context.recorder.add("rebuild", 0, start, now())
+        recall, share = retrieved_share(made, hidden[: of.number("queries")])
+        _note(context, "recall", recall)
+        _note(context, "retrieved_share", share)
+
+
+def _rates(context: RankContext, of: Options, made: Network, samples: Samples, threads: int) -> None:
+    """Events `rate_...`: what single operations cost."""
+    from suite_programs import rates
+
+    few, fixed = rates.fixed_step(network, of, samples, threads, context.seed)
+    try:
+        if isinstance(made, SlideNetwork):
+            active = made.active / (made.steps * of.number("batch"))
+            found = rates.of_slide(made, active, fixed, context.seed)
+        else:
+            found = rates.of_full(of.number("labels"), of.number("batch"), fixed)
+    finally:
+        few.close()
+    for name, value in found.items():
+        _note(context, f"rate_{name}", value)
+
+
+def hidden_of(weights: Weights, samples: Samples) -> np.ndarray:
+    """Activations of the hidden layer for all samples."""
+    from suite_programs.kernels import hidden_layer
+
+    made = np.empty((len(samples), weights.first.shape[1]), np.float32)
+    arrays = (samples.starts, samples.indices, samples.values, weights.first, weights.first_bias, made)
+    hidden_layer(0, len(samples), *arrays)
+    return made
+
+
+def retrieved_share(made: SlideNetwork, hidden: np.ndarray) -> tuple[float, float]:
+    """Which share of each query's ten neurons of the largest inner products its buckets hold, and which share of all
+    neurons; with a shuffled table: of the neurons that it says."""
+    codes = np.ascontiguousarray(made.codes(hidden).T)
+    scores = hidden @ made.output.weights.T
+    top = np.argpartition(-scores, TOP, 1)[:, :TOP]
+    found = held(made.tables.neurons, made.tables.counts, codes, made.alias)
+    return float(np.take_along_axis(found, top, 1).mean()), float(found.mean())
