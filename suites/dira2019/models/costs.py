@@ -129,7 +129,11 @@ def _count(name: str, unit: str, counts: str, per: str | None, doc: str) -> Metr
 
 METRICS = [
     Metric(
-        "learned_cost", "1", "lower", launch=learned_cost, made_up=with_facts(lambda v, _: {"costs": {"learned": v}})
+        "learned_cost",
+        "1",
+        "lower",
+        launch=learned_cost,
+        made_up=with_facts(lambda value, _: {"costs": {"learned": possible(value)}}),
     ),
     _ratio("learned", "round_robin", "the learned scheduler / cost of round robin"),
     _ratio("learned", "greedy", "the learned scheduler / cost of the greedy policy, which looks at no channel"),

@@ -16,7 +16,8 @@ from scaleproof.spec.errors import SpecError
 
 Array = np.ndarray
 Policy = Callable[[int, Array, Array], Array]
-"""From the step, the states, and the channel states as last seen, to the channel of each plant (worlds, plants); -1: none."""
+"""From the step, the states, and the channel states as last seen, to the channel of each plant (worlds, plants); -1:
+none."""
 RICCATI_STEPS = 200
 """The horizon of the LQR. Plants that lose too many packets have no finite cost over an infinite one."""
 
@@ -43,10 +44,8 @@ class Setting:
         if not 0 < self.good <= 1 or not 0 <= self.stay <= 1:
             raise SpecError(f"options.stay, options.good: {self.stay:g}, {self.good:g} are no probabilities")
         if not 0 <= self.recovery <= 1:
-            least = 2 - 1 / self.good
-            raise SpecError(
-                f"options.stay: {self.stay:g} is too small for channels that are good {self.good:g} of the time; least {least:g}"
-            )
+            least = f"channels that are good {self.good:g} of the time; least {2 - 1 / self.good:g}"
+            raise SpecError(f"options.stay: {self.stay:g} is too small for {least}")
         if not 0 <= self.slowest <= self.fastest or self.weight < 0 or self.clip <= 0:
             raise SpecError("options: 0 <= slowest <= fastest, weight >= 0 and clip > 0 are needed")
 

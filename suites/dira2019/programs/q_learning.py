@@ -4,6 +4,7 @@ run beside each other; the gains follow the arrivals that the scheduler has."""
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +36,10 @@ class Budget:
     least_curious: float = 0.05
 
 
+Shown = tuple[Array, Array]
+"""States (worlds, plants) and channels as last seen (worlds, plants, channels)."""
+
+
 class Memory:
     """The last time steps of all worlds."""
 
@@ -47,12 +52,11 @@ class Memory:
         self.reward = np.zeros((room, budget.worlds), np.float32)
         self.written = 0
 
-    def add(
-        self, x: Array, seen: Array, channel: Array, action: Array, reward: Array, after: Array, seen_then: Array
-    ) -> None:
-        """One time step."""
+    def add(self, shown: Shown, channel: Array, action: Array, reward: Array, then: Shown) -> None:
+        """One time step of all worlds."""
         at = self.written % len(self.x)
-        self.x[at, 0], self.x[at, 1], self.seen[at, 0], self.seen[at, 1] = x, after, seen, seen_then
+        self.x[at, 0], self.seen[at, 0] = shown
+        self.x[at, 1], self.seen[at, 1] = then
         self.channel[at], self.action[at], self.reward[at] = channel, action, reward
         self.written += 1
 
@@ -71,7 +75,7 @@ class View:
     def __init__(self, shuffled: bool, random: np.random.Generator) -> None:
         self.shuffled, self.random = shuffled, random
 
-    def of(self, x: Array, seen: Array) -> tuple[Array, Array]:
+    def of(self, x: Array, seen: Array) -> Shown:
         """States and channels as they are shown."""
         if not self.shuffled:
             return x, seen
@@ -80,8 +84,8 @@ class View:
 
 
 class Learner:
-    """A scheduler with its network, target network, optimiser and memory. `updates`, `passes`: updates and forward
-    passes of the network (rows of a batch count one each) so far."""
+    """A scheduler with its network, target network, optimiser and memory. `updates`: steps of the optimiser;
+    `rows`: rows that went through a network, both so far."""
 
     def __init__(self, scheduler: Iterative | Flat, setting: Setting, budget: Budget, view: View, seed: int) -> None:
         self.scheduler, self.budget, self.view = scheduler, budget, view
@@ -89,35 +93,39 @@ class Learner:
         self.target = copy.deepcopy(scheduler.network)
         self.optimiser = torch.optim.Adam(scheduler.network.parameters(), lr=budget.rate)
         self.memory, self.random = Memory(setting, budget), np.random.default_rng([seed, 3])
-        self.updates = self.passes = 0
+        self.arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
+        self.gain = gains(scheduler.factors, self.arrived, setting.weight)
+        self.updates = self.rows = 0
 
-    def train(self) -> list[float]:
-        """Uses the budget. Returns the mean cost of a plant in each time step."""
+    def train(self) -> Iterator[float]:
+        """Uses the budget. Yields the mean cost of a plant in each time step."""
         setting, factors, budget, random = self.setting, self.scheduler.factors, self.budget, self.random
-        arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
-        x, seen = (
-            np.zeros((budget.worlds, setting.plants)),
-            random.random((budget.worlds, setting.plants, setting.channels)) < setting.good,
-        )
-        self.gain = gains(factors, arrived, setting.weight)
-        shown, costs = self.view.of(x, seen), list[float]()
+        x, seen = self._start()
+        shown = self.view.of(x, seen)
         for step in range(budget.steps):
             curious = np.full(budget.worlds, max(budget.least_curious, 1 - 2 * step / budget.steps))
             channel, action = self.scheduler.choose(self.scheduler.network, *shown, curious, random)
-            self.passes += self.scheduler.passes * budget.worlds
+            self.rows += self.scheduler.passes * budget.worlds
             seen = faded(setting, random, seen)
             hit = arrivals_of(channel, seen)
             x, u = moved(setting, factors, self.gain, x, hit, random.standard_normal(x.shape))
             cost = np.mean(x * x + setting.weight * u * u, axis=1)
             before, shown = shown, self.view.of(x, seen)
-            self.memory.add(*before, channel, action, -cost, *shown)
-            arrived += (hit.mean(axis=0) - arrived) / REDESIGN
-            if step % REDESIGN == REDESIGN - 1:
-                self.gain = gains(factors, arrived, setting.weight)
-            costs.append(float(cost.mean()))
+            self.memory.add(before, channel, action, -cost, shown)
+            self._redesign(step, hit)
             for _ in range(budget.updates):
                 self.update()
-        return costs
+            yield float(cost.mean())
+
+    def _start(self) -> Shown:
+        setting, shape = self.setting, (self.budget.worlds, self.setting.plants)
+        return np.zeros(shape), self.random.random((*shape, setting.channels)) < setting.good
+
+    def _redesign(self, step: int, hit: Array) -> None:
+        """Follows the arrivals, and designs the gains for them every so many steps."""
+        self.arrived += (hit.mean(axis=0) - self.arrived) / REDESIGN
+        if step % REDESIGN == REDESIGN - 1:
+            self.gain = gains(self.scheduler.factors, self.arrived, self.setting.weight)
 
     def update(self) -> None:
         """One step of Adam towards r + discount max Q' of the next time step. Rewards are scaled so that Q is a cost of
@@ -135,14 +143,13 @@ class Learner:
         self.optimiser.step()
         copied(network, self.target, TARGET)
         self.updates += 1
-        self.passes += 3 * budget.batch
+        self.rows += 3 * budget.batch
 
     def policy(self) -> Policy:
         """What it has learned, without random choices."""
 
         def policy(step: int, x: Array, seen: Array) -> Array:
-            return self.scheduler.choose(self.scheduler.network, *self.view.of(x, seen), np.zeros(len(x)), self.random)[
-                0
-            ]
+            shown, certain = self.view.of(x, seen), np.zeros(len(x))
+            return self.scheduler.choose(self.scheduler.network, *shown, certain, self.random)[0]
 
         return policy

@@ -1,4 +1,4 @@
-"""Q-networks, and what they see of plants and channels. torch is imported by the program before the ranks are forked."""
+"""Q-networks, and what they see of plants and channels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Trains a scheduler together with the controller of its plants, then runs it beside policies that learn nothing, on the
-same plants, noise and channels. The plants are drawn from the launch's seed, so the same in every arm of a
-repetition."""
+"""Trains a scheduler together with the controller of its plants, then runs it beside policies that learn nothing.
+
+All have the same plants, noise and channels. Plants are drawn from the launch's seed, which every arm of a repetition
+shares."""
 
 from __future__ import annotations
 
@@ -68,8 +69,8 @@ def budget_of(case: OwnCase) -> Budget:
 
 
 def run(context: RankContext) -> None:
-    """See the module. Event `learning`: the mean cost of a plant in each step of the training; facts `costs`, by policy,
-    and `work`."""
+    """See the module. Event `learning`: the mean cost of a plant in each step of the training; facts `costs`, by
+    policy, and `work`."""
     case = context.case
     assert isinstance(case, OwnCase)
     torch.set_num_threads(case.threads_per_rank)
@@ -97,8 +98,8 @@ def evaluated(case: OwnCase) -> tuple[int, int]:
 
 
 def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int) -> dict[str, float]:
-    """Cost of each policy that learns nothing, with a controller for its own arrivals; `greedy_unaware`: of greedy, with
-    one that takes all packets to arrive."""
+    """Cost of each policy that learns nothing, with a controller for its own arrivals; `greedy_unaware`: of greedy,
+    with one that takes all packets to arrive."""
     random, costs = np.random.default_rng([seed, 4]), dict[str, float]()
     designs = [Weather.drawn(setting, random, DESIGN_STEPS, DESIGN_WORLDS) for _ in range(DESIGNS)]
     for name, make in BASELINES.items():
@@ -119,6 +120,7 @@ def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Arra
     for step, cost in enumerate(learner.train()):
         moment = now()
         context.recorder.add("learning", step, moment, moment, value=cost)
+        context.at(step, "training")
     context.recorder.add("training", 0, start, now())
     return learner
 
@@ -133,5 +135,5 @@ def work_of(learner: Learner, setting: Setting) -> dict[str, int]:
         "passes_of_schedule": scheduler.passes,
         "multiply_adds_of_schedule": scheduler.passes * int(scheduler.network.multiply_adds),
         "updates": learner.updates,
-        "rows": learner.passes,
+        "rows": learner.rows,
     }
