@@ -15,6 +15,9 @@ from suite_programs.schedulers import Batch, Flat, Iterative
 
 CLIP = 10.0
 """Largest |x| while a scheduler learns: the cost of few lost plants would outweigh all others."""
+PUSHED = 0.02
+"""Probability that a plant is moved to a state between +-CLIP before a step, so that a scheduler learns to serve plants
+that are far away, which are rare (exploring starts: Sutton and Barto, section 5.3)."""
 REDESIGN = 25
 """Time steps from one design of the gains to the next; arrivals are averaged over about as many."""
 TARGET = 0.02
@@ -70,13 +73,15 @@ class Memory:
 
 
 class View:
-    """What a scheduler is shown: the truth, or, as a control, that of the plants in a random order."""
+    """What a scheduler is shown: states up to +-CLIP, as while it learns, since a network says nothing sensible of larger
+    ones; as a control, those of the plants in a random order."""
 
     def __init__(self, shuffled: bool, random: np.random.Generator) -> None:
         self.shuffled, self.random = shuffled, random
 
     def of(self, x: Array, seen: Array) -> Shown:
         """States and channels as they are shown."""
+        x = np.clip(x, -CLIP, CLIP)
         if not self.shuffled:
             return x, seen
         order = np.argsort(self.random.random(x.shape), axis=1)
@@ -91,7 +96,7 @@ class Learner:
         self.scheduler, self.budget, self.view = scheduler, budget, view
         self.setting = replace(setting, clip=min(CLIP, setting.clip))
         self.target = copy.deepcopy(scheduler.network)
-        self.optimiser = torch.optim.Adam(scheduler.network.parameters(), lr=budget.rate)
+        self.optimiser = torch.optim.Adam(scheduler.network.parameters(), lr=budget.rate, fused=True)
         self.memory, self.random = Memory(setting, budget), np.random.default_rng([seed, 3])
         self.arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
         self.gain = gains(scheduler.factors, self.arrived, setting.weight)
@@ -110,8 +115,9 @@ class Learner:
             hit = arrivals_of(channel, seen)
             x, u = moved(setting, factors, self.gain, x, hit, random.standard_normal(x.shape))
             cost = np.mean(x * x + setting.weight * u * u, axis=1)
-            before, shown = shown, self.view.of(x, seen)
-            self.memory.add(before, channel, action, -cost, shown)
+            self.memory.add(shown, channel, action, -cost, self.view.of(x, seen))
+            x = np.where(random.random(x.shape) < PUSHED, random.uniform(-CLIP, CLIP, x.shape), x)
+            shown = self.view.of(x, seen)
             self._redesign(step, hit)
             for _ in range(budget.updates):
                 self.update()

@@ -97,5 +97,4 @@ def values(network: nn.Module, view: Array) -> Array:
 def copied(network: Any, target: Any, share: float) -> None:
     """Moves the target network towards the network by this share."""
     with torch.no_grad():
-        for ours, theirs in zip(target.parameters(), network.parameters(), strict=True):
-            ours.lerp_(theirs, share)
+        torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), share)
