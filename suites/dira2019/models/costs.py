@@ -140,7 +140,6 @@ METRICS = [
     _ratio("learned", "heuristic", "the learned scheduler / cost of the iterative heuristic"),
     _ratio("learned", "random", "the learned scheduler / cost of random schedules"),
     _ratio("heuristic", "greedy", "the iterative heuristic / cost of the greedy policy, which looks at no channel"),
-    _ratio("greedy", "round_robin", "the greedy policy / cost of round robin"),
     _ratio("greedy", "greedy_unaware", "greedy / cost of greedy with a controller that takes all packets to arrive"),
     Metric("gap_closed", "1", "higher", launch=gap_closed, made_up=made_up_gap, range=(-math.inf, math.inf)),
     Metric("learned_scales", "bool", "higher", block=learned_scales, made_up=made_up_scales),

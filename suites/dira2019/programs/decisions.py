@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from suite_programs.networked_plants import Setting
-from suite_programs.scheduling import scheduler_of
+from suite_programs.scheduling import scheduler_of, whole
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -35,7 +35,7 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase)
     torch.set_num_threads(case.threads_per_rank)
     torch.manual_seed(context.seed)
-    random, plants = np.random.default_rng(context.seed), int(case.options["plants"])
+    random, plants = np.random.default_rng(context.seed), whole(case, "plants")
     asked = {}
     for channels in channels_of(case):
         setting = Setting(plants, channels, 1.0, 1.25, 0.9, 0.8, 1.0, 1000.0)

@@ -73,8 +73,8 @@ class Memory:
 
 
 class View:
-    """What a scheduler is shown: states up to +-CLIP, as while it learns, since a network says nothing sensible of larger
-    ones; as a control, those of the plants in a random order."""
+    """What a scheduler is shown: states up to +-CLIP, as while it learns, since a network says nothing sensible of
+    larger ones; as a control, those of the plants in a random order."""
 
     def __init__(self, shuffled: bool, random: np.random.Generator) -> None:
         self.shuffled, self.random = shuffled, random

@@ -33,9 +33,9 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
     """A Q-network with an output per schedule may be larger than memory."""
     if not isinstance(case, OwnCase) or case.options.get("scheduler") not in SCHEDULERS:
         return None
-    plants, channels = int(case.options["plants"]), int(case.options["channels"])
+    plants, channels, hidden, batch = (whole(case, name) for name in ("plants", "channels", "hidden", "batch"))
     count = outputs(str(case.options["scheduler"]), plants, channels)
-    needed = memory_bytes(count, int(case.options["hidden"]), int(case.options["batch"]))
+    needed = memory_bytes(count, hidden, batch)
     available = psutil.virtual_memory().total
     if needed <= available:
         return None
@@ -46,16 +46,31 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
     )
 
 
+def number(case: OwnCase, name: str) -> float:
+    """An option that is a number; SpecError where it is none."""
+    try:
+        return float(case.options[name])
+    except ValueError:
+        raise SpecError(f"options.{name}: {case.options[name]!r} is no number") from None
+
+
+def whole(case: OwnCase, name: str, least: int = 1) -> int:
+    """An option that is a whole number, at least 1 unless another is given; SpecError where it is none."""
+    value = number(case, name)
+    if value != int(value) or value < least:
+        raise SpecError(f"options.{name}: {case.options[name]!r} is no whole number of at least {least}")
+    return int(value)
+
+
 def setting_of(case: OwnCase) -> Setting:
     """Plants and channels of a case; SpecError where they make no sense."""
-    of = case.options
-    shares = {name: float(of[name]) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
-    return Setting(int(of["plants"]), int(of["channels"]), **shares)
+    shares = {name: number(case, name) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
+    return Setting(whole(case, "plants"), whole(case, "channels"), **shares)
 
 
 def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative | Flat:
     """The scheduler that a case names."""
-    name, hidden = str(case.options["scheduler"]), int(case.options["hidden"])
+    name, hidden = str(case.options["scheduler"]), whole(case, "hidden")
     if name not in SCHEDULERS:
         raise SpecError(f"options.scheduler: unknown scheduler {name!r}; {registry.nearest(name, SCHEDULERS)}")
     return (Flat if name.startswith("flat") else Iterative)(name, setting, factors, hidden)
@@ -63,9 +78,11 @@ def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative |
 
 def budget_of(case: OwnCase) -> Budget:
     """What the training of a case may use."""
-    of = case.options
-    whole = {name: int(of[name]) for name in ("steps", "worlds", "updates", "batch")}
-    return Budget(**whole, rate=float(of["rate"]), discount=float(of["discount"]))
+    rate, discount = number(case, "rate"), number(case, "discount")
+    if rate <= 0 or not 0 <= discount < 1:
+        raise SpecError(f"options: rate {rate:g} must be above 0, and discount {discount:g} at least 0 and below 1")
+    counts = {name: whole(case, name) for name in ("steps", "worlds", "batch")}
+    return Budget(**counts, updates=whole(case, "updates", 0), rate=rate, discount=discount)
 
 
 def run(context: RankContext) -> None:
@@ -94,7 +111,7 @@ def run(context: RankContext) -> None:
 
 def evaluated(case: OwnCase) -> tuple[int, int]:
     """Steps and worlds of the evaluation."""
-    return SETTLE + int(case.options["judged_steps"]), int(case.options["judged_worlds"])
+    return SETTLE + whole(case, "judged_steps"), whole(case, "judged_worlds")
 
 
 def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int) -> dict[str, float]:
@@ -114,7 +131,7 @@ def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int
 
 def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Array) -> Learner:
     """The scheduler after its training."""
-    view = View(bool(case.options["shuffled"]), np.random.default_rng([context.seed, 5]))
+    view = View(bool(whole(case, "shuffled", 0)), np.random.default_rng([context.seed, 5]))
     learner = Learner(scheduler_of(case, setting, factors), setting, budget_of(case), view, context.seed)
     start = now()
     for step, cost in enumerate(learner.train()):

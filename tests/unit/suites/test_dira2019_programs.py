@@ -330,7 +330,12 @@ def test_a_network_larger_than_memory_is_an_obstacle_with_its_number(of: Any) ->
     ("options", "message"),
     [
         ({"channels": 6}, "options.channels: 6 channels for 5 plants; give 1 to 5"),
-        ({"channels": 0}, "options.channels: 0 channels for 5 plants"),
+        ({"channels": 0}, "options.channels: 0 is no whole number of at least 1"),
+        ({"plants": 2.5}, "options.plants: 2.5 is no whole number of at least 1"),
+        ({"fastest": "fast"}, "options.fastest: 'fast' is no number"),
+        ({"worlds": 0}, "options.worlds: 0 is no whole number of at least 1"),
+        ({"rate": 0}, "rate 0 must be above 0"),
+        ({"discount": 1}, "discount 1 at least 0 and below 1"),
         ({"stay": 0.5}, "options.stay: 0.5 is too small for channels that are good 0.8 of the time; least 0.75"),
         ({"stay": 1.5}, "are no probabilities"),
         ({"slowest": 2.0}, "0 <= slowest <= fastest"),
@@ -342,6 +347,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(of: Any, options: dict[str, 
     with pytest.raises(SpecError) as error:
         here = of.scheduling.setting_of(refused)
         of.scheduling.scheduler_of(refused, here, here.factors(1))
+        of.scheduling.budget_of(refused)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
