@@ -41,9 +41,7 @@ def launch(costs: dict[str, float] | None = None, work: dict[str, float] | None 
 
 
 def test_rows_are_as_published() -> None:
-    rows = load_published(FOLDER)
-    rows = getattr(rows, "rows", rows)
-    rows = list(rows.values()) if isinstance(rows, dict) else rows
+    rows = load_published(FOLDER).values()
     assert {row.id: (row.value, row.provenance, row.gate) for row in rows} == ROWS
 
 
