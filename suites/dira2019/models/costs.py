@@ -137,6 +137,9 @@ METRICS = [
     ),
     _ratio("learned", "round_robin", "the learned scheduler / cost of round robin"),
     _ratio("learned", "greedy", "the learned scheduler / cost of the greedy policy, which looks at no channel"),
+    _ratio(
+        "learned", "greedy_unaware", "the learned scheduler / cost of greedy with gains that take all packets to arrive"
+    ),
     _ratio("learned", "heuristic", "the learned scheduler / cost of the iterative heuristic"),
     _ratio("learned", "random", "the learned scheduler / cost of random schedules"),
     _ratio("heuristic", "greedy", "the iterative heuristic / cost of the greedy policy, which looks at no channel"),

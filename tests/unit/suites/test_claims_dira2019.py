@@ -74,7 +74,11 @@ def test_costs_are_compared_within_a_launch(metrics: Any) -> None:
     assert values["learned_over_greedy"] == 0.75 and values["learned_over_heuristic"] == 1.5
     assert values["heuristic_over_greedy"] == 0.5 and values["learned_over_random"] == 0.25
     assert values["gap_closed"] == 0.75
-    assert values["greedy_over_greedy_unaware"] is None and values["network_updates"] is None
+    assert (
+        values["learned_over_greedy_unaware"] is None
+        and values["greedy_over_greedy_unaware"] is None
+        and values["network_updates"] is None
+    )
 
 
 def test_a_gap_that_is_none_has_no_share() -> None:
