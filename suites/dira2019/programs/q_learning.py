@@ -1,0 +1,161 @@
+"""Q-learning beside the design of the controller (DQN: Mnih et al. 2015; double: van Hasselt et al. 2016). Many worlds
+run beside each other; the gains follow the arrivals that the scheduler has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from suite_programs.networked_plants import Array, Policy, Setting, arrivals_of, faded, gains, moved
+from suite_programs.q_networks import copied, values
+from suite_programs.schedulers import Batch, Flat, Iterative
+
+CLIP = 10.0
+"""Largest |x| while a scheduler learns: the cost of few lost plants would outweigh all others."""
+PUSHED = 0.02
+"""Probability that a plant is moved to a state between +-CLIP before a step, so that a scheduler learns to serve plants
+that are far away, which are rare (exploring starts: Sutton and Barto, section 5.3)."""
+REDESIGN = 25
+"""Time steps from one design of the gains to the next; arrivals are averaged over about as many."""
+TARGET = 0.02
+"""Share by which the target network follows in each update."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a training may use: time steps of `worlds` worlds, updates in each, samples of an update, and how much is
+    remembered (time steps of all worlds)."""
+
+    steps: int
+    worlds: int
+    updates: int
+    batch: int
+    rate: float
+    discount: float
+    remembered: int = 500
+    least_curious: float = 0.05
+
+
+Shown = tuple[Array, Array]
+"""States (worlds, plants) and channels as last seen (worlds, plants, channels)."""
+
+
+class Memory:
+    """The last time steps of all worlds."""
+
+    def __init__(self, setting: Setting, budget: Budget) -> None:
+        room, shape = budget.remembered, (budget.worlds, setting.plants)
+        self.x = np.zeros((room, 2, *shape), np.float32)
+        self.seen = np.zeros((room, 2, *shape, setting.channels), bool)
+        self.channel = np.zeros((room, *shape), np.int16)
+        self.action = np.zeros((room, budget.worlds), np.int64)
+        self.reward = np.zeros((room, budget.worlds), np.float32)
+        self.written = 0
+
+    def add(self, shown: Shown, channel: Array, action: Array, reward: Array, then: Shown) -> None:
+        """One time step of all worlds."""
+        at = self.written % len(self.x)
+        self.x[at, 0], self.seen[at, 0] = shown
+        self.x[at, 1], self.seen[at, 1] = then
+        self.channel[at], self.action[at], self.reward[at] = channel, action, reward
+        self.written += 1
+
+    def drawn(self, count: int, random: np.random.Generator) -> Batch:
+        """So many steps at random."""
+        at = random.integers(min(self.written, len(self.x)), size=count)
+        world = random.integers(self.reward.shape[1], size=count)
+        (x, then), (seen, seen_then) = self.x[at, :, world].swapaxes(0, 1), self.seen[at, :, world].swapaxes(0, 1)
+        of = (self.channel[at, world], self.action[at, world], self.reward[at, world])
+        return Batch(x, seen, *of, then, seen_then)
+
+
+class View:
+    """What a scheduler is shown: states up to +-CLIP, as while it learns, since a network says nothing sensible of
+    larger ones; as a control, those of the plants in a random order."""
+
+    def __init__(self, shuffled: bool, random: np.random.Generator) -> None:
+        self.shuffled, self.random = shuffled, random
+
+    def of(self, x: Array, seen: Array) -> Shown:
+        """States and channels as they are shown."""
+        x = np.clip(x, -CLIP, CLIP)
+        if not self.shuffled:
+            return x, seen
+        order = np.argsort(self.random.random(x.shape), axis=1)
+        return np.take_along_axis(x, order, axis=1), np.take_along_axis(seen, order[..., None], axis=1)
+
+
+class Learner:
+    """A scheduler with its network, target network, optimiser and memory. `updates`: steps of the optimiser;
+    `rows`: rows that went through a network, both so far."""
+
+    def __init__(self, scheduler: Iterative | Flat, setting: Setting, budget: Budget, view: View, seed: int) -> None:
+        self.scheduler, self.budget, self.view = scheduler, budget, view
+        self.setting = replace(setting, clip=min(CLIP, setting.clip))
+        self.target = copy.deepcopy(scheduler.network)
+        self.optimiser = torch.optim.Adam(scheduler.network.parameters(), lr=budget.rate, fused=True)
+        self.memory, self.random = Memory(setting, budget), np.random.default_rng([seed, 3])
+        self.arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
+        self.gain = gains(scheduler.factors, self.arrived, setting.weight)
+        self.updates = self.rows = 0
+
+    def train(self) -> Iterator[float]:
+        """Uses the budget. Yields the mean cost of a plant in each time step."""
+        setting, factors, budget, random = self.setting, self.scheduler.factors, self.budget, self.random
+        x, seen = self._start()
+        shown = self.view.of(x, seen)
+        for step in range(budget.steps):
+            curious = np.full(budget.worlds, max(budget.least_curious, 1 - 2 * step / budget.steps))
+            channel, action = self.scheduler.choose(self.scheduler.network, *shown, curious, random)
+            self.rows += self.scheduler.passes * budget.worlds
+            seen = faded(setting, random, seen)
+            hit = arrivals_of(channel, seen)
+            x, u = moved(setting, factors, self.gain, x, hit, random.standard_normal(x.shape))
+            cost = np.mean(x * x + setting.weight * u * u, axis=1)
+            self.memory.add(shown, channel, action, -cost, self.view.of(x, seen))
+            x = np.where(random.random(x.shape) < PUSHED, random.uniform(-CLIP, CLIP, x.shape), x)
+            shown = self.view.of(x, seen)
+            self._redesign(step, hit)
+            for _ in range(budget.updates):
+                self.update()
+            yield float(cost.mean())
+
+    def _start(self) -> Shown:
+        setting, shape = self.setting, (self.budget.worlds, self.setting.plants)
+        return np.zeros(shape), self.random.random((*shape, setting.channels)) < setting.good
+
+    def _redesign(self, step: int, hit: Array) -> None:
+        """Follows the arrivals, and designs the gains for them every so many steps."""
+        self.arrived += (hit.mean(axis=0) - self.arrived) / REDESIGN
+        if step % REDESIGN == REDESIGN - 1:
+            self.gain = gains(self.scheduler.factors, self.arrived, self.setting.weight)
+
+    def update(self) -> None:
+        """One step of Adam towards r + discount max Q' of the next time step. Rewards are scaled so that Q is a cost of
+        one step."""
+        budget, network = self.budget, self.scheduler.network
+        batch = self.memory.drawn(budget.batch, self.random)
+        view, action = self.scheduler.learned(batch, self.random)
+        then = self.scheduler.first_view(batch.next_x, batch.next_seen)
+        best = values(network, then).argmax(1)
+        later = values(self.target, then)[np.arange(budget.batch), best]
+        wanted = torch.from_numpy((1 - budget.discount) * batch.reward + budget.discount * later)
+        found = network(torch.from_numpy(view)).gather(1, torch.from_numpy(action)[:, None])[:, 0]
+        self.optimiser.zero_grad(set_to_none=True)
+        torch.nn.functional.smooth_l1_loss(found, wanted).backward()
+        self.optimiser.step()
+        copied(network, self.target, TARGET)
+        self.updates += 1
+        self.rows += 3 * budget.batch
+
+    def policy(self) -> Policy:
+        """What it has learned, without random choices."""
+
+        def policy(step: int, x: Array, seen: Array) -> Array:
+            shown, certain = self.view.of(x, seen), np.zeros(len(x))
+            return self.scheduler.choose(self.scheduler.network, *shown, certain, self.random)[0]
+
+        return policy

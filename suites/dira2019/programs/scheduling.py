@@ -1,0 +1,156 @@
+"""Trains a scheduler together with the controller of its plants, then runs it beside policies that learn nothing.
+
+All have the same plants, noise and channels. Plants are drawn from the launch's seed, which every arm of a repetition
+shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import psutil
+import torch
+from suite_programs.action_space import SCHEDULERS, memory_bytes, outputs
+from suite_programs.networked_plants import Array, Setting, Weather, adapted, followed, gains
+from suite_programs.policies import BASELINES
+from suite_programs.q_learning import Budget, Learner, View
+from suite_programs.schedulers import Flat, Iterative
+
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.programs.common import mark
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.errors import SpecError
+
+PRELOAD = ("torch", "psutil")
+SETTLE = 30
+"""Steps after a start from states of 0 that no cost counts."""
+DESIGNS, DESIGN_STEPS, DESIGN_WORLDS = 2, 100, 16
+"""How often, and over how much, the controller is designed anew for the arrivals of a policy that does not learn."""
+GIB = 1 << 30
+
+
+def obstacle(case: AnyCase) -> tuple[str, str] | None:
+    """A Q-network with an output per schedule may be larger than memory."""
+    if not isinstance(case, OwnCase) or case.options.get("scheduler") not in SCHEDULERS:
+        return None
+    plants, channels, hidden, batch = (whole(case, name) for name in ("plants", "channels", "hidden", "batch"))
+    count = outputs(str(case.options["scheduler"]), plants, channels)
+    needed = memory_bytes(count, hidden, batch)
+    available = psutil.virtual_memory().total
+    if needed <= available:
+        return None
+    return (
+        f"a flat Q-network for {channels} of {plants} plants has {count} outputs and takes {needed / GIB:.3g} GiB to "
+        f"train; this machine has {available / GIB:.3g} GiB",
+        "give fewer plants or channels, or schedule a plant after the other (scheduler: iterative)",
+    )
+
+
+def number(case: OwnCase, name: str) -> float:
+    """An option that is a number; SpecError where it is none."""
+    try:
+        return float(case.options[name])
+    except ValueError:
+        raise SpecError(f"options.{name}: {case.options[name]!r} is no number") from None
+
+
+def whole(case: OwnCase, name: str, least: int = 1) -> int:
+    """An option that is a whole number, at least 1 unless another is given; SpecError where it is none."""
+    value = number(case, name)
+    if value != int(value) or value < least:
+        raise SpecError(f"options.{name}: {case.options[name]!r} is no whole number of at least {least}")
+    return int(value)
+
+
+def setting_of(case: OwnCase) -> Setting:
+    """Plants and channels of a case; SpecError where they make no sense."""
+    shares = {name: number(case, name) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
+    return Setting(whole(case, "plants"), whole(case, "channels"), **shares)
+
+
+def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative | Flat:
+    """The scheduler that a case names."""
+    name, hidden = str(case.options["scheduler"]), whole(case, "hidden")
+    if name not in SCHEDULERS:
+        raise SpecError(f"options.scheduler: unknown scheduler {name!r}; {registry.nearest(name, SCHEDULERS)}")
+    return (Flat if name.startswith("flat") else Iterative)(name, setting, factors, hidden)
+
+
+def budget_of(case: OwnCase) -> Budget:
+    """What the training of a case may use."""
+    rate, discount = number(case, "rate"), number(case, "discount")
+    if rate <= 0 or not 0 <= discount < 1:
+        raise SpecError(f"options: rate {rate:g} must be above 0, and discount {discount:g} at least 0 and below 1")
+    counts = {name: whole(case, name) for name in ("steps", "worlds", "batch")}
+    return Budget(**counts, updates=whole(case, "updates", 0), rate=rate, discount=discount)
+
+
+def run(context: RankContext) -> None:
+    """See the module. Event `learning`: the mean cost of a plant in each step of the training; facts `costs`, by
+    policy, and `work`."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    torch.set_num_threads(case.threads_per_rank)
+    torch.manual_seed(context.seed)
+    setting = setting_of(case)
+    factors = setting.factors(context.seed)
+    weather = Weather.drawn(setting, np.random.default_rng([context.seed, 2]), *evaluated(case))
+    mark(context, "start", 0)
+    context.at(0, "baselines")
+    costs = baseline_costs(setting, factors, weather, context.seed)
+    context.at(1, "training")
+    learner = trained(context, case, setting, factors)
+    context.at(2, "evaluation")
+    costs["learned"] = followed(setting, factors, learner.gain, learner.policy(), weather, SETTLE).cost
+    mark(context, "end", 2)
+    context.facts["plants"] = {"factors": factors.round(6).tolist(), "gains": learner.gain.round(6).tolist()}
+    context.facts["costs"] = costs
+    context.facts["work"] = work_of(learner, setting)
+    context.check("costs.finite", bool(np.isfinite(list(costs.values())).all()), f"{costs}")
+
+
+def evaluated(case: OwnCase) -> tuple[int, int]:
+    """Steps and worlds of the evaluation."""
+    return SETTLE + whole(case, "judged_steps"), whole(case, "judged_worlds")
+
+
+def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int) -> dict[str, float]:
+    """Cost of each policy that learns nothing, with a controller for its own arrivals; `greedy_unaware`: of greedy,
+    with one that takes all packets to arrive."""
+    random, costs = np.random.default_rng([seed, 4]), dict[str, float]()
+    designs = [Weather.drawn(setting, random, DESIGN_STEPS, DESIGN_WORLDS) for _ in range(DESIGNS)]
+    for name, make in BASELINES.items():
+        policy = make(setting, factors, random)
+        gain = adapted(setting, factors, policy, designs, SETTLE)
+        costs[name] = followed(setting, factors, gain, policy, weather, SETTLE).cost
+    unaware = gains(factors, 1.0, setting.weight)
+    policy = BASELINES["greedy"](setting, factors, random)
+    costs["greedy_unaware"] = followed(setting, factors, unaware, policy, weather, SETTLE).cost
+    return costs
+
+
+def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Array) -> Learner:
+    """The scheduler after its training."""
+    view = View(bool(whole(case, "shuffled", 0)), np.random.default_rng([context.seed, 5]))
+    learner = Learner(scheduler_of(case, setting, factors), setting, budget_of(case), view, context.seed)
+    start = now()
+    for step, cost in enumerate(learner.train()):
+        moment = now()
+        context.recorder.add("learning", step, moment, moment, value=cost)
+        context.at(step, "training")
+    context.recorder.add("training", 0, start, now())
+    return learner
+
+
+def work_of(learner: Learner, setting: Setting) -> dict[str, int]:
+    """What was counted: outputs of the network, its forward passes and multiply-adds for one schedule, updates and rows
+    through the network in training."""
+    scheduler = learner.scheduler
+    return {
+        "outputs": scheduler.outputs,
+        "plants": setting.plants,
+        "passes_of_schedule": scheduler.passes,
+        "multiply_adds_of_schedule": scheduler.passes * int(scheduler.network.multiply_adds),
+        "updates": learner.updates,
+        "rows": learner.rows,
+    }
