@@ -16,8 +16,8 @@ from scaleproof.transports.contract import Collectives, PointToPoint
 
 PLACE_BITS = 20
 PLACES = (1 << PLACE_BITS) - 1
-SIGN = 1 << 63
-WORD = (1 << 64) - 1
+MAGNITUDE = (1 << 63) - 1
+NOTHING = -(1 << 63)
 HEAD = 5
 """Numbers before a row's columns and values: |x|^2, label, alpha, gamma, how many values."""
 
@@ -65,11 +65,11 @@ class Messages:
         bounds = [share(self.count, self.ranks, rank)[0] for rank in range(self.ranks)]
         self.owners = np.repeat(np.arange(self.ranks), np.diff([*bounds, self.count]))
         width = HEAD + 2 * self.longest
-        self._row, self._keys = self._buffer(width, "float64"), self._buffer(2, "uint64")
+        self._row, self._keys = self._buffer(width, "float64"), self._buffer(2, "int64")
         self._spread = np.zeros((2, features))
         self._blocks = [np.empty(0), np.empty(0)]
         self._bits = np.zeros(1)
-        self._word = self._bits.view(np.uint64)
+        self._word = self._bits.view(np.int64)
 
     def _buffer(self, count: int, dtype: str) -> np.ndarray:
         if self.group is None:
@@ -101,19 +101,19 @@ class Messages:
         return Extreme(-first.value, first.place), second
 
     def _key(self, value: float, row: int) -> int:
-        """A whole number that is larger for larger values, and for equal ones where the place is lower; 0: none."""
+        """A whole number of 64 bits that is larger for larger values, and for equal ones where the place is lower."""
         if row < 0:
-            return 0
+            return NOTHING
         self._bits[0] = value
         bits = int(self._word[0])
-        ordered = bits ^ (WORD if bits & SIGN else SIGN)
+        ordered = bits if bits >= 0 else bits ^ MAGNITUDE
         return (ordered & ~PLACES) | (PLACES - self.first - row)
 
     def _extreme(self, key: int) -> Extreme:
-        if not key:
+        if key == NOTHING:
             return Extreme(float("-inf"), -1)
         ordered = key & ~PLACES
-        self._word[0] = ordered ^ (SIGN if ordered & SIGN else WORD)
+        self._word[0] = ordered if ordered >= 0 else ordered ^ MAGNITUDE
         return Extreme(float(self._bits[0]), PLACES - (key & PLACES))
 
     def sample(self, place: int, which: int, rows: Rows, state: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Sample:
