@@ -81,7 +81,7 @@ class Source:
 SOURCES = {
     "gaussians": Source(0.1, 10.0, draw=lambda count, random: gaussians(count, 1.6, 0.0, random)),
     "easy": Source(0.1, 10.0, draw=lambda count, random: gaussians(count, 4.0, 0.0, random)),
-    "noisy": Source(0.1, 10.0, draw=lambda count, random: gaussians(count, 1.6, 0.3, random)),
+    "noisy": Source(0.1, 1.0, draw=lambda count, random: gaussians(count, 1.6, 0.3, random)),
     "moons": Source(1.0, 10.0, draw=moons),
     "digits_3_8": Source(0.05, 10.0, load=lambda: digits((3,), (8,))),
     "digits_odd": Source(0.05, 10.0, load=lambda: digits((1, 3, 5, 7, 9), (0, 2, 4, 6, 8))),
