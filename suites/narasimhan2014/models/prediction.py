@@ -21,7 +21,7 @@ from .savings import JUDGED
 from .variants import ORIGINAL, has, made, names_of, notes, seconds
 
 SOFTWARE_S = 1e-4
-"""Of a message between two emulated nodes, beside delay and bytes of the link: the same as suite tensoropt2022 states."""
+"""Of a message between two emulated nodes, beside delay and bytes of the link: as suite tensoropt2022 states it."""
 MOST = 4096
 """Processes: the most of the paper's successor."""
 SCALED = 1 << 21

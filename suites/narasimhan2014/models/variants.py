@@ -53,7 +53,9 @@ def _ranks(ranks: np.ndarray) -> int:
     return len(np.unique(ranks))
 
 
-def made(case: AnyCase, values: Notes, lasting: Notes | None = None, facts: Mapping[str, object] | None = None) -> MadeUp:
+def made(
+    case: AnyCase, values: Notes, lasting: Notes | None = None, facts: Mapping[str, object] | None = None
+) -> MadeUp:
     """A launch with these values on rank 0, and events that last so many s on every rank."""
     names = names_of(case)
     if not names:

@@ -22,7 +22,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`train`, `test`: rows; labels are -1 and +1, float64. `width`: of the kernel exp(-width |x - z|^2); `limit`: C."""
+    """Labels are -1 and +1, float64 (rows). `width`: of the kernel exp(-width |x - z|^2); `limit`: C."""
 
     train: Rows
     labels: np.ndarray
@@ -115,9 +115,7 @@ def _divided(name: str, data: tuple[Rows, np.ndarray], source: Source, random: n
     tests = round(TEST_SHARE * len(order))
     test, train = order[:tests], order[tests:]
     _check_labels(name, labels[train])
-    return Problem(
-        rows.chosen(train), labels[train], rows.chosen(test), labels[test], source.width, source.limit
-    )
+    return Problem(rows.chosen(train), labels[train], rows.chosen(test), labels[test], source.width, source.limit)
 
 
 def check(name: str, dense: np.ndarray, labels: np.ndarray) -> None:

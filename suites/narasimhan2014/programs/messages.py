@@ -152,7 +152,8 @@ class Messages:
             arrival.wait()
             departure.wait()
             packed = coming
-            yield _unpack(coming, *(int(each) for each in sizes[source]), self.features)
+            rows, values = (int(each) for each in sizes[source])
+            yield _unpack(coming, rows, values, self.features)
 
     def _parts(self, longest: int) -> list[np.ndarray]:
         """Two buffers for blocks of so many numbers."""

@@ -87,9 +87,7 @@ class Machine:
 
     def _shrink(self, up: float, low: float) -> int:
         """How many samples of all ranks are left."""
-        self.count = kernels.shrink(
-            self.gamma, self.labels, self.alpha, self.limit, up, low, self.active, self.count
-        )
+        self.count = kernels.shrink(self.gamma, self.labels, self.alpha, self.limit, up, low, self.active, self.count)
         left = int(self.messages.total(self.count))
         if left != self._all_active():
             self.curve.active.append((self.curve.iterations, left))
