@@ -87,18 +87,28 @@ SOURCES = {
     "digits_odd": Source(0.05, 10.0, load=lambda: digits((1, 3, 5, 7, 9), (0, 2, 4, 6, 8))),
     "breast_cancer": Source(1 / 30, 10.0, load=breast_cancer),
 }
+OF_FILE = Source(0.1, 10.0)
 FILE = "file:"
 """`file:PATH` names a file in LIBSVM's form."""
+
+
+def look_up(name: str) -> Source:
+    """What is known of data by name. A file is read; SpecError says in one line what is wrong."""
+    if name.startswith(FILE):
+        read_libsvm(Path(name.removeprefix(FILE)))
+        return OF_FILE
+    source = SOURCES.get(name)
+    if source is None:
+        raise SpecError(f"options.data: unknown data {name!r}; {registry.nearest(name, list(SOURCES))}")
+    return source
 
 
 def problem(name: str, count: int, seed: int) -> Problem:
     """Data by name; SpecError says in one line what is wrong with it. The order of samples is drawn."""
     random = np.random.default_rng([seed, 2014])
     if name.startswith(FILE):
-        return _divided(name, read_libsvm(Path(name.removeprefix(FILE))), Source(0.1, 10.0), random)
-    source = SOURCES.get(name)
-    if source is None:
-        raise SpecError(f"options.data: unknown data {name!r}; {registry.nearest(name, list(SOURCES))}")
+        return _divided(name, read_libsvm(Path(name.removeprefix(FILE))), OF_FILE, random)
+    source = look_up(name)
     if source.draw is not None:
         (dense, labels), (test, test_labels) = source.draw(count, random), source.draw(count, random)
         check(name, dense, labels)

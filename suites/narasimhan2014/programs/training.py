@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from suite_programs import library
 from suite_programs.blocks import block
-from suite_programs.data_sets import Problem, problem
+from suite_programs.data_sets import Problem, look_up, problem
 from suite_programs.heuristics import ORIGINAL, Heuristic, heuristic
 from suite_programs.messages import Messages
 from suite_programs.solver import Machine
@@ -21,7 +21,8 @@ from scaleproof.collectives.group import open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark, timed_iterations
-from scaleproof.spec.case import OwnCase
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.spec.errors import SpecError
 from scaleproof.transports.contract import Collectives
 
 PRELOAD = ("sklearn.svm", "sklearn.datasets")
@@ -56,6 +57,19 @@ class Found:
     accuracy: float
     predictions: np.ndarray
     alpha: np.ndarray
+
+
+def obstacle(case: AnyCase) -> tuple[str, str] | None:
+    """Data that cannot be read, and names that are unknown, before anything is started."""
+    assert isinstance(case, OwnCase)
+    try:
+        look_up(str(case.options["data"]))
+        for name in str(case.options["variants"]).split():
+            if name not in library.NAMES:
+                heuristic(name, 1)
+    except SpecError as error:
+        return str(error), "mend the file, or name other data and variants in the case's options"
+    return None
 
 
 def run(context: RankContext) -> None:
