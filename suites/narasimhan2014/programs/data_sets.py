@@ -3,6 +3,8 @@ form. Each launch draws, or divides, by its seed."""
 
 from __future__ import annotations
 
+import importlib.util
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,28 +46,35 @@ def gaussians(count: int, shift: float, flipped: float, random: np.random.Genera
 
 
 def moons(count: int, random: np.random.Generator) -> Pair:
-    """scikit-learn's two half circles, with noise of 0.25."""
-    from sklearn.datasets import make_moons
+    """Two half circles of radius 1 that reach into each other, with normal noise of 0.25 on both features."""
+    labels = np.where(random.random(count) < 0.5, -1.0, 1.0)
+    angle = math.pi * random.random(count)
+    upper, lower = (np.cos(angle), np.sin(angle)), (1 - np.cos(angle), 0.5 - np.sin(angle))
+    dense = np.where(labels[:, None] > 0, np.transpose(lower), np.transpose(upper))
+    return dense + 0.25 * random.standard_normal((count, 2)), labels
 
-    dense, labels = make_moons(count, noise=0.25, random_state=int(random.integers(1 << 31)))
-    return dense, np.where(labels > 0, 1.0, -1.0)
+
+def of_library(file: str, header: int = 0) -> np.ndarray:
+    """A table that scikit-learn brings, read without importing it, which would take a second on every rank."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise SpecError("data: scikit-learn, which brings the real data, is not installed")
+    return np.loadtxt(Path(found.origin).parent / "datasets" / "data" / file, delimiter=",", skiprows=header)
 
 
 def digits(positive: tuple[int, ...], negative: tuple[int, ...]) -> Pair:
     """Handwritten digits of 8 x 8 pixels, 0 to 1."""
-    from sklearn.datasets import load_digits
-
-    dense, labels = load_digits(return_X_y=True)
+    table = of_library("digits.csv.gz")
+    labels = table[:, -1]
     used = np.isin(labels, positive + negative)
-    return dense[used] / 16, np.where(np.isin(labels[used], positive), 1.0, -1.0)
+    return table[used, :-1] / 16, np.where(np.isin(labels[used], positive), 1.0, -1.0)
 
 
 def breast_cancer() -> Pair:
     """569 samples of 30 features, each with mean 0 and deviation 1."""
-    from sklearn.datasets import load_breast_cancer
-
-    dense, labels = load_breast_cancer(return_X_y=True)
-    return (dense - dense.mean(axis=0)) / dense.std(axis=0), np.where(labels > 0, 1.0, -1.0)
+    table = of_library("breast_cancer.csv", header=1)
+    dense = table[:, :-1]
+    return (dense - dense.mean(axis=0)) / dense.std(axis=0), np.where(table[:, -1] > 0, 1.0, -1.0)
 
 
 @dataclass(frozen=True, slots=True)

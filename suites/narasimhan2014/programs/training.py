@@ -25,7 +25,7 @@ from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.contract import Collectives
 
-PRELOAD = ("sklearn.svm", "sklearn.datasets")
+PRELOAD = ("sklearn.svm",)
 WARM_ITERATIONS = 20
 
 

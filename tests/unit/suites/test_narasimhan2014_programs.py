@@ -4,6 +4,7 @@ one line."""
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
 import sys
 import threading
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -323,3 +324,19 @@ def test_drawn_data_are_those_of_their_seed_and_real_ones_are_divided_by_it(of: 
     assert (len(digits.train), len(digits.test)) == (286, 71)
     noisy, plain = (problem(name, 4000, 3) for name in ("noisy", "gaussians"))
     assert np.mean(noisy.labels != plain.labels) == pytest.approx(0.3, abs=0.03)
+
+
+def test_real_data_are_those_of_scikit_learn(of: Any) -> None:
+    dense, labels = of.data_sets.digits((1, 3, 5, 7, 9), (0, 2, 4, 6, 8))
+    pixels, digits = load_digits(return_X_y=True)
+    assert (dense == pixels / 16).all() and ((digits % 2 == 1) == (labels > 0)).all()
+    dense, labels = of.data_sets.breast_cancer()
+    features, classes = load_breast_cancer(return_X_y=True)
+    assert dense == pytest.approx((features - features.mean(axis=0)) / features.std(axis=0))
+    assert ((classes > 0) == (labels > 0)).all()
+
+
+def test_without_scikit_learn_real_data_are_refused(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SpecError, match="scikit-learn, which brings the real data, is not installed"):
+        of.data_sets.problem("digits_odd", 0, 1)
