@@ -14,8 +14,8 @@ _JIT: Any = numba.njit
 F8, I4, I8 = "f8[::1]", "i4[::1]", "i8[::1]"
 EXTREMES = "Tuple((f8, i8, f8, i8))"
 INSIDE, UPPER, LOWER = 0, 1, 2
-"""Where a sample stands: 0 < alpha < C (I0), may only move gamma's lower end (I1, I2), or only its upper end (I3, I4).
-Narasimhan et al. 2014, index sets of Keerthi et al."""
+"""Where a sample stands: 0 < alpha < C (I0), or at a bound, where it counts for beta_up alone (I1, I2) or for beta_low
+alone (I3, I4). Index sets of Keerthi et al. 2001, as Narasimhan et al. 2014 have them."""
 
 
 @_JIT(f"{F8}({I8}, {I4}, {F8})", cache=True)

@@ -59,7 +59,7 @@ class Machine:
         that of so many ranks with equal shares, whatever the number of ranks that run."""
         curve, shrinking, loose = self.curve, heuristic.way != "none", heuristic.way in ("single", "multi")
         check = heuristic.first
-        up, low = self.messages.extremes(self._extremes())
+        up, low = self.messages.extremes(self.extremes())
         while curve.iterations < most:
             gap = low.value - up.value
             dropped = self._all_active() < self.messages.count
@@ -71,7 +71,7 @@ class Machine:
                 with timed("reconstruct", len(curve.reconstructions)):
                     self._reconstruct()
                 check = curve.iterations + heuristic.first
-                up, low = self.messages.extremes(self._extremes())
+                up, low = self.messages.extremes(self.extremes())
                 continue
             if shrinking and curve.iterations >= check:
                 check = curve.iterations + max(1, self._shrink(up.value, low.value) // parts)
@@ -82,7 +82,8 @@ class Machine:
     def _all_active(self) -> int:
         return self.curve.active[-1][1]
 
-    def _extremes(self) -> tuple[float, int, float, int]:
+    def extremes(self) -> tuple[float, int, float, int]:
+        """beta_up and beta_low of this rank's active rows, each with its row."""
         return kernels.extremes(self.gamma, self.labels, self.alpha, self.limit, self.active, self.count)
 
     def _shrink(self, up: float, low: float) -> int:

@@ -202,7 +202,7 @@ def _found(task: Task, machine: Machine | library.Fitted) -> Found:
     of_tests, _ = used.decision(tests, np.arange(len(tests)))
     used.gamma[:], used.count = sums - used.labels, len(used.rows)
     used.active = np.arange(used.count)
-    up, low = messages.extremes(used._extremes())
+    up, low = messages.extremes(used.extremes())
     threshold = (up.value + low.value) / 2
     objective = messages.total(0.5 * float(used.alpha @ (used.labels * used.gamma - 1)))
     decisions = [messages.gathered(of - threshold, count) for of, count in
