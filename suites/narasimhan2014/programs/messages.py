@@ -50,10 +50,18 @@ class Sources:
 
 
 class Messages:
-    """Of one rank; `group` is None where it is alone. `count`: samples of all ranks; `longest`: most values of a
-    row."""
+    """Of one rank; `group` is None where it is alone, `broadcaster` broadcasts rows, None: the group does. `count`:
+    samples of all ranks; `longest`: most values of a row."""
 
-    def __init__(self, group: Collectives | None, rows: int, longest: int, features: int) -> None:
+    def __init__(
+        self,
+        group: Collectives | None,
+        rows: int,
+        longest: int,
+        features: int,
+        broadcaster: Collectives | None = None,
+    ) -> None:
+        self.broadcaster = broadcaster or group
         self.rank, self.ranks = (group.rank, group.world_size) if group else (0, 1)
         self.group = group
         self.features = features
@@ -127,8 +135,8 @@ class Messages:
             buffer[1:4] = [of[row] for of in state]
             buffer[HEAD : HEAD + found] = columns
             buffer[HEAD + self.longest : HEAD + self.longest + found] = values
-        if self.group is not None:
-            self.group.broadcast(buffer, owner).wait()
+        if self.broadcaster is not None:
+            self.broadcaster.broadcast(buffer, owner).wait()
         found, spread = int(buffer[HEAD - 1]), self._spread[which]
         spread[:] = 0
         spread[buffer[HEAD : HEAD + found].astype(np.int64)] = buffer[HEAD + self.longest : HEAD + self.longest + found]

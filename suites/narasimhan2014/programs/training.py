@@ -17,7 +17,7 @@ from suite_programs.heuristics import ORIGINAL, Heuristic, heuristic
 from suite_programs.messages import Messages
 from suite_programs.solver import Machine
 
-from scaleproof.collectives.group import open_group
+from scaleproof.collectives.group import Group, open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark, timed_iterations
@@ -88,7 +88,7 @@ def run(context: RankContext) -> None:
     group = open_group(context) if case.transport is not None else None
     try:
         own = block(made.train, case.ranks, context.rank)
-        messages = Messages(group, len(own), made.train.longest, made.train.features)
+        messages = Messages(group, len(own), made.train.longest, made.train.features, _broadcaster(context, group))
         task = Task(made, float(of["eps"]), float(of["most"]) or np.inf, int(of["parts"]), messages)
         machines = _timed(context, task, names, chosen)
         found = _compare(context, task, names, machines)
@@ -99,6 +99,12 @@ def run(context: RankContext) -> None:
     finally:
         if group is not None:
             leave(context, group)
+
+
+def _broadcaster(context: RankContext, group: Collectives | None) -> Collectives | None:
+    """Rows go down a binomial tree, log2 ranks messages deep: recursive doubling, the best for an all-reduce of a few
+    bytes, would scatter and gather a row in twice as many."""
+    return Group(group.transport, "tree", context.post) if isinstance(group, Group) else None
 
 
 def _timed(
