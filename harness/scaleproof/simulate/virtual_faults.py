@@ -40,11 +40,11 @@ class FaultyRun(VirtualRun):
         buffer: float,
         seed: int,
     ) -> None:
-        self._faults, self._form, self._seed = faults_of(case.faults), form, seed
+        self._faults, self._form = faults_of(case.faults), form
         self._calls_made, self._predecessors = count(), dict[int, Rank]()
         self._faulty = case.faults is not None
         self._of_case = case
-        super().__init__(form, case, network, nodes, costs, buffer)
+        super().__init__(form, case, network, nodes, costs, buffer, seed)
 
     def renew(self, number: int) -> None:
         """A rank is about to have a successor."""
