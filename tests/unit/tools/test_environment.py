@@ -26,7 +26,6 @@ NOT_IMPORTED = {
     "py-spy": "runs beside a rank that hangs",
     "pytest-timeout": "a plugin of pytest",
     "ruff": "make check runs it",
-    "scikit-learn": "its file of digits is read, not its code",
     "setuptools": "builds this package and Horovod",
     "snakefmt": "make check runs it",
     "snakemake-executor-plugin-kubernetes": "a plugin of Snakemake",
