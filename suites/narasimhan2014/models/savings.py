@@ -12,7 +12,7 @@ from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
-from .variants import LIBRARY, ORIGINAL, UNSHRUNK, has, made, names_of, notes, seconds
+from .variants import BEYOND, LIBRARY, ORIGINAL, UNSHRUNK, has, made, names_of, notes, seconds
 
 FIRST = ("2", "5pc", "10pc", "500", "1000", "50pc")
 WAYS = ("single", "multi")
@@ -20,6 +20,7 @@ ELEMENTS = 1e6
 """Of a made-up launch without shrinking."""
 JUDGED = "2_multi"
 """The heuristic of the paper's rows: the earliest threshold, and dropping that goes on."""
+SINGLE = "2_single"
 
 
 def elements_ratio(name: str) -> Callable[[Record, pd.DataFrame], float | None]:
@@ -170,6 +171,21 @@ METRICS = [
         for first in FIRST
         for way in WAYS
     ),
+    Metric(
+        "elements_ratio_beyond_single",
+        "x",
+        None,
+        launch=elements_ratio(BEYOND),
+        own_count=True,
+        made_up=made_up_elements(BEYOND),
+        doc="""
+        The same for a first threshold that is never reached: a control (suite narasimhan2014).
+
+        elements_ratio = kernel elements without shrinking / kernel elements with a threshold beyond the last iteration
+
+        See [elements_ratio_2_single](elements_ratio_2_single.md).
+        """,
+    ),
     *(
         Metric(
             f"aggressive_order_{way}",
@@ -201,9 +217,19 @@ METRICS = [
         """,
     ),
     _time_ratio(
+        "shrinking_time_ratio_single",
+        ORIGINAL,
+        SINGLE,
+        """
+        The same with heuristic `2_single` (suite narasimhan2014).
+
+        shrinking_time_ratio_single = time without shrinking / time of heuristic `2_single`, in one launch
+        """,
+    ),
+    _time_ratio(
         "beyond_time_ratio",
         ORIGINAL,
-        "beyond_single",
+        BEYOND,
         """
         The same for a first threshold that is never reached: a control (suite narasimhan2014).
 
