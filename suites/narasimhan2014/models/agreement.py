@@ -131,8 +131,6 @@ METRICS = [
     Metric("prediction_agreement", "fraction", "higher", launch=prediction_agreement, made_up=_made_up_agreement),
     Metric("library_agreement", "fraction", "higher", launch=library_agreement, made_up=_made_up_library_agreement),
     Metric("violation", "1", "lower", launch=violation, made_up=_made_up_violation, range=(-math.inf, math.inf)),
-    Metric(
-        "beyond_alpha_apart", "1", "lower", launch=beyond_alpha_apart, own_count=True, made_up=_made_up_beyond
-    ),
+    Metric("beyond_alpha_apart", "1", "lower", launch=beyond_alpha_apart, own_count=True, made_up=_made_up_beyond),
     Metric("bound_share", "fraction", None, launch=bound_share, made_up=_made_up_bound),
 ]

@@ -19,9 +19,7 @@ from .variants import ORIGINAL, has, made, names_of
 MOST = LOOKS[-1]
 
 
-def predicted(
-    value: Callable[[Prediction], float], processes: int
-) -> Callable[[Record, pd.DataFrame], float | None]:
+def predicted(value: Callable[[Prediction], float], processes: int) -> Callable[[Record, pd.DataFrame], float | None]:
     """A metric of a launch on one rank."""
 
     def metric(record: Record, samples: pd.DataFrame) -> float | None:
@@ -149,9 +147,7 @@ METRICS = [
         "lower",
         launch=predicted(Prediction.share, MOST),
         clocked=True,
-        made_up=_made_up(
-            Prediction.share, MOST, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)
-        ),
+        made_up=_made_up(Prediction.share, MOST, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)),
         doc=f"""
         Predicted share of reconstructions in the time of {MOST:,} processes (suite narasimhan2014).
 

@@ -13,7 +13,7 @@ import numpy as np
 from suite_programs import library
 from suite_programs.alone import exchange, solve_alone, solve_quarter
 from suite_programs.blocks import block
-from suite_programs.data_sets import Problem, look_up, problem
+from suite_programs.data_sets import look_up, problem
 from suite_programs.heuristics import ORIGINAL, Heuristic, heuristic
 from suite_programs.messages import Messages
 from suite_programs.options import check_options

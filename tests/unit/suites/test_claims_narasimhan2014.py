@@ -285,7 +285,12 @@ def test_claims_fall_both_ways(claim: str, number: float, verdict: str) -> None:
 
 def test_a_made_up_prediction_has_its_value(metrics: dict[str, Metric], suite: Suite) -> None:
     case = next(case for case in suite.experiment("heuristics").sizes["smoke"].cases if case.arm == "far_looks")
-    wanted_values = {"predicted_speedup_1": 1.5, "predicted_speedup_4096": 900.0, "predicted_gain_4096": 0.8, "predicted_share_4096": 0.3}
+    wanted_values = {
+        "predicted_speedup_1": 1.5,
+        "predicted_speedup_4096": 900.0,
+        "predicted_gain_4096": 0.8,
+        "predicted_share_4096": 0.3,
+    }
     for name, wanted in wanted_values.items():
         metric = metrics[name]
         assert metric.made_up is not None

@@ -309,7 +309,7 @@ def own_case(**options: Any) -> Any:
         ({"parts": 1.5}, "options.parts: 1.5 is no whole number of at least 1"),
         ({"most": -1}, "options.most: -1 is no whole number of at least 0"),
         ({"samples": 0}, "options.samples: 0 are too few for two classes on 1 ranks"),
-        ({"samples": 3, "ranks": 4, "variants": "original"}, "options.samples: 3 are too few for two classes on 4 ranks"),
+        ({"samples": 3, "ranks": 4, "variants": "original"}, "options.samples: 3 are too few for two classes on 4"),
         ({"ranks": 2}, "options.variants: library runs on one rank, not on 2"),
         ({"variants": ""}, "options.variants: it names no heuristic"),
     ],
