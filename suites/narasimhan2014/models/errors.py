@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import cleandoc
 from typing import Any, Literal
 
 import pandas as pd
@@ -16,7 +17,7 @@ from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
-from .courses import FREE, Cost, Course, Network, cost_of, course_of
+from .courses import FREE, Cost, Course, Network, cost_of, course_of, looks_of
 from .processes import base_of, solver_iteration_s
 from .variants import ORIGINAL, made, names_of, seconds
 
@@ -96,7 +97,7 @@ def _made_up_error(zero: Zero) -> Callable[[Wanted], MadeUp]:
         case, name = wanted.case, base_of(wanted.case)
         if case.ranks < 2:
             raise ImpossibleValue("one rank sends no messages")
-        course = Course(_ITERATIONS, ((0.0, _SAMPLES),), (), _LONGEST, _COST)
+        course = Course(_ITERATIONS, ((0.0, _SAMPLES),), (), _LONGEST, _COST, looks_of(case, name))
         network, elements = link_of(case) or _LOCAL, 2 * _SAMPLES * _ITERATIONS
         left, free = without(course, network, zero)
         took = left.seconds(free, case.ranks) / (1 + possible(wanted.known))
@@ -148,11 +149,8 @@ def _error(zero: Zero, name: str, what: str) -> Metric:
         noise="added",
         made_up=_made_up_error(zero),
         range=(0.0, math.inf),
-        doc=f"""
-        By which share the predicted time of an iteration is off{what} (suite narasimhan2014).
-
-        {name} = | predicted / measured - 1 |
-        {_DOC}""",
+        doc=f"By which share the predicted time of an iteration is off{what} (suite narasimhan2014).\n\n"
+        f"{name} = | predicted / measured - 1 |\n\n{cleandoc(_DOC)}",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import pandas as pd
@@ -101,12 +102,17 @@ def _of_gain(place: float) -> tuple[float, float, float]:
 _STATED = f"""
     From one launch on one rank: what an iteration and a kernel element take, from solutions of all samples and of a
     quarter of them, and how many samples are active after each iteration, with the looks of so many processes. For
-    {SCALED} samples of the same kind, with as many iterations for each sample and the same shares active; on the
+    {SCALED:,} samples of the same kind, with as many iterations for each sample and the same shares active; on the
     network of clusters/fdr.yaml with 1 us of software for a message. An iteration takes what it took beside elements,
     its rank's kernel elements, an all-reduce of 16 B and two broadcasts of a row, each in log2 processes messages; a
     look takes one more all-reduce, a reconstruction its kernel elements and blocks of rows around a ring. Processes are
     as fast as the rank that ran.
     """
+
+
+def _page(text: str) -> str:
+    """Of a metric: this, and what all predictions have in common."""
+    return f"{cleandoc(text)}\n\n{cleandoc(_STATED)}"
 
 
 def _speedup(processes: int) -> Metric:
@@ -117,12 +123,12 @@ def _speedup(processes: int) -> Metric:
         launch=predicted(Prediction.speedup, processes),
         clocked=True,
         made_up=_made_up(Prediction.speedup, processes, _of_speedup),
-        doc=f"""
+        doc=_page(f"""
         Predicted speed-up of {processes:,} processes with shrinking over one without (suite narasimhan2014).
 
         predicted_speedup = predicted time of one process without shrinking / predicted time of {processes:,}, heuristic
         `{JUDGED}`
-        {_STATED}""",
+        """),
     )
 
 
@@ -135,11 +141,11 @@ METRICS = [
         launch=predicted(Prediction.gain, MOST),
         clocked=True,
         made_up=_made_up(Prediction.gain, MOST, _of_gain),
-        doc=f"""
+        doc=_page(f"""
         Predicted gain of shrinking on {MOST:,} processes (suite narasimhan2014).
 
         predicted_gain = predicted time without shrinking / predicted time with `{JUDGED}`, on {MOST:,} processes
-        {_STATED}""",
+        """),
     ),
     Metric(
         f"predicted_share_{MOST}",
@@ -148,10 +154,10 @@ METRICS = [
         launch=predicted(Prediction.share, MOST),
         clocked=True,
         made_up=_made_up(Prediction.share, MOST, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)),
-        doc=f"""
+        doc=_page(f"""
         Predicted share of reconstructions in the time of {MOST:,} processes (suite narasimhan2014).
 
         predicted_share = predicted time of reconstructions / predicted time of heuristic `{JUDGED}`
-        {_STATED}""",
+        """),
     ),
 ]
