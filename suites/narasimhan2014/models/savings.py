@@ -179,7 +179,8 @@ METRICS = [
         own_count=True,
         made_up=made_up_elements(BEYOND),
         doc="""
-        The same for a first threshold that is never reached: a control (suite narasimhan2014).
+        How many times fewer values of the kernel are computed with a first look that is never reached: a control
+        (suite narasimhan2014).
 
         elements_ratio = kernel elements without shrinking / kernel elements with a threshold beyond the last iteration
 

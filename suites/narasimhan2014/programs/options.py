@@ -20,7 +20,7 @@ def check_options(case: OwnCase) -> None:
     options = case.options
     eps = _number(options["eps"], "eps")
     if not 0 < eps < 1:
-        raise SpecError(f"options.eps: {eps:g} is not above 0 and below 1; the paper's kind of value is 0.001")
+        raise SpecError(f"options.eps: {eps:g} is not above 0 and below 1")
     for name, least in LEAST.items():
         value = _number(options[name], name)
         if value != int(value) or value < least:
