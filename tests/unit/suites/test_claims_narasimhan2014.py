@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +33,7 @@ CURVES = {
     "original": {"active": [[0, 2000]], "reconstructions": []},
     "2_multi": {"active": ACTIVE, "reconstructions": [[1000, 300]]},
 }
+Points = Sequence[Sequence[float]]
 FACTS = {"curves": CURVES, "data": {"longest": 10, "features": 10}}
 
 
@@ -191,7 +193,7 @@ def test_two_sizes_tell_an_iteration_from_its_elements() -> None:
     assert module.cost_of(slower_part.record, slower_part.samples, "original") is None, "no time is left for an element"
 
 
-def course(active: list[list[float]], reconstructions: list[list[float]], looks: int) -> Any:
+def course(active: Points, reconstructions: Points, looks: int) -> Any:
     module = courses()
     made = (tuple((float(a), float(b)) for a, b in each) for each in (active, reconstructions))
     return module.Course(1000.0, *made, 10, module.Cost(2e-5, 1e-7), looks)

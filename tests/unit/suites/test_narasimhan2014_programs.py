@@ -356,9 +356,14 @@ def test_an_exchange_is_an_all_reduce_and_two_broadcasts(of: Any) -> None:
     def work(group: Group) -> tuple[list[str], dict[str, tuple[int, float]]]:
         messages, recorder, calls = of.messages.Messages(group, 20, 2, 2), Recorder(), list[str]()
         task = of.task.Task(problem, EPS, math.inf, 16, messages)
+
+        def called(name: str) -> Any:
+            calls.append(name)
+            return SimpleNamespace(wait=lambda: None)
+
         counted: Any = SimpleNamespace(
-            all_reduce=lambda *_: calls.append("all_reduce") or SimpleNamespace(wait=lambda: None),
-            broadcast=lambda _, owner: calls.append(f"of {owner}") or SimpleNamespace(wait=lambda: None),
+            all_reduce=lambda *_: called("all_reduce"),
+            broadcast=lambda _, owner: called(f"of {owner}"),
             barrier=lambda: None,
         )
         messages.group = messages.broadcaster = counted
