@@ -50,16 +50,16 @@ def time_improvement(record: Record, samples: pd.DataFrame) -> float | None:
 
     Shrinking is that of heuristic `2_multi`: samples are looked through first after 2 iterations, and are dropped again
     after a reconstruction. Of one launch, which solves both. The paper does not say whether its 30 to 60 % are this or
-    [time_saved](time_saved.md).
+    [training_time_saved](training_time_saved.md).
     """
     ratio = time_ratio(ORIGINAL, JUDGED)(record, samples)
     return None if ratio is None else 100 * (ratio - 1)
 
 
-def time_saved(record: Record, samples: pd.DataFrame) -> float | None:
+def training_time_saved(record: Record, samples: pd.DataFrame) -> float | None:
     """How many per cent of the time shrinking saves (suite narasimhan2014).
 
-    time_saved = 100 (1 - time with shrinking / time without it)
+    training_time_saved = 100 (1 - time with shrinking / time without it)
 
     See [time_improvement](time_improvement.md).
     """
@@ -272,10 +272,10 @@ METRICS = [
         range=(-100.0, float("inf")),
     ),
     Metric(
-        "time_saved",
+        "training_time_saved",
         "%",
         "higher",
-        launch=time_saved,
+        launch=training_time_saved,
         clocked=True,
         noise="gain",
         made_up=made_up_times(ORIGINAL, JUDGED, _saved_ratio),

@@ -30,7 +30,7 @@ from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.inputs.findings import BadInput
 
 PRELOAD = ("sklearn.svm",)
-WARM_ITERATIONS = 20
+WARM_ITERATIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
