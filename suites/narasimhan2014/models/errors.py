@@ -156,11 +156,9 @@ def _error(zero: Zero, name: str, what: str) -> Metric:
 
 METRICS = [
     _error("nothing", "solver_iteration_error", ""),
-    _error("elements", "solver_iteration_error_no_elements", " where a kernel element is said to take no time"),
-    _error(
-        "own", "solver_iteration_error_no_own", " where an iteration is said to take none beside elements and messages"
-    ),
-    _error("messages", "solver_iteration_error_no_messages", " where a message is said to take no time"),
+    _error("elements", "solver_iteration_error_no_elements", " where a kernel element takes no time"),
+    _error("own", "solver_iteration_error_no_own", " where an iteration takes only elements and messages"),
+    _error("messages", "solver_iteration_error_no_messages", " where a message takes no time"),
     Metric(
         "reconstruction_share",
         "fraction",
