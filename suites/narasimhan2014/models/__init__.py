@@ -1,5 +1,5 @@
 """Metrics of suite narasimhan2014."""
 
-from . import agreement, prediction, processes, savings
+from . import agreement, errors, prediction, processes, savings
 
-METRICS = [*savings.METRICS, *agreement.METRICS, *processes.METRICS, *prediction.METRICS]
+METRICS = [*savings.METRICS, *agreement.METRICS, *processes.METRICS, *errors.METRICS, *prediction.METRICS]

@@ -10,7 +10,7 @@ from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
-from .variants import LIBRARY, ORIGINAL, UNSHRUNK, has, made, notes, shrinking
+from .variants import BEYOND, LIBRARY, ORIGINAL, UNSHRUNK, has, made, notes, shrinking
 
 
 def objective_apart(record: Record, samples: pd.DataFrame) -> float | None:
@@ -77,6 +77,20 @@ def bound_share(record: Record, samples: pd.DataFrame) -> float | None:
     return notes(record, samples, "at_bound").get(ORIGINAL)
 
 
+def beyond_alpha_apart(record: Record, samples: pd.DataFrame) -> float | None:
+    """Largest distance of alpha of a sample, with a first look that is never reached, from that without shrinking
+    (suite narasimhan2014).
+
+    beyond_alpha_apart = largest over samples of | alpha of `beyond_single` - alpha of `original` |
+    """
+    return notes(record, samples, "from_original").get(BEYOND)
+
+
+def _made_up_beyond(wanted: Wanted) -> MadeUp:
+    has(wanted.case, ORIGINAL, BEYOND)
+    return made(wanted.case, {"from_original": {BEYOND: wanted.known}})
+
+
 def _made_up_objective(wanted: Wanted) -> MadeUp:
     has(wanted.case, ORIGINAL)
     if not shrinking(wanted.case):
@@ -117,5 +131,6 @@ METRICS = [
     Metric("prediction_agreement", "fraction", "higher", launch=prediction_agreement, made_up=_made_up_agreement),
     Metric("library_agreement", "fraction", "higher", launch=library_agreement, made_up=_made_up_library_agreement),
     Metric("violation", "1", "lower", launch=violation, made_up=_made_up_violation, range=(-math.inf, math.inf)),
+    Metric("beyond_alpha_apart", "1", "lower", launch=beyond_alpha_apart, own_count=True, made_up=_made_up_beyond),
     Metric("bound_share", "fraction", None, launch=bound_share, made_up=_made_up_bound),
 ]

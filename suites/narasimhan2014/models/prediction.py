@@ -1,9 +1,9 @@
-"""Predictions for many processes, and by how much such a prediction is off where few were run."""
+"""Predictions for many processes, from a launch on one."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import pandas as pd
@@ -13,116 +13,85 @@ from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
-from .courses import SCALED, Course, Network, Prediction, course_of, prediction_of
-from .processes import alone_s, base_of, solver_iteration_s
+from .courses import LOOKS, SCALED, Cost, Course, Prediction, of_processes, prediction_of
 from .savings import JUDGED
-from .variants import ORIGINAL, has, made, names_of, seconds
+from .variants import ORIGINAL, has, made, names_of
 
-SOFTWARE_S = 1e-4
-"""Of a message between two emulated nodes, beside delay and bytes of the link: as suite tensoropt2022 states it."""
+MOST = LOOKS[-1]
 
 
-def predicted(value: Callable[[Prediction], float]) -> Callable[[Record, pd.DataFrame], float | None]:
+def predicted(value: Callable[[Prediction], float], processes: int) -> Callable[[Record, pd.DataFrame], float | None]:
     """A metric of a launch on one rank."""
 
     def metric(record: Record, samples: pd.DataFrame) -> float | None:
-        found = prediction_of(record, samples)
+        found = prediction_of(record, samples, processes)
         return None if found is None else value(found)
 
     return metric
 
 
-def link_of(case: AnyCase) -> Network | None:
-    """As the case sets it."""
-    rate, delay = case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms")
-    return Network(SOFTWARE_S + (delay or 0) * 1e-3, 8 / (rate * 1e6)) if rate else None
-
-
-def iteration_error(record: Record, samples: pd.DataFrame) -> float | None:
-    """By which share the predicted time of an iteration is off (suite narasimhan2014).
-
-    iteration_error = | predicted / measured - 1 |
-
-    predicted = time of the whole solution / iterations, where an iteration takes 2 active samples / ranks kernel
-    elements, an all-reduce of 16 B and two broadcasts of a row, each in ceil(log2 ranks) messages of the link's delay,
-    0.1 ms of software, and bytes; and a reconstruction takes its kernel elements and ranks - 1 messages around a ring.
-    A kernel element takes what rank 0 took alone. Measured: [solver_iteration_s](solver_iteration_s.md).
-    """
-    ours, network = solver_iteration_s(record, samples), link_of(record.case)
-    if ours is None or network is None:
-        return None
-    name = base_of(record.case)
-    alone = alone_s(record, samples, name)
-    course = course_of(record, samples, name, alone[0] / alone[1]) if alone and alone[1] else None
-    if course is None:
-        return None
-    return abs(course.seconds(network, record.case.ranks) / course.iterations / ours - 1)
-
-
-def reconstruction_share(record: Record, samples: pd.DataFrame) -> float | None:
-    """Share of the solution's time that reconstructions take, on several ranks (suite narasimhan2014).
-
-    reconstruction_share = time of reconstructions / time of the solution, of the first variant that drops samples
-    """
-    times, back = seconds(record, samples), seconds(record, samples, "reconstruct")
-    return next((back[name] / times[name] for name in back if name in times), None)
-
-
 _SAMPLES, _ITERATIONS, _LONGEST = 1000.0, 2000.0, 10
-"""Of a made-up launch."""
+_ELEMENTS, _PART_ITERATIONS, _PART_ELEMENTS = 4e6, 1250.0, 6.25e5
+"""Of a made-up launch, on all samples and on a quarter of them."""
 
 
-def _facts(active: float, used: float) -> dict[str, Any]:
+def _active(active: float) -> list[list[float]]:
+    return [[0, _SAMPLES], [1, active]]
+
+
+def _launch(case: AnyCase, name: str, took: float, active: float, used: float) -> MadeUp:
     """Without shrinking, and with so many samples active, of which `used` have alpha > 0 at one reconstruction."""
-    shrunk = {"active": [[0, _SAMPLES], [1, active]], "reconstructions": [[_SAMPLES, used]] if used else []}
-    original = {"active": [[0, _SAMPLES]], "reconstructions": []}
-    return {"curves": {ORIGINAL: original, JUDGED: shrunk}, "data": {"longest": _LONGEST, "features": _LONGEST}}
+    shrunk = {"active": _active(active), "reconstructions": [[_SAMPLES, used]] if used else []}
+    curves = {ORIGINAL: {"active": [[0, _SAMPLES]], "reconstructions": []}, name: shrunk}
+    facts: dict[str, Any] = {"curves": curves, "data": {"longest": _LONGEST, "features": _LONGEST}}
+    both = (ORIGINAL, name)
+    values = {
+        "iterations": dict.fromkeys(both, _ITERATIONS),
+        "elements": dict.fromkeys(both, _ELEMENTS),
+        "part_iterations": {ORIGINAL: _PART_ITERATIONS},
+    }
+    launch = made(case, values, {"solve": dict.fromkeys(both, _ELEMENTS * took)}, facts)
+    number = names_of(case).index(ORIGINAL)
+    part = Event("part", 0.0, _PART_ELEMENTS * took, (0,), number, value=_PART_ELEMENTS)
+    return MadeUp((*launch.events, part), facts=launch.facts)
 
 
-def _launch(case: AnyCase, took: float, active: float, used: float) -> MadeUp:
-    both = (ORIGINAL, JUDGED)
-    values = {"iterations": dict.fromkeys(both, _ITERATIONS), "elements": dict.fromkeys(both, 1e6)}
-    return made(case, values, {"solve": dict.fromkeys(both, 1e6 * took)}, _facts(active, used))
+def _prediction(processes: int, took: float, active: float, used: float) -> Prediction:
+    cost, factor = Cost(0.0, took), SCALED / _SAMPLES
+    curve = tuple((a, b) for a, b in _active(active))
+    original = Course(_ITERATIONS, ((0.0, _SAMPLES),), (), _LONGEST, cost)
+    shrunk = Course(_ITERATIONS, curve, ((_SAMPLES, used),) if used else (), _LONGEST, cost, processes)
+    return Prediction(original.scaled(factor), shrunk.scaled(factor), processes)
 
 
 def _made_up(
-    value: Callable[[Prediction], float], of: Callable[[float], tuple[float, float, float]]
+    value: Callable[[Prediction], float], processes: int, of: Callable[[float], tuple[float, float, float]]
 ) -> Callable[[Wanted], MadeUp]:
     """A launch whose element time, active and used samples, as `of` has them for a number from 0 to 1, give the
     value."""
 
     def make(wanted: Wanted) -> MadeUp:
-        has(wanted.case, ORIGINAL, JUDGED)
+        name = of_processes(wanted.case, processes)
+        has(wanted.case, ORIGINAL, name)
         if wanted.case.ranks != 1:
             raise ImpossibleValue("a prediction is from one rank")
 
         def at(place: float) -> float:
-            found = _prediction(*of(place))
-            return value(found)
+            return value(_prediction(processes, *of(place)))
 
         low, high = 0.0, 1.0
         possible(wanted.known, *sorted((at(low), at(high))))
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if (at(middle) < wanted.known) == (at(1.0) > at(0.0)) else (low, middle)
-        return _launch(wanted.case, *of(low))
+        return _launch(wanted.case, name, *of(low))
 
     return make
 
 
-def _prediction(took: float, active: float, used: float) -> Prediction:
-    curves, factor = _facts(active, used)["curves"], SCALED / _SAMPLES
-    both = [
-        Course(
-            _ITERATIONS,
-            tuple((a, b) for a, b in curves[name]["active"]),
-            tuple((a, b) for a, b in curves[name]["reconstructions"]),
-            _LONGEST,
-            took,
-        ).scaled(factor)
-        for name in (ORIGINAL, JUDGED)
-    ]
-    return Prediction(both[0], both[1])
+def _of_speedup(place: float) -> tuple[float, float, float]:
+    """Ever slower elements, of ever fewer active samples, and ever fewer samples to bring back."""
+    return 10 ** (8 * place - 12), 1 + 998 * (1 - place), 1e5 * (1 - place) ** 4
 
 
 def _of_gain(place: float) -> tuple[float, float, float]:
@@ -130,90 +99,65 @@ def _of_gain(place: float) -> tuple[float, float, float]:
     return 1e-6, _SAMPLES * (1 - max(0.0, 1.998 * place - 0.999)), 1e5 * max(0.0, 1 - 2 * place)
 
 
-def _made_up_error(wanted: Wanted) -> MadeUp:
-    name, network = base_of(wanted.case), link_of(wanted.case)
-    if network is None or wanted.case.ranks < 2:
-        raise ImpossibleValue("the case has no links of a stated rate")
-    course = Course(_ITERATIONS, ((0.0, _SAMPLES),), (), _LONGEST, 1e-7)
-    took = course.seconds(network, wanted.case.ranks) / (1 + possible(wanted.known))
-    curve = {"active": [[0, _SAMPLES]], "reconstructions": []}
-    facts = {"curves": {name: curve}, "data": {"longest": _LONGEST, "features": _LONGEST}}
-    launch = made(wanted.case, {"iterations": {name: _ITERATIONS}}, {"solve": {name: took}}, facts)
-    alone = Event("alone", 0.0, 1.0, (0,), names_of(wanted.case).index(name), value=1e7)
-    return MadeUp((*launch.events, alone), facts=launch.facts)
-
-
-def _made_up_share(wanted: Wanted) -> MadeUp:
-    name = next((each for each in names_of(wanted.case) if each != ORIGINAL), None)
-    if name is None:
-        raise ImpossibleValue("the case drops nothing")
-    return made(wanted.case, {}, {"solve": {name: 1.0}, "reconstruct": {name: possible(wanted.known, 0.0, 1.0)}})
-
-
 _STATED = f"""
-    From one launch on one rank: what a kernel element takes, and how many samples are active after each iteration. For
-    {SCALED} samples of the same kind, with as many iterations for each sample and the same shares active; on a network
-    of 54.55 Gbit/s with 2 us for a message. An iteration takes its rank's kernel elements, an all-reduce of 16 B and
-    two broadcasts of a row, each in log2 processes messages; a reconstruction takes its kernel elements and blocks of
-    rows around a ring. Processes are as fast as the rank that ran.
+    From one launch on one rank: what an iteration and a kernel element take, from solutions of all samples and of a
+    quarter of them, and how many samples are active after each iteration, with the looks of so many processes. For
+    {SCALED:,} samples of the same kind, with as many iterations for each sample and the same shares active; on the
+    network of clusters/fdr.yaml with 1 us of software for a message. An iteration takes what it took beside elements,
+    its rank's kernel elements, an all-reduce of 16 B and two broadcasts of a row, each in log2 processes messages; a
+    look takes one more all-reduce, a reconstruction its kernel elements and blocks of rows around a ring. Processes are
+    as fast as the rank that ran.
     """
 
+
+def _page(text: str) -> str:
+    """Of a metric: this, and what all predictions have in common."""
+    return f"{cleandoc(text)}\n\n{cleandoc(_STATED)}"
+
+
+def _speedup(processes: int) -> Metric:
+    return Metric(
+        f"predicted_speedup_{processes}",
+        "x",
+        "higher",
+        launch=predicted(Prediction.speedup, processes),
+        clocked=True,
+        made_up=_made_up(Prediction.speedup, processes, _of_speedup),
+        doc=_page(f"""
+        Predicted speed-up of {processes:,} processes with shrinking over one without (suite narasimhan2014).
+
+        predicted_speedup = predicted time of one process without shrinking / predicted time of {processes:,}, heuristic
+        `{JUDGED}`
+        """),
+    )
+
+
 METRICS = [
+    *(_speedup(processes) for processes in LOOKS),
     Metric(
-        "iteration_error",
-        "fraction",
-        "lower",
-        launch=iteration_error,
-        clocked=True,
-        noise="added",
-        made_up=_made_up_error,
-        range=(0.0, math.inf),
-    ),
-    Metric(
-        "reconstruction_share",
-        "fraction",
-        "lower",
-        launch=reconstruction_share,
-        clocked=True,
-        made_up=_made_up_share,
-    ),
-    Metric(
-        "predicted_speedup_4096",
+        f"predicted_gain_{MOST}",
         "x",
         "higher",
-        launch=predicted(Prediction.speedup),
+        launch=predicted(Prediction.gain, MOST),
         clocked=True,
-        made_up=_made_up(Prediction.speedup, lambda place: (10 ** (8 * place - 12), 500.0, 0.0)),
-        doc=f"""
-        Predicted speed-up of 4,096 processes over one, with shrinking (suite narasimhan2014).
+        made_up=_made_up(Prediction.gain, MOST, _of_gain),
+        doc=_page(f"""
+        Predicted gain of shrinking on {MOST:,} processes (suite narasimhan2014).
 
-        predicted_speedup_4096 = predicted time of one process / predicted time of 4,096, heuristic `{JUDGED}`
-        {_STATED}""",
+        predicted_gain = predicted time without shrinking / predicted time with `{JUDGED}`, on {MOST:,} processes
+        """),
     ),
     Metric(
-        "predicted_gain_4096",
-        "x",
-        "higher",
-        launch=predicted(Prediction.gain),
-        clocked=True,
-        made_up=_made_up(Prediction.gain, _of_gain),
-        doc=f"""
-        Predicted gain of shrinking on 4,096 processes (suite narasimhan2014).
-
-        predicted_gain_4096 = predicted time without shrinking / predicted time with `{JUDGED}`, on 4,096 processes
-        {_STATED}""",
-    ),
-    Metric(
-        "predicted_share_4096",
+        f"predicted_share_{MOST}",
         "fraction",
         "lower",
-        launch=predicted(Prediction.share),
+        launch=predicted(Prediction.share, MOST),
         clocked=True,
-        made_up=_made_up(Prediction.share, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)),
-        doc=f"""
-        Predicted share of reconstructions in the time of 4,096 processes (suite narasimhan2014).
+        made_up=_made_up(Prediction.share, MOST, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)),
+        doc=_page(f"""
+        Predicted share of reconstructions in the time of {MOST:,} processes (suite narasimhan2014).
 
-        predicted_share_4096 = predicted time of reconstructions / predicted time of heuristic `{JUDGED}`
-        {_STATED}""",
+        predicted_share = predicted time of reconstructions / predicted time of heuristic `{JUDGED}`
+        """),
     ),
 ]

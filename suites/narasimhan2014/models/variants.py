@@ -13,7 +13,7 @@ from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
-ORIGINAL = "original"
+ORIGINAL, BEYOND = "original", "beyond_single"
 LIBRARY, UNSHRUNK = "library", "library_unshrunk"
 Notes = Mapping[str, Mapping[str, float]]
 """By event, then by variant."""

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from suite_programs.kernels import squares_of
 
+from scaleproof.spec.errors import SpecError
+
+LARGEST = float(np.finfo(np.float64).max) / 4
+"""|x|^2 is below this, so that no distance of two rows overflows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -46,10 +51,19 @@ class Rows:
 
 
 def rows_of(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, features: int) -> Rows:
-    """With their squares."""
+    """With their squares. SpecError for the first row with one that the kernel cannot be computed from."""
     starts, columns = starts.astype(np.int64), columns.astype(np.int32)
     values = np.ascontiguousarray(values, np.float64)
-    return Rows(starts, columns, values, squares_of(starts, columns, values), features)
+    squares = squares_of(starts, columns, values)
+    wrong = np.flatnonzero(~(squares < LARGEST))
+    if len(wrong):
+        raise SpecError(f"sample {wrong[0]}: {too_large(float(squares[wrong[0]]))}")
+    return Rows(starts, columns, values, squares, features)
+
+
+def too_large(square: float) -> str:
+    """What is wrong with a row of this |x|^2."""
+    return f"|x|^2 is {square:g}, the kernel needs less than {LARGEST:.2g}; scale the values"
 
 
 def compressed(dense: np.ndarray) -> Rows:

@@ -3,22 +3,27 @@ form. Each launch draws, or divides, by its seed."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from suite_programs.blocks import Rows, compressed, rows_of
+from suite_programs.blocks import LARGEST, Rows, compressed, rows_of, too_large
 
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.datasets.digits import load_digits
 
 MOST = 1 << 20
 """Samples: the location of an extreme has 20 bits (messages.py)."""
 TEST_SHARE = 0.2
 """Of real data; of drawn data as many again are drawn."""
+CANCER, CANCER_SHA256 = "breast_cancer.csv", "fed3eb72d0575ef6192293f5093c6e801b1476b577d0386bf4455504522172ed"
+"""The file in scikit-learn 1.9, and its digest."""
 Pair = tuple[np.ndarray, np.ndarray]
 
 
@@ -54,25 +59,29 @@ def moons(count: int, random: np.random.Generator) -> Pair:
     return dense + 0.25 * random.standard_normal((count, 2)), labels
 
 
-def of_library(file: str, header: int = 0) -> np.ndarray:
-    """A table that scikit-learn brings, read without importing it, which would take a second on every rank."""
-    found = importlib.util.find_spec("sklearn")
-    if found is None or found.origin is None:
-        raise SpecError("data: scikit-learn, which brings the real data, is not installed")
-    return np.loadtxt(Path(found.origin).parent / "datasets" / "data" / file, delimiter=",", skiprows=header)
-
-
 def digits(positive: tuple[int, ...], negative: tuple[int, ...]) -> Pair:
     """Handwritten digits of 8 x 8 pixels, 0 to 1."""
-    table = of_library("digits.csv.gz")
-    labels = table[:, -1]
+    images, labels = load_digits()
     used = np.isin(labels, positive + negative)
-    return table[used, :-1] / 16, np.where(np.isin(labels[used], positive), 1.0, -1.0)
+    return (images[used].astype(np.float64) + 1) / 2, np.where(np.isin(labels[used], positive), 1.0, -1.0)
+
+
+def cancer_file() -> bytes:
+    """Read without importing scikit-learn, which would take a second on every rank. SpecError where it is not the
+    pinned one."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise SpecError("data 'breast_cancer' needs scikit-learn; type `make env`")
+    path = Path(found.origin).parent / "datasets" / "data" / CANCER
+    content = path.read_bytes()
+    if (sha256 := hashlib.sha256(content).hexdigest()) != CANCER_SHA256:
+        raise SpecError(f"{path}: sha256 is {sha256}, that of scikit-learn 1.9 is {CANCER_SHA256}")
+    return content
 
 
 def breast_cancer() -> Pair:
     """569 samples of 30 features, each with mean 0 and deviation 1."""
-    table = of_library("breast_cancer.csv", header=1)
+    table = np.loadtxt(io.BytesIO(cancer_file()), delimiter=",", skiprows=1)
     dense = table[:, :-1]
     return (dense - dense.mean(axis=0)) / dense.std(axis=0), np.where(table[:, -1] > 0, 1.0, -1.0)
 
@@ -89,7 +98,7 @@ class Source:
 
 SOURCES = {
     "gaussians": Source(0.1, 10.0, draw=lambda count, random: gaussians(count, 1.6, 0.0, random)),
-    "easy": Source(0.1, 10.0, draw=lambda count, random: gaussians(count, 4.0, 0.0, random)),
+    "easy": Source(0.1, 1.0, draw=lambda count, random: gaussians(count, 4.0, 0.0, random)),
     "noisy": Source(0.1, 1.0, draw=lambda count, random: gaussians(count, 1.6, 0.3, random)),
     "moons": Source(1.0, 10.0, draw=moons),
     "digits_3_8": Source(0.05, 10.0, load=lambda: digits((3,), (8,))),
@@ -102,10 +111,17 @@ FILE = "file:"
 
 
 def look_up(name: str) -> Source:
-    """What is known of data by name. A file is read; SpecError says in one line what is wrong."""
+    """What is known of data by name. What is not drawn is read; SpecError or BadInput say in one line what is wrong."""
     if name.startswith(FILE):
         read_libsvm(Path(name.removeprefix(FILE)))
         return OF_FILE
+    source = _named(name)
+    if source.load is not None:
+        source.load()
+    return source
+
+
+def _named(name: str) -> Source:
     source = SOURCES.get(name)
     if source is None:
         raise SpecError(f"options.data: unknown data {name!r}; {registry.nearest(name, list(SOURCES))}")
@@ -117,7 +133,7 @@ def problem(name: str, count: int, seed: int) -> Problem:
     random = np.random.default_rng([seed, 2014])
     if name.startswith(FILE):
         return _divided(name, read_libsvm(Path(name.removeprefix(FILE))), OF_FILE, random)
-    source = look_up(name)
+    source = _named(name)
     if source.draw is not None:
         (dense, labels), (test, test_labels) = source.draw(count, random), source.draw(count, random)
         check(name, dense, labels)
@@ -179,7 +195,7 @@ def read_libsvm(path: Path) -> tuple[Rows, np.ndarray]:
 def _read_row(words: list[str], where: str, columns: list[int], values: list[float]) -> None:
     if not words:
         raise SpecError(f"{where}: a label without a sample; expected 'label column:value ...'")
-    before = 0
+    before, square = 0, 0.0
     for word in words:
         column, colon, value = word.partition(":")
         if not colon or not column.isdigit() or int(column) <= before:
@@ -187,6 +203,9 @@ def _read_row(words: list[str], where: str, columns: list[int], values: list[flo
         before = int(column)
         columns.append(before - 1)
         values.append(_number(value, f"{where}: column {before}"))
+        square += values[-1] * values[-1]
+    if not square < LARGEST:
+        raise SpecError(f"{where}: {too_large(square)}")
 
 
 def _number(text: str, where: str) -> float:

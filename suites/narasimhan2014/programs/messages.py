@@ -94,10 +94,6 @@ class Messages:
         """The sum over ranks, the same on all. Whole numbers up to 2^53 are exact."""
         return value if self.group is None else self._reduced(value, "sum")
 
-    def least(self, value: float) -> float:
-        """The smallest over ranks."""
-        return value if self.group is None else -self._reduced(-value, "max")
-
     def extremes(self, found: tuple[float, int, float, int]) -> tuple[Extreme, Extreme]:
         """beta_up and beta_low over all ranks, from this rank's values and rows. The lowest place wins between values
         that are equal to 32 bits, on every number of ranks."""
@@ -141,6 +137,13 @@ class Messages:
         spread[:] = 0
         spread[buffer[HEAD : HEAD + found].astype(np.int64)] = buffer[HEAD + self.longest : HEAD + self.longest + found]
         return Sample(spread, float(buffer[0]), float(buffer[1]), float(buffer[2]), float(buffer[3]))
+
+    def exchange(self, first: int, second: int) -> None:
+        """What ranks send each other in an iteration, with rows of these two ranks, and nothing else."""
+        assert self.group is not None and self.broadcaster is not None
+        self.group.all_reduce(self._keys, "max").wait()
+        for owner in (first, second):
+            self.broadcaster.broadcast(self._row, owner).wait()
 
     def around(self, own: Sources) -> Iterator[Sources]:
         """The blocks of all ranks, this one's first: each rank passes on what it has just used."""

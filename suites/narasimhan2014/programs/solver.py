@@ -9,6 +9,7 @@ All that is decided is decided from numbers that every rank has: results are the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from suite_programs import kernels
 from suite_programs.blocks import Rows
 from suite_programs.heuristics import Heuristic
 from suite_programs.messages import Extreme, Messages, Sample, Sources
+
+from scaleproof.spec.errors import SpecError
 
 LOOSE = 20.0
 """Dropped samples come back at beta_up + 20 eps >= beta_low, the solution is found at 2 eps."""
@@ -56,9 +59,10 @@ class Machine:
     def solve(self, heuristic: Heuristic, eps: float, most: float, parts: int, timed: Timed) -> Curve:
         """Until the tolerance or `most` iterations are reached. After a look at all samples the next one is after as
         many iterations as samples are active, over `parts`. The paper takes the smallest number of a rank; this one is
-        that of so many ranks with equal shares, whatever the number of ranks that run."""
+        that of so many ranks with equal shares, whatever the number of ranks that run. SpecError where a step is no
+        finite number."""
         curve, shrinking, loose = self.curve, heuristic.way != "none", heuristic.way in ("single", "multi")
-        check = heuristic.first
+        check, parts = heuristic.first, heuristic.parts or parts
         up, low = self.messages.extremes(self.extremes())
         while curve.iterations < most:
             gap = low.value - up.value
@@ -100,6 +104,9 @@ class Machine:
         first = self.messages.sample(up.place, 0, self.rows, state)
         second = self.messages.sample(low.place, 1, self.rows, state)
         step = self._step(first, second)
+        if not math.isfinite(step):
+            pair = f"samples {up.place} and {low.place}"
+            raise SpecError(f"iteration {self.curve.iterations}: the step of {pair} is {step}, no finite number")
         self._set_alpha(up.place, first.alpha + first.label * step)
         self._set_alpha(low.place, second.alpha - second.label * step)
         self.curve.elements += 2 * self.count

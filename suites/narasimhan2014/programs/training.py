@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from suite_programs import library
+from suite_programs.alone import exchange, solve_alone, solve_quarter
 from suite_programs.blocks import block
-from suite_programs.data_sets import Problem, look_up, problem
+from suite_programs.data_sets import look_up, problem
 from suite_programs.heuristics import ORIGINAL, Heuristic, heuristic
 from suite_programs.messages import Messages
+from suite_programs.options import check_options
 from suite_programs.solver import Machine
+from suite_programs.task import Task, untimed
 
 from scaleproof.collectives.group import Group, open_group
 from scaleproof.core.context import RankContext
@@ -24,27 +27,10 @@ from scaleproof.programs.common import leave, mark, timed_iterations
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports.contract import Collectives
+from scaleproof.workloads.inputs.findings import BadInput
 
 PRELOAD = ("sklearn.svm",)
-WARM_ITERATIONS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A rank's part of a case. `most`: iterations of a solution."""
-
-    problem: Problem
-    eps: float
-    most: float
-    parts: int
-    messages: Messages
-
-    def machine(self) -> Machine:
-        """With alpha = 0."""
-        whole, messages = self.problem, self.messages
-        rows = block(whole.train, messages.ranks, messages.rank)
-        labels = whole.labels[messages.first : messages.first + len(rows)]
-        return Machine(rows, labels, whole.width, whole.limit, messages)
+WARM_ITERATIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +46,13 @@ class Found:
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
-    """Data that cannot be read, and names that are unknown, before anything is started."""
+    """Options and data that make no solution, before anything is started."""
     assert isinstance(case, OwnCase)
     try:
+        check_options(case)
         look_up(str(case.options["data"]))
-        for name in str(case.options["variants"]).split():
-            if name not in library.NAMES:
-                heuristic(name, 1)
-    except SpecError as error:
-        return str(error), "mend the file, or name other data and variants in the case's options"
+    except (SpecError, BadInput) as error:
+        return str(error), "mend the file, or the case's options"
     return None
 
 
@@ -76,13 +60,16 @@ def run(context: RankContext) -> None:
     """Options: `data` (data_sets.py), `samples` (of drawn data), `variants`: names of heuristics, `library` and
     `library_unshrunk`; `eps`; `most`: iterations of a solution, 0: any number; `parts`: of how many
     ranks the smallest says when samples are looked through again (solver.py); `cache_mb`: of the library's kernel
-    cache; `alone`: 1: rank 0 solves once more by itself. Events: `solve` of each variant, by its place in `variants`,
-    and values that models/ turn into metrics."""
+    cache; `alone`: 1: rank 0 solves once more by itself; `exchanges`: how often ranks exchange what an iteration does
+    (alone.py). Events: `solve` of each variant, by its place in `variants`, and values that models/ turn into
+    metrics."""
     case = context.case
     assert isinstance(case, OwnCase)
     of = case.options
     context.at(-1, "data")
     made = problem(str(of["data"]), int(of["samples"]), context.seed)
+    if len(made.train) < case.ranks:
+        raise SpecError(f"data {of['data']}: {len(made.train)} training samples for {case.ranks} ranks")
     names = str(of["variants"]).split()
     chosen = {name: heuristic(name, len(made.train)) for name in names if name not in library.NAMES}
     group = open_group(context) if case.transport is not None else None
@@ -92,8 +79,12 @@ def run(context: RankContext) -> None:
         task = Task(made, float(of["eps"]), float(of["most"]) or np.inf, int(of["parts"]), messages)
         machines = _timed(context, task, names, chosen)
         found = _compare(context, task, names, machines)
+        base = names.index(ORIGINAL) if ORIGINAL in names else 0
+        exchange(context, task, base, int(of["exchanges"]))
         if int(of["alone"]) and context.rank == 0:
-            _alone(context, task, names, chosen, found)
+            solve_quarter(context, task, base)
+            if case.ranks > 1:
+                solve_alone(context, task, names, chosen, {name: each.alpha for name, each in found.items()})
         if group is not None:
             group.barrier()
     finally:
@@ -113,7 +104,7 @@ def _timed(
     """Solves each variant. All ranks meet before each, so that none waits for another's data."""
     case, group = context.case, task.messages.group
     assert isinstance(case, OwnCase)
-    task.machine().solve(Heuristic("warm", 5, "multi"), task.eps, WARM_ITERATIONS, 1, lambda *_: _untimed())
+    task.machine().solve(Heuristic("warm", 5, "multi"), task.eps, WARM_ITERATIONS, 1, untimed)
     results, order = dict[str, Machine | library.Fitted](), np.random.default_rng([context.seed, 7])
     _meet(group)
     mark(context, "start", 0, group)
@@ -146,11 +137,6 @@ def _meet(group: Collectives | None) -> None:
         group.barrier()
 
 
-@contextmanager
-def _untimed() -> Iterator[None]:
-    yield
-
-
 def _solve(context: RankContext, task: Task, number: int, machine: Machine, chosen: Heuristic) -> None:
     @contextmanager
     def timed(event: str, _: int) -> Iterator[None]:
@@ -171,6 +157,7 @@ def _compare(
         of = {"objective": values.objective, "violation": values.violation / task.eps, "accuracy": values.accuracy}
         if base is not None:
             of["agree"] = float(np.mean(values.predictions == base.predictions))
+            of["from_original"] = float(np.abs(values.alpha - base.alpha).max())
         at_bound = np.count_nonzero(values.alpha >= task.problem.limit)
         of["support"] = float(np.count_nonzero(values.alpha))
         of["at_bound"] = at_bound / max(of["support"], 1.0)
@@ -217,21 +204,3 @@ def _found(task: Task, machine: Machine | library.Fitted) -> Found:
     predictions = ours if fitted is None else fitted.predictions
     accuracy = float(np.mean(predictions[messages.count :] == whole.test_labels))
     return Found(objective, low.value - up.value, accuracy, predictions, messages.gathered(used.alpha, messages.count))
-
-
-def _alone(
-    context: RankContext,
-    task: Task,
-    names: list[str],
-    chosen: dict[str, Heuristic],
-    found: dict[str, Found],
-) -> None:
-    """Each heuristic by rank 0 alone: what a kernel element takes, and how far alpha of all ranks is from its own."""
-    made = task.problem
-    messages = Messages(None, len(made.train), made.train.longest, made.train.features)
-    alone = Task(made, task.eps, task.most, task.parts, messages)
-    for name, of in chosen.items():
-        machine, start = alone.machine(), now()
-        machine.solve(of, task.eps, task.most, task.parts, lambda *_: _untimed())
-        context.recorder.add("alone", names.index(name), start, now(), value=float(machine.curve.elements))
-        _record(context, names.index(name), {"apart": float(np.abs(machine.alpha - found[name].alpha).max())})

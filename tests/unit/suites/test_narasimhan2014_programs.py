@@ -28,7 +28,7 @@ from scaleproof.spec.errors import SpecError
 from tests.short_form import case_from
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "narasimhan2014" / "programs"
-MODULES = ("blocks", "data_sets", "heuristics", "kernels", "messages", "solver", "training")
+MODULES = ("alone", "blocks", "data_sets", "heuristics", "kernels", "messages", "solver", "task", "training")
 EPS = 1e-3
 
 
@@ -258,8 +258,17 @@ def test_names_of_heuristics(of: Any) -> None:
     named = of.heuristics.heuristic
     assert (named("5pc_single", 400).first, named("500_multi", 400).first) == (20, 500)
     assert named("original", 400).way == "none" and math.isinf(named("beyond_single", 9).first)
-    with pytest.raises(SpecError, match=r"unknown heuristic '2_singel'.*'2_single'"):
-        named("2_singel", 400)
+    assert named("2_multi_of_256", 400).parts == 256 and named("2_multi", 400).parts is None
+    for wrong in ("2_singel", "2_multi_of_0", "2_multi_of_"):
+        with pytest.raises(SpecError, match=rf"unknown heuristic '{wrong}'.*'2_(single|multi)'"):
+            named(wrong, 400)
+
+
+def test_a_heuristic_may_have_the_looks_of_other_processes(of: Any) -> None:
+    problem = of.data_sets.problem("gaussians", 400, 3)
+    assert solved(of, problem, "2_multi_of_200", parts=1).curve == solved(of, problem, "2_multi", parts=200).curve
+    seldom, often = (solved(of, problem, f"2_multi_of_{parts}").curve.elements for parts in (1, 200))
+    assert often < seldom
 
 
 @pytest.mark.parametrize(
@@ -270,6 +279,7 @@ def test_names_of_heuristics(of: Any) -> None:
         ("+1 1:0.5\n-1 2:1 1:3\n", r"bad:2: '1:3' is not column:value with a column above 2"),
         ("+1 1:0.5\nyes 1:3\n", r"bad:2: label: 'yes' is not a finite number"),
         ("+1 1:0.5\n+1 1:3\n", r"bad: 1 different labels in 2 samples"),
+        ("+1 1:0.5\n-1 1:1e200\n", r"bad:2: \|x\|\^2 is inf, the kernel needs less than 4.5e\+307; scale the values"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_in_one_line(of: Any, tmp_path: Path, text: str, message: str) -> None:
@@ -283,9 +293,86 @@ def test_a_file_that_is_wrong_is_refused_in_one_line(of: Any, tmp_path: Path, te
 
 
 def own_case(**options: Any) -> Any:
-    given = {"data": "moons", "variants": "original library", **options}
-    fields = {"program": "own", "entry": "training", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1}
-    return case_from({**fields, "options": given})
+    ranks = options.pop("ranks", 1)
+    numbers = {"samples": 100, "parts": 16, "eps": 0.001, "most": 0, "cache_mb": 200, "alone": 0, "exchanges": 0}
+    given = {"data": "moons", "variants": "original library", **numbers, **options}
+    fields = {"program": "own", "entry": "training", "suite": "s", "experiment": "e", "arm": "a", "ranks": ranks}
+    return case_from({**fields, "options": given} | ({"transport": "tcp"} if ranks > 1 else {}))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": 0}, "options.eps: 0 is not above 0 and below 1"),
+        ({"eps": "small"}, "options.eps: 'small' is no number"),
+        ({"parts": 0}, "options.parts: 0 is no whole number of at least 1"),
+        ({"parts": 1.5}, "options.parts: 1.5 is no whole number of at least 1"),
+        ({"most": -1}, "options.most: -1 is no whole number of at least 0"),
+        ({"samples": 0}, "options.samples: 0 are too few for two classes on 1 ranks"),
+        ({"samples": 3, "ranks": 4, "variants": "original"}, "options.samples: 3 are too few for two classes on 4"),
+        ({"ranks": 2}, "options.variants: library runs on one rank, not on 2"),
+        ({"variants": ""}, "options.variants: it names no heuristic"),
+    ],
+)
+def test_options_that_make_no_solution_are_an_obstacle(of: Any, options: dict[str, Any], message: str) -> None:
+    reason, _ = of.training.obstacle(own_case(**options))
+    assert reason.startswith(message) and "\n" not in reason
+
+
+def test_rows_and_steps_that_are_not_finite_are_refused(of: Any) -> None:
+    with pytest.raises(SpecError, match=r"sample 1: \|x\|\^2 is inf, the kernel needs less than"):
+        of.blocks.compressed(np.array([[1.0], [1e200]]))
+    problem = of.data_sets.problem("moons", 20, 1)
+    machine = of.solver.Machine(
+        problem.train, problem.labels, math.nan, problem.limit, of.messages.Messages(None, 20, 2, 2)
+    )
+    with pytest.raises(SpecError, match=r"iteration 0: the step of samples \d+ and \d+ is nan, no finite number"):
+        machine.solve(of.heuristics.heuristic("original", 20), EPS, math.inf, 16, untimed)
+
+
+class Recorder:
+    """What a program has recorded: step and value, by event."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, tuple[int, float]] = {}
+
+    def add(self, event: str, step: int, start: int, end: int, value: float) -> None:
+        assert end >= start
+        self.events[event] = step, value
+
+
+def test_a_quarter_of_the_samples_is_solved_five_times(of: Any) -> None:
+    problem, recorder = of.data_sets.problem("gaussians", 80, 1), Recorder()
+    task = of.task.Task(problem, EPS, math.inf, 16, of.messages.Messages(None, 80, 10, 10))
+    of.alone.solve_quarter(SimpleNamespace(recorder=recorder), task, 3)
+    step, elements = recorder.events["part"]
+    iterations = recorder.events["part_iterations"][1]
+    assert step == 3 and iterations % 5 == 0 and elements == 2 * 20 * iterations > 0
+
+
+def test_an_exchange_is_an_all_reduce_and_two_broadcasts(of: Any) -> None:
+    problem = of.data_sets.problem("moons", 40, 1)
+
+    def work(group: Group) -> tuple[list[str], dict[str, tuple[int, float]]]:
+        messages, recorder, calls = of.messages.Messages(group, 20, 2, 2), Recorder(), list[str]()
+        task = of.task.Task(problem, EPS, math.inf, 16, messages)
+
+        def called(name: str) -> Any:
+            calls.append(name)
+            return SimpleNamespace(wait=lambda: None)
+
+        counted: Any = SimpleNamespace(
+            all_reduce=lambda *_: called("all_reduce"),
+            broadcast=lambda _, owner: called(f"of {owner}"),
+            barrier=lambda: None,
+        )
+        messages.group = messages.broadcaster = counted
+        of.alone.exchange(SimpleNamespace(recorder=recorder, rank=group.rank, seed=5), task, 0, 30)
+        return calls, recorder.events
+
+    (first, recorded), (second, nothing) = on_ranks(2, work)
+    assert first == second and len(first) == 90 and first[::3] == ["all_reduce"] * 30
+    assert {"of 0", "of 1"} == set(first) - {"all_reduce"} and recorded == {"exchange": (0, 30.0)} and nothing == {}
 
 
 def test_unknown_names_are_an_obstacle_and_known_ones_are_none(of: Any) -> None:
@@ -338,5 +425,15 @@ def test_real_data_are_those_of_scikit_learn(of: Any) -> None:
 
 def test_without_scikit_learn_real_data_are_refused(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(SpecError, match="scikit-learn, which brings the real data, is not installed"):
-        of.data_sets.problem("digits_odd", 0, 1)
+    for name, data in (("digits_odd", "digits"), ("breast_cancer", "breast_cancer")):
+        reason, _ = of.training.obstacle(own_case(data=name))
+        assert reason == f"data '{data}' needs scikit-learn; type `make env`"
+
+
+def test_files_of_another_scikit_learn_are_refused(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of.data_sets, "CANCER_SHA256", "0")
+    with pytest.raises(SpecError, match=r"breast_cancer.csv: sha256 is fed3eb72"):
+        of.data_sets.breast_cancer()
+    monkeypatch.setattr("scaleproof.workloads.datasets.digits.SHA256", "0")
+    reason, _ = of.training.obstacle(own_case(data="digits_odd"))
+    assert reason.startswith("D1 sha256 of digits") and "\n" not in reason
