@@ -16,7 +16,8 @@ from suite_programs.rbm import Task, gradient_of
 Pair = tuple[int, float]
 Numbered = tuple[int, np.ndarray]
 NAIVE, COMBINER, IN_MAPPER, KILLED = "naive", "combiner", "in_mapper", "killed"
-JOBS = (NAIVE, COMBINER, IN_MAPPER, KILLED)
+FORMS = (NAIVE, COMBINER, IN_MAPPER)
+JOBS = (*FORMS, KILLED)
 PLACE = "SUN2015_RANK"
 """Environment of a worker's processes: its rank."""
 
