@@ -105,10 +105,10 @@ def _over(job: str) -> Callable[[Record, pd.DataFrame], float | None]:
 
 _OVER = """How many times as long an epoch takes as jobs of Spark{form} as over an all-reduce (suite sun2015).
 
-    {job}_over_all_reduce = [{job}_epoch_s]({job}_epoch_s.md) / [all_reduce_epoch_s](all_reduce_epoch_s.md), in one launch
+    {job}_over_all_reduce = [{job}_epoch_s]({job}_epoch_s.md) / [all_reduce_epoch_s](all_reduce_epoch_s.md)
 
-    Both train the same weights on the same images, nodes and links, the all-reduce before Spark starts. A job has a
-    cost of its own, so the ratio falls with the images of a step. The start of the engine is not in it."""
+    Both train the same weights on the same images, nodes and links in one launch, the all-reduce before Spark starts.
+    The start of the engine is not in it. It depends on the images of a step, since a job has a cost of its own."""
 
 
 def start_in_epochs(record: Record, samples: pd.DataFrame) -> float | None:

@@ -164,8 +164,8 @@ def start(
     this process, and its output goes to `folder`."""
     program, home = java(), spark_home()
     log = folder / f"{name.replace(' ', '-')}.log"
-    command = [str(program), f"-Xmx{memory}", *with_archive(FAST).split(), *MODULES, f"-Djava.io.tmpdir={folder}", *flags]
-    command += ["-cp", class_path(home), *main]
+    command = [str(program), f"-Xmx{memory}", *with_archive(FAST).split(), *MODULES]
+    command += [f"-Djava.io.tmpdir={folder}", *flags, "-cp", class_path(home), *main]
     own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "JAVA_HOME": str(program.resolve().parent.parent)}
     inherited = {name: value for name, value in os.environ.items() if not is_setting(name)}
     with log.open("wb") as output:

@@ -1,5 +1,5 @@
 """Trains the layers with each engine in turn: the harness's all-reduce over all ranks, then jobs of Spark in one
-session, on one core of this process (`workers: 0`) or on a standalone cluster with a worker on each of the last ranks."""
+session, on one core of this process (`workers: 0`) or on a standalone cluster with workers on the last ranks."""
 
 from __future__ import annotations
 
