@@ -29,7 +29,6 @@ from tests.short_form import case_from
 pytest.importorskip("pyspark")
 SUITE = Path(__file__).resolve().parents[2] / "suites" / "sun2015"
 PROGRAMS = SUITE / "programs"
-PROGRAM = load_entry(PROGRAMS, "mapreduce")
 FORMS = ("naive", "combiner", "in_mapper")
 
 
@@ -41,10 +40,13 @@ def case(**options: Any) -> Any:
     return case_from(fields | {"ranks": 1} | run | {"options": given | options})
 
 
-pytestmark = pytest.mark.skipif(PROGRAM.obstacle(case()) is not None, reason=str(PROGRAM.obstacle(case())))
+OBSTACLE = load_entry(PROGRAMS, "mapreduce").obstacle(case())
+pytestmark = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
 
 
 def module(name: str) -> Any:
+    """Of this suite, also after a test that has loaded the programs of another one."""
+    load_entry(PROGRAMS, "rbm")
     return importlib.import_module(f"suite_programs.{name}")
 
 
@@ -62,13 +64,14 @@ def test_every_form_of_the_job_in_one_process_is_the_serial_step_and_is_counted_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The session's jobs take turns; what they count is that of the formulas, and no process is left."""
-    monkeypatch.setattr(PROGRAM, "ensure", lambda *_: False)
+    program = module("mapreduce")
+    monkeypatch.setattr(program, "ensure", lambda *_: False)
     counts = load_models(SUITE / "models" / "__init__.py").counts
     wanted, told = case(jobs=" ".join(FORMS)), tmp_path / "folder"
 
     def body(context: RankContext) -> None:
         told.write_text(str(context.folder))
-        PROGRAM.run(context)
+        program.run(context)
         events = read_events(context.recorder.path)
         value = {event["event"].decode(): float(event["value"]) for event in events}
         for job in FORMS:
@@ -114,13 +117,10 @@ def test_no_process_of_spark_outlives_a_rank_that_is_killed(tmp_path: Path) -> N
     assert of_folder(told.read_text()) == []
 
 
-def test_a_job_goes_on_after_its_worker_was_killed_and_finished_launches_stay(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Two nodes of namespaces with a worker each, from a launch's start to its record. It writes the archive of classes
-    first."""
+def test_a_job_goes_on_after_its_worker_was_killed_and_finished_launches_stay(tmp_path: Path) -> None:
+    """Two nodes of namespaces with a worker each, from a launch's start to its record. Where the user's cache has no
+    archive of classes, it is written first."""
     need_netns()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     lone = {"hidden": 8, "images": 40, "decimals": 3, "minibatch": 10}
     before = case_from(
         {"program": "own", "entry": "learning", "suite": "sun2015", "experiment": "e", "arm": "a", "transport": "tcp"}

@@ -74,13 +74,13 @@ def weights_of(layers: str) -> list[int]:
 
 
 class OfEpoch(Arguments):
-    """`layers`: as 784-1000-300; `records`; `maps`; `combined`: whether a map adds up its images first; `reducers`."""
+    """An epoch of all layers, one step each."""
 
-    layers: str = Field(pattern=r"^[1-9]\d*(-[1-9]\d*)+$")
-    records: Count
-    maps: Count = 1
-    combined: bool = False
-    reducers: Count = 1
+    layers: str = Field(pattern=r"^[1-9]\d*(-[1-9]\d*)+$", description="Units of each layer, as 784-1000-300.")
+    records: Count = Field(description="Records of an epoch.")
+    maps: Count = Field(1, description="Maps, with as even shares of the records as whole numbers allow.")
+    combined: bool = Field(False, description="Whether a map adds up its records before it hands on pairs.")
+    reducers: Count = Field(1, description="Reducers.")
 
 
 def intermediate_pairs(x: OfEpoch, _rows: Published) -> float:

@@ -42,6 +42,11 @@ LONGEST_CAUSE = 160
 _CAUSE = re.compile(r"(?:[\w.$]+(?:Exception|Error)|Error)\b.*")
 
 
+def pause() -> None:
+    """Between two looks at a process or a file."""
+    time.sleep(POLL_S)
+
+
 class SparkDidNotStart(RuntimeError):
     """Its message says in one line what is wrong."""
 
@@ -69,7 +74,7 @@ class Jvm:
                 raise SparkDidNotStart(f"{self.name} did not start{self.at}: {self.cause()}")
             if time.monotonic() > deadline:
                 raise SparkDidNotStart(f"{self.name} did not start{self.at} within {timeout_s:g} s")
-            time.sleep(POLL_S)
+            pause()
 
     def cause(self) -> str:
         """Of its end, as its log names it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import operator
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ Numbered = tuple[int, np.ndarray]
 NAIVE, COMBINER, IN_MAPPER, KILLED = "naive", "combiner", "in_mapper", "killed"
 FORMS = (NAIVE, COMBINER, IN_MAPPER)
 JOBS = (*FORMS, KILLED)
+SIGKILL = 9
 PLACE = "SUN2015_RANK"
 """Environment of a worker's processes: its rank."""
 
@@ -60,8 +60,8 @@ def added_up_or_killed(pairs: Iterable[Pair], victim: str, marker: str) -> Itera
         Path(marker).touch()
         executor = _parent(os.getppid())
         worker = _parent(executor)
-        os.kill(worker, signal.SIGKILL)
-        os.kill(executor, signal.SIGKILL)
+        os.kill(worker, SIGKILL)
+        os.kill(executor, SIGKILL)
     return added_up(pairs)
 
 

@@ -4,7 +4,6 @@ session, on one core of this process (`workers: 0`) or on a standalone cluster w
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +16,7 @@ from suite_programs.archive_writer import ensure
 from suite_programs.cluster import scratch, start_gateway, start_master, start_worker
 from suite_programs.event_log import keep, shuffled
 from suite_programs.inputs import digits, pixels_in_range
-from suite_programs.jvm import POLL_S, SparkDidNotStart, java, spark_home
+from suite_programs.jvm import SparkDidNotStart, java, pause, spark_home
 from suite_programs.map_reduce import FORMS, KILLED, MapReduce
 from suite_programs.options import ALL_REDUCE, options_of
 from suite_programs.rbm import Task, Total, difference, train, train_serially
@@ -150,7 +149,7 @@ class Launch:
             while self.context.rendezvous.find("over") is None:
                 if worker.process.poll() is not None and not self._marker.exists():
                     raise SparkDidNotStart(f"{worker.name} ended: {worker.cause()}")
-                time.sleep(POLL_S)
+                pause()
         finally:
             worker.kill()
 

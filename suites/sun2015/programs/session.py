@@ -13,7 +13,7 @@ from typing import Any
 
 from suite_programs import map_reduce, rbm
 from suite_programs.cluster import START_S, settings
-from suite_programs.jvm import LONGEST_CAUSE, POLL_S, Jvm, SparkDidNotStart, is_setting, spark_home
+from suite_programs.jvm import LONGEST_CAUSE, Jvm, SparkDidNotStart, is_setting, pause, spark_home
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def _told(jvm: Jvm, told: Path) -> tuple[int, str]:
             raise SparkDidNotStart(f"{jvm.name} did not start: {jvm.cause()}")
         if time.monotonic() > deadline:
             raise SparkDidNotStart(f"{jvm.name} did not start within {START_S:g} s")
-        time.sleep(POLL_S)
+        pause()
     content = told.read_bytes()
     port, length = struct.unpack_from(">ii", content)
     return port, content[8 : 8 + length].decode()
@@ -76,4 +76,4 @@ def _await_executors(spark: Any, executors: int) -> None:
     while (found := len(tracker.getExecutorInfos()) - 1) < executors:  # the driver is one of them
         if time.monotonic() > deadline:
             raise SparkDidNotStart(f"{found} of {executors} executors of Spark have come within {START_S:g} s")
-        time.sleep(POLL_S)
+        pause()
