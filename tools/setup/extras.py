@@ -94,17 +94,31 @@ def read(path: Path) -> Extras:
         raise SetupError(f"{path}: {error}") from error
     if unknown := sorted(content.keys() - KEYS):
         raise SetupError(f"{path}: unknown key {unknown[0]!r}; there are {', '.join(sorted(KEYS))}")
-    pins = []
-    for text in content.get("packages", []):
-        name, equals, version = text.partition("==")
-        if not (name and equals and version):
-            raise SetupError(f"{path}: packages: {text!r} is not pinned; write name==version")
-        pins.append(packages.Pin(packages.normal(name), version))
-    system = [
-        machine.SystemPackage(name, machine.has_command(command), content["why"])
-        for name, command in content.get("system", {}).items()
-    ]
-    return Extras(path.parent.name, pins, system)
+    if not isinstance(why := content.get("why"), str) or not why:
+        raise SetupError(f"{path}: no text 'why'; write what the suite does with these packages")
+    if not isinstance(texts := content.get("packages", []), list):
+        raise SetupError(f"{path}: packages: {texts!r} is no list; write ['name==version']")
+    if not isinstance(commands := content.get("system", {}), dict):
+        raise SetupError(f"{path}: system: {commands!r} is no table; write [system] above its lines")
+    pins = [_pin(path, text) for text in texts]
+    return Extras(path.parent.name, pins, [_system(path, name, value, why) for name, value in commands.items()])
+
+
+def _pin(path: Path, text: object) -> packages.Pin:
+    name, _, version = text.partition("==") if isinstance(text, str) else ("", "", "")
+    if not (name and version):
+        raise SetupError(f"{path}: packages: {text!r} is not pinned; write name==version")
+    return packages.Pin(packages.normal(name), version)
+
+
+def _system(path: Path, name: str, value: object, why: str) -> machine.SystemPackage:
+    """From a line of [system]: `package = "command"`, or `package = "command 17"` with the least major version."""
+    match value.split() if isinstance(value, str) else []:
+        case [command]:
+            return machine.SystemPackage(name, machine.has_command(command), why)
+        case [command, least] if least.isdecimal():
+            return machine.SystemPackage(name, machine.has_version(command, int(least)), why)
+    raise SetupError(f"{path}: system: {name} = {value!r}; write a command of it, or 'command 17' for a least version")
 
 
 def _installed(pin: packages.Pin, venv: Path) -> bool:
@@ -115,6 +129,9 @@ def _installed(pin: packages.Pin, venv: Path) -> bool:
 def _install(extras: Extras, cache: run.Cache, steps: Steps) -> None:
     if missing := extras.missing_system():
         machine.install_packages(missing, cache.log, steps)
+    if still_missing := extras.missing_system():
+        name = still_missing[0].name
+        raise SetupError(f"{name} is installed, and another version of its command comes before it in PATH")
     if not (pins := extras.missing_pins(run.VENV)):
         return
     packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, None)

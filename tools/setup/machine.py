@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
+import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from tools.setup.console import CommandError, SetupError, Steps, run
 GB = 10**9
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 """PATH of the scripts of packages."""
+PROBE_S = 30.0
+"""The longest that a command may take to state its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,24 @@ class SystemPackage:
 def has_command(name: str) -> Callable[[], bool]:
     """Whether the command can be found, as a function."""
     return lambda: shutil.which(name) is not None
+
+
+def has_version(name: str, least: int) -> Callable[[], bool]:
+    """Whether the command can be found in this major version or a later one, as a function."""
+    return lambda: (major_version(name) or 0) >= least
+
+
+def major_version(name: str) -> int | None:
+    """The major version that `NAME -version` states, as Java's commands do; None where there is none. Before 9, Java
+    called version 8 1.8."""
+    if shutil.which(name) is None:
+        return None
+    try:
+        told = subprocess.run([name, "-version"], capture_output=True, text=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "?(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found.group(1)) if found else None
 
 
 def _python_headers() -> bool:

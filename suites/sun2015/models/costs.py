@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.finished_launch import SECOND, Launch, times_count
-from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, lasting, possible
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
-from .counts import options_of, workers_of
+from .counts import options_of, value_of, workers_of
 from .encoding import weights_of
 
 BASE = "all_reduce"
@@ -24,89 +24,107 @@ PAPER_LAYER, PAPER_RECORDS, PAPER_MAPS = 784 * 1000, 60_000, 16
 HOUR = 3600.0
 
 
-def step_s(record: Record, samples: pd.DataFrame, job: str, steps: range | None = None) -> float | None:
-    """Median duration of a job's steps on rank 0 in s, of all or of these; None without one."""
-    if not times_count(record):
+def step_s(record: Record, samples: pd.DataFrame, job: str, layer: int) -> float | None:
+    """Median duration of a job's steps of a layer on rank 0, s; None without one."""
+    case = options_of(record.case)
+    if case is None or not times_count(record):
         return None
     rows = columns(record, samples)
     chosen = rows.timed(f"step.{job}")
-    chosen = chosen[rows.rank[chosen] == 0]
-    if steps is not None:
-        chosen = chosen[np.isin(rows.step[chosen], list(steps))]
+    numbers = range(layer * case.iterations, (layer + 1) * case.iterations)
+    chosen = chosen[(rows.rank[chosen] == 0) & np.isin(rows.step[chosen], list(numbers))]
     return float(np.median(rows.end[chosen] - rows.start[chosen])) / SECOND if len(chosen) else None
 
 
-def naive_step_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median duration of a step as a job of Spark with a pair per weight and image, in s (suite sun2015).
+def epoch_s(record: Record, samples: pd.DataFrame, job: str) -> float | None:
+    """A step of every layer, s: the sum of the layers' medians; None where a layer has no step."""
+    case = options_of(record.case)
+    if case is None:
+        return None
+    found = [step_s(record, samples, job, layer) for layer in range(layers_of(case))]
+    known = [seconds for seconds in found if seconds is not None]
+    return sum(known) if len(known) == len(found) else None
 
-    A step is what the driver waits for: weights to the workers, maps, shuffle, reduction, and the sums back.
+
+def layers_of(case: OwnCase) -> int:
+    """How many machines a case trains."""
+    return len(weights_of(str(case.options["layers"])))
+
+
+def naive_epoch_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Time of an epoch as jobs of Spark with a pair per weight and image, in s (suite sun2015).
+
+    naive_epoch_s = sum over layers of the median step on rank 0
+
+    A step is what the driver waits for: weights to the workers, maps, shuffle, reduction, and the sums back. A step of
+    each layer before them is not timed.
     """
-    return step_s(record, samples, "naive")
+    return epoch_s(record, samples, "naive")
 
 
-def combiner_step_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median duration of a step as a job of Spark whose maps add up their pairs before they shuffle, in s (suite
-    sun2015). See [naive_step_s](naive_step_s.md)."""
-    return step_s(record, samples, "combiner")
+def combiner_epoch_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Time of an epoch as jobs of Spark whose maps add up their pairs before they shuffle, in s (suite sun2015). See
+    [naive_epoch_s](naive_epoch_s.md)."""
+    return epoch_s(record, samples, "combiner")
 
 
-def in_mapper_step_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median duration of a step as a job of Spark whose maps add up their images before there are pairs, in s (suite
-    sun2015). See [naive_step_s](naive_step_s.md)."""
-    return step_s(record, samples, "in_mapper")
+def in_mapper_epoch_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Time of an epoch as jobs of Spark whose maps add up their images before there are pairs, in s (suite sun2015).
+    See [naive_epoch_s](naive_epoch_s.md)."""
+    return epoch_s(record, samples, "in_mapper")
+
+
+def all_reduce_epoch_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Time of the same epoch over an all-reduce, in s (suite sun2015). See [naive_epoch_s](naive_epoch_s.md)."""
+    return epoch_s(record, samples, BASE)
 
 
 def _speedup(job: str) -> Callable[[Sequence[Launch], float | None], float | None]:
     def ratio(block: Sequence[Launch], _floor: float | None = None) -> float | None:
-        found = {workers_of(launch.record.case): step_s(launch.record, launch.samples, job) for launch in block}
+        found = {workers_of(launch.record.case): epoch_s(launch.record, launch.samples, job) for launch in block}
         one, two = found.get(1), found.get(2)
         return one / two if one and two else None
 
     return ratio
 
 
-_SPEEDUP = """How many times as fast a step {form} is on two workers as on one, in one repetition (suite sun2015).
+_SPEEDUP = """How many times as fast an epoch {form} is on two workers as on one, in one repetition (suite sun2015).
 
-    {job}_speedup = [{job}_step_s]({job}_step_s.md) on one worker / that on two
+    {job}_speedup = [{job}_epoch_s]({job}_epoch_s.md) on one worker / that on two
 
     The driver and all workers share the cores of one machine."""
 
 
 def _over(job: str) -> Callable[[Record, pd.DataFrame], float | None]:
     def ratio(record: Record, samples: pd.DataFrame) -> float | None:
-        ours, base = step_s(record, samples, job), step_s(record, samples, BASE)
+        ours, base = epoch_s(record, samples, job), epoch_s(record, samples, BASE)
         return ours / base if ours is not None and base else None
 
     return ratio
 
 
-_OVER = """How many times as long a step takes as a job of Spark{form} as over an all-reduce (suite sun2015).
+_OVER = """How many times as long an epoch takes as jobs of Spark{form} as over an all-reduce (suite sun2015).
 
-    {job}_over_all_reduce = median step of the job / median step over the all-reduce, in one launch
+    {job}_over_all_reduce = [{job}_epoch_s]({job}_epoch_s.md) / [all_reduce_epoch_s](all_reduce_epoch_s.md)
 
-    Both train the same weights on the same nodes and links, the all-reduce before Spark starts. The start of the engine
-    is not in it."""
+    Both train the same weights on the same images, nodes and links in one launch, the all-reduce before Spark starts.
+    The start of the engine is not in it. It depends on the images of a step, since a job has a cost of its own."""
 
 
-def start_in_steps(record: Record, samples: pd.DataFrame) -> float | None:
-    """How many steps over an all-reduce the start of Spark takes: master, workers, driver and executors (suite
+def start_in_epochs(record: Record, samples: pd.DataFrame) -> float | None:
+    """How many epochs over an all-reduce the start of Spark takes: master, workers, driver and executors (suite
     sun2015).
 
-    start_in_steps = time from the first process to the last executor / median step over the all-reduce
+    start_in_epochs = time from the first process to the last executor / [all_reduce_epoch_s](all_reduce_epoch_s.md)
+
+    Spark's processes read an archive of the classes that they load. It is written before this time begins; a launch
+    without it has no value.
     """
-    if not times_count(record):
+    if not times_count(record) or value_of(record, samples, "class_archive") != 1:
         return None
-    rows, base = columns(record, samples), step_s(record, samples, BASE)
+    rows, base = columns(record, samples), epoch_s(record, samples, BASE)
     found = rows.timed("start_up")
     return float(rows.end[found[0]] - rows.start[found[0]]) / SECOND / base if len(found) and base else None
-
-
-def layer_s(record: Record, samples: pd.DataFrame, job: str, layer: int) -> float | None:
-    """Median duration of a job's steps of a layer, s."""
-    case = options_of(record.case)
-    if case is None:
-        return None
-    return step_s(record, samples, job, range(layer * case.iterations, (layer + 1) * case.iterations))
 
 
 def pairs_of(case: OwnCase, layer: int) -> float:
@@ -116,12 +134,12 @@ def pairs_of(case: OwnCase, layer: int) -> float:
 
 def pair_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Time of a worker for a pair of the first layer, s: what the naive step takes beyond one with in-mapper combining,
-    which has all that a job takes but the pairs."""
+    which has all that a job takes but the pairs. None where noise leaves nothing."""
     case = options_of(record.case)
-    naive, fixed = (layer_s(record, samples, job, 0) for job in ("naive", "in_mapper"))
-    if case is None or naive is None or fixed is None:
+    naive, fixed = (step_s(record, samples, job, 0) for job in ("naive", "in_mapper"))
+    if case is None or naive is None or fixed is None or naive <= fixed:
         return None
-    return max(naive - fixed, 0.0) / pairs_of(case, 0)
+    return (naive - fixed) / pairs_of(case, 0)
 
 
 def pair_time_error(record: Record, samples: pd.DataFrame) -> float | None:
@@ -130,11 +148,12 @@ def pair_time_error(record: Record, samples: pd.DataFrame) -> float | None:
     pair_time_error = |predicted / measured - 1|
     predicted = second layer's step with in-mapper combining + pairs of a worker x time per pair of the first layer
 
-    The time per pair is what the first layer's naive step takes beyond its step with in-mapper combining. The same
-    model predicts the paper's own sizes: [naive_epoch_hours](naive_epoch_hours.md).
+    The time per pair is what the first layer's naive step takes beyond its step with in-mapper combining; a launch
+    in which that is nothing has no value. The same model predicts the paper's own sizes:
+    [naive_epoch_hours](naive_epoch_hours.md).
     """
     case, each = options_of(record.case), pair_s(record, samples)
-    measured, fixed = (layer_s(record, samples, job, 1) for job in ("naive", "in_mapper"))
+    measured, fixed = (step_s(record, samples, job, 1) for job in ("naive", "in_mapper"))
     if case is None or each is None or fixed is None or not measured:
         return None
     return abs((fixed + pairs_of(case, 1) * each) / measured - 1)
@@ -153,14 +172,35 @@ def naive_epoch_hours(record: Record, samples: pd.DataFrame) -> float | None:
     return None if found is None else PAPER_LAYER * PAPER_RECORDS * found / PAPER_MAPS / HOUR
 
 
+def _epoch(case: AnyCase, job: str, seconds: float) -> list[Event]:
+    """Steps of a job that take so long together, as many in each layer."""
+    found = options_of(case)
+    if found is None:
+        raise ImpossibleValue("the case has no job of Spark")
+    layers = layers_of(found)
+    steps = range(0, layers * found.iterations, found.iterations)
+    return [Event(f"step.{job}", 0.0, seconds / layers, ranks=(0,), step=step) for step in steps]
+
+
+def _made_up_epoch(job: str) -> Callable[[Wanted], MadeUp]:
+    """Launches whose epoch takes so many s."""
+    return lambda wanted: events(*_epoch(wanted.case, job, possible(wanted.known)))
+
+
 def _made_up_over(job: str, unit: float = 1e-3) -> Callable[[Wanted], MadeUp]:
-    """Launches whose steps take so many ms, beside one of 1 ms."""
+    """Launches whose epochs take so many ms, beside one of 1 ms."""
 
     def made(wanted: Wanted) -> MadeUp:
-        seconds = possible(wanted.known) * unit
-        return events(Event(job, 0.0, seconds, ranks=(0,)), Event(f"step.{BASE}", 0.0, unit, ranks=(0,)))
+        ours = _epoch(wanted.case, job, possible(wanted.known) * unit)
+        return events(*ours, *_epoch(wanted.case, BASE, unit))
 
     return made
+
+
+def made_up_start(wanted: Wanted) -> MadeUp:
+    """Launches whose start takes so many ms, beside an epoch of 1 ms."""
+    start = Event("start_up", 0.0, possible(wanted.known) * 1e-3, ranks=(0,))
+    return events(start, Event("class_archive", value=1.0, ranks=(0,)), *_epoch(wanted.case, BASE, 1e-3))
 
 
 def _made_up_speedup(job: str) -> Callable[[Wanted], MadeUp]:
@@ -168,7 +208,7 @@ def _made_up_speedup(job: str) -> Callable[[Wanted], MadeUp]:
 
     def made(wanted: Wanted) -> MadeUp:
         seconds = possible(wanted.known) if workers_of(wanted.case) == 1 else 1.0
-        return events(Event(f"step.{job}", 0.0, seconds, ranks=(0,)))
+        return events(*_epoch(wanted.case, job, seconds))
 
     return made
 
@@ -198,11 +238,12 @@ def made_up_hours(wanted: Wanted) -> MadeUp:
 
 METRICS = [
     *(
-        Metric(f"{job}_step_s", "s", "lower", launch=function, made_up=lasting(f"step.{job}"))
+        Metric(f"{job}_epoch_s", "s", "lower", launch=function, made_up=_made_up_epoch(job))
         for job, function in (
-            ("naive", naive_step_s),
-            ("combiner", combiner_step_s),
-            ("in_mapper", in_mapper_step_s),
+            ("naive", naive_epoch_s),
+            ("combiner", combiner_epoch_s),
+            ("in_mapper", in_mapper_epoch_s),
+            (BASE, all_reduce_epoch_s),
         )
     ),
     *(
@@ -213,7 +254,7 @@ METRICS = [
             block=_speedup(job),
             made_up=_made_up_speedup(job),
             range=(0.0, math.inf),
-            noise_of=(f"{job}_step_s",),
+            noise_of=(f"{job}_epoch_s",),
             clocked=True,
             doc=_SPEEDUP.format(form=form, job=job),
         )
@@ -225,7 +266,7 @@ METRICS = [
             "x",
             "lower",
             launch=_over(job),
-            made_up=_made_up_over(f"step.{job}"),
+            made_up=_made_up_over(job),
             clocked=True,
             doc=_OVER.format(form=form, job=job),
         )
@@ -235,7 +276,7 @@ METRICS = [
             ("in_mapper", " whose maps add up their images"),
         )
     ),
-    Metric("start_in_steps", "steps", "lower", launch=start_in_steps, made_up=_made_up_over("start_up"), clocked=True),
+    Metric("start_in_epochs", "epochs", "lower", launch=start_in_epochs, made_up=made_up_start, clocked=True),
     Metric(
         "pair_time_error",
         "fraction",

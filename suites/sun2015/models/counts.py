@@ -37,11 +37,16 @@ def workers_of(case: AnyCase) -> int:
     return 1 if found is None else max(int(found.options["workers"]), 1)
 
 
+def epochs_of(case: OwnCase, job: str) -> int:
+    """Of each layer; the job in which a worker is killed has one."""
+    return 1 if job == KILLED else case.iterations
+
+
 def pairs_by_formula(case: OwnCase, job: str) -> int:
     """That the mappers of a job make; those of a combiner are made as in the naive form, and added up then."""
     of, combined = case.options, job == "in_mapper"
     divided, layers = shares(int(of["images"]), int(of["maps"])), weights_of(str(of["layers"]))
-    return case.iterations * sum(map_pairs(images, size, combined) for images in divided for size in layers)
+    return epochs_of(case, job) * sum(map_pairs(images, size, combined) for images in divided for size in layers)
 
 
 def bytes_by_formula(case: OwnCase, job: str) -> int:
@@ -131,12 +136,12 @@ def lost_tasks(record: Record, samples: pd.DataFrame) -> float | None:
 def pairs_again(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of a job's pairs that were made once more after a worker was killed (suite sun2015).
 
-    pairs_again = pairs / formula - 1
+    pairs_again = pairs / formula of one naive epoch - 1
 
     What the killed worker had written for the reducers is lost with it, so its maps run again.
     """
     case, found = options_of(record.case), value_of(record, samples, f"pairs.{KILLED}")
-    return None if case is None or found is None else found / pairs_by_formula(case, "naive") - 1
+    return None if case is None or found is None else found / pairs_by_formula(case, KILLED) - 1
 
 
 def wire_over_all_reduce(record: Record, samples: pd.DataFrame) -> float | None:
@@ -178,7 +183,7 @@ def made_up_again(wanted: Wanted) -> MadeUp:
     case = options_of(wanted.case)
     if case is None:
         raise ImpossibleValue("the case has no job of Spark")
-    pairs = pairs_by_formula(case, "naive") * (1 + possible(wanted.known, -1))
+    pairs = pairs_by_formula(case, KILLED) * (1 + possible(wanted.known, -1))
     return events(Event(f"pairs.{KILLED}", value=pairs, ranks=(0,)))
 
 

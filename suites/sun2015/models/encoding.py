@@ -62,7 +62,8 @@ def map_bytes(images: int, size: int, combined: bool, reducers: int) -> int:
 
 
 def shares(images: int, maps: int) -> list[int]:
-    """Images of each map, as SparkContext.parallelize divides them."""
+    """Images of each map, as even as whole numbers allow. SparkContext.parallelize divides a list in batches of
+    images // maps: these are its maps where the images divide, and the program refuses other numbers."""
     return [images * (number + 1) // maps - images * number // maps for number in range(maps)]
 
 
@@ -73,13 +74,13 @@ def weights_of(layers: str) -> list[int]:
 
 
 class OfEpoch(Arguments):
-    """`layers`: as 784-1000-300; `records`; `maps`; `combined`: whether a map adds up its images first; `reducers`."""
+    """An epoch of all layers, one step each."""
 
-    layers: str = Field(pattern=r"^[1-9]\d*(-[1-9]\d*)+$")
-    records: Count
-    maps: Count = 1
-    combined: bool = False
-    reducers: Count = 1
+    layers: str = Field(pattern=r"^[1-9]\d*(-[1-9]\d*)+$", description="Units of each layer, as 784-1000-300.")
+    records: Count = Field(description="Records of an epoch.")
+    maps: Count = Field(1, description="Maps, with as even shares of the records as whole numbers allow.")
+    combined: bool = Field(False, description="Whether a map adds up its records before it hands on pairs.")
+    reducers: Count = Field(1, description="Reducers.")
 
 
 def intermediate_pairs(x: OfEpoch, _rows: Published) -> float:
@@ -119,7 +120,8 @@ def sort_comparisons(x: OfEpoch, _rows: Published) -> float:
 
     sort_comparisons = sum over layers of n log2(n / maps), n the pairs of the layer: each map sorts what it hands on
 
-    Merging at the reducers comes on top: n log2(maps).
+    Merging at the reducers comes on top: n log2(maps). A combiner of Hadoop gets what a map has sorted, so it saves
+    bytes and no comparisons; adding up in the mapper saves both.
     """
     times = x.maps if x.combined else x.records
     found = [size * times for size in weights_of(x.layers)]

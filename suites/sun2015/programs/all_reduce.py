@@ -11,7 +11,7 @@ from scaleproof.transports.contract import Collectives
 
 
 class AllReduce:
-    """An engine for `rbm.train`. Ranks have equal shares of the images, in their order."""
+    """An engine for `rbm.train`. Each rank has its share of the images, in their order: as many, but for one."""
 
     def __init__(self, group: Collectives, task: Task, images: np.ndarray) -> None:
         self.group, self.task = group, task

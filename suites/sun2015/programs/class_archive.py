@@ -1,19 +1,22 @@
 """An archive of the classes that Spark loads (class data sharing of Java). With it each of Spark's processes starts in
-about half of the processor time. The first launch that has Spark in one process leaves it in the user's cache; Java
-itself ignores one that does not fit."""
+about half of the processor time. It lies in the user's cache; Java itself ignores one that does not fit."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
+KEPT_S = 7 * 24 * 3600.0
+"""How long an archive of another Java or Spark is kept after its last use: another clone may use it."""
 
-def archive_of(java: Path, home: Path, flags: str) -> Path:
-    """Where the archive of this Java and this Spark is, or will be."""
+
+def archive_of(java: Path, home: Path, version: str, flags: str) -> Path:
+    """Where the archive of this Java and this Spark is, or will be. `version`: that of pyspark."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaleproof" / "spark"
-    of = f"{java.resolve()} {java.resolve().stat().st_mtime_ns} {home} {flags}"
+    of = f"{java.resolve()} {java.resolve().stat().st_mtime_ns} {home} {version} {flags}"
     return cache / f"{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}.jsa"
 
 
@@ -21,6 +24,19 @@ def class_path(home: Path) -> str:
     """Spark's own launcher gives executors this one, and an archive serves only processes with its class path."""
     first = sorted((home / "jars").glob("slf4j-api-*.jar"))
     return ":".join([f"{home}/conf", *map(str, first), f"{home}/jars/*"])
+
+
+def tidy(archive: Path) -> None:
+    """Marks an archive as used, and removes drafts whose process is gone and archives that nobody has used for long."""
+    with suppress(OSError):
+        os.utime(archive)
+    for path in archive.parent.glob("*.jsa*"):
+        writer = path.suffix.removeprefix(".")
+        with suppress(OSError):
+            gone = writer.isdigit() and not Path(f"/proc/{writer}").exists()
+            old = writer == "jsa" and time.time() - path.stat().st_mtime > KEPT_S
+            if gone or old:
+                path.unlink()
 
 
 class NewArchive:
@@ -32,13 +48,8 @@ class NewArchive:
 
     @property
     def flag(self) -> str:
-        """For the process; empty where the archive is there, or none can be written."""
-        if self.archive.exists():
-            return ""
-        try:
-            self.archive.parent.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return ""
+        """For the process. OSError where the cache cannot be written."""
+        self.archive.parent.mkdir(parents=True, exist_ok=True)
         return f"-XX:ArchiveClassesAtExit={self.draft}"
 
     def settle(self, ended_well: bool) -> None:

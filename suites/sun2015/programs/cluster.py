@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from suite_programs.jvm import Jvm, fast_flags, spark_home, start
+from suite_programs.jvm import QUIET, Jvm, start, with_archive
 from suite_programs.map_reduce import PLACE
 
 from scaleproof.core.context import RankContext
 
-START_S = 120.0
-"""The longest that a process of Spark may take to start."""
+START_S = 60.0
+"""The longest that a process of Spark may take to start; well below the `stall_s` of suite.yaml."""
 EXECUTOR_MIB = 512
 WORKER_MIB = 768
 """What a worker may give to executors: one of them."""
@@ -58,17 +57,18 @@ def start_worker(address: str, token: str, folder: Path, master: str, rank: int)
     return start("Spark's worker", main, folder, environment_of(address) | own)
 
 
-def settings(context: RankContext, folder: Path) -> dict[str, str]:
-    """Of an application. Shuffled bytes are not compressed, so that they can be counted by a formula; tasks do not wait
+def settings(address: str, token: str, folder: Path) -> dict[str, str]:
+    """Of an application at an address, with logs and spilled data in `folder`. Executors have Java's own compiler and
+    collector. Shuffled bytes are not compressed, so that they can be counted by a formula; tasks do not wait
     for a place near their data, and what a lost worker held is asked for again after 1 s in place of 5."""
     of = {
         "spark.app.name": "sun2015",
-        "spark.driver.host": context.address,
-        "spark.driver.bindAddress": context.address,
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
         "spark.driver.port": "0",
         "spark.blockManager.port": "0",
         "spark.authenticate": "true",
-        "spark.authenticate.secret": context.token,
+        "spark.authenticate.secret": token,
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.locality.wait": "0s",
@@ -78,7 +78,7 @@ def settings(context: RankContext, folder: Path) -> dict[str, str]:
         "spark.shuffle.io.retryWait": "1s",
         "spark.executor.memory": f"{EXECUTOR_MIB}m",
         "spark.executor.cores": "1",
-        "spark.executor.extraJavaOptions": fast_flags(),
+        "spark.executor.extraJavaOptions": with_archive(QUIET),
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
@@ -93,5 +93,4 @@ def start_gateway(address: str, folder: Path, flags: Sequence[str] = ()) -> tupl
     told = folder / "gateway"
     main = ["org.apache.spark.api.python.PythonGatewayServer"]
     own = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_CONNECT_MODE": "0"}
-    os.environ["SPARK_HOME"] = str(spark_home())
     return start("Spark's driver", main, folder, environment_of(address) | own, "512m", flags), told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -18,8 +19,13 @@ from scaleproof.rank.process_lifetime import ending_with_this_process
 
 LEAST_JAVA = 17
 """Of Spark 4."""
-FAST = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC -XX:-UsePerfData"
-"""For processes that live for seconds; without performance data nothing is left in the folder of temporary files."""
+QUIET = "-Xshare:auto -XX:-UsePerfData"
+"""Without performance data nothing is left in the folder of temporary files."""
+FAST = f"{QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For processes that live for seconds and compute nothing: master, worker and driver. Executors have Java's defaults,
+but Spark in one process computes in its driver."""
+_SETTINGS = ("SPARK_", "PYSPARK_", "_PYSPARK_")
+_JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
 _OPENED = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
     "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
@@ -34,6 +40,11 @@ MODULES = [
 POLL_S = 0.01
 LONGEST_CAUSE = 160
 _CAUSE = re.compile(r"(?:[\w.$]+(?:Exception|Error)|Error)\b.*")
+
+
+def pause() -> None:
+    """Between two looks at a process or a file."""
+    time.sleep(POLL_S)
 
 
 class SparkDidNotStart(RuntimeError):
@@ -63,7 +74,7 @@ class Jvm:
                 raise SparkDidNotStart(f"{self.name} did not start{self.at}: {self.cause()}")
             if time.monotonic() > deadline:
                 raise SparkDidNotStart(f"{self.name} did not start{self.at} within {timeout_s:g} s")
-            time.sleep(POLL_S)
+            pause()
 
     def cause(self) -> str:
         """Of its end, as its log names it."""
@@ -132,13 +143,18 @@ def spark_home() -> Path:
 
 def archive() -> Path:
     """Of the Java and the Spark that are used; it may not be there yet."""
-    return archive_of(java(), spark_home(), FAST)
+    return archive_of(java(), spark_home(), importlib.metadata.version("pyspark"), FAST)
 
 
-def fast_flags() -> str:
-    """Of each of Spark's processes."""
+def with_archive(flags: str) -> str:
+    """Flags of Java, and the archive of classes where it is there."""
     found = archive()
-    return f"{FAST} -XX:SharedArchiveFile={found}" if found.exists() else FAST
+    return f"{flags} -XX:SharedArchiveFile={found}" if found.exists() else flags
+
+
+def is_setting(name: str) -> bool:
+    """Whether a variable of the environment changes a Spark or a Java that is started below it."""
+    return name.startswith(_SETTINGS) or name in _JAVA_OPTIONS
 
 
 def start(
@@ -149,19 +165,21 @@ def start(
     memory: str = "256m",
     flags: Sequence[str] = (),
 ) -> Jvm:
-    """Starts a class of Spark with its arguments. It ends with this process, and its output goes to `folder`."""
+    """Starts a class of Spark with its arguments, and without settings of the user's own Spark or Java. It ends with
+    this process, and its output goes to `folder`."""
     program, home = java(), spark_home()
     log = folder / f"{name.replace(' ', '-')}.log"
-    command = [str(program), f"-Xmx{memory}", *fast_flags().split(), *MODULES, f"-Djava.io.tmpdir={folder}", *flags]
-    command += ["-cp", class_path(home), *main]
+    command = [str(program), f"-Xmx{memory}", *with_archive(FAST).split(), *MODULES]
+    command += [f"-Djava.io.tmpdir={folder}", *flags, "-cp", class_path(home), *main]
     own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "JAVA_HOME": str(program.resolve().parent.parent)}
+    inherited = {name: value for name, value in os.environ.items() if not is_setting(name)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             ending_with_this_process(command),
             stdin=subprocess.PIPE,  # Spark's gateway ends when its input does
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **own, **environment},
+            env={**inherited, **own, **environment},
             cwd=folder,
         )
     return Jvm(name, process, log)

@@ -45,10 +45,8 @@ def run(context: RankContext) -> None:
     exact = Task(sizes, case.iterations, context.seed)
     cut = Task(sizes, case.iterations, context.seed, int(of["decimals"]))
     with timed_region(context, open_group(context)):
-        before = reconstruction_error(images, [exact.initial(0)])
         error = reconstruction_error(images, train_serially(exact, images))
         found = {
-            "error.before": before,
             "error.exact": error,
             "error.cut": reconstruction_error(images, train_serially(cut, images)),
             "passes": passes_to(exact, images, int(of["minibatch"]), error),

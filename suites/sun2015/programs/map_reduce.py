@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import operator
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ from suite_programs.rbm import Task, gradient_of
 Pair = tuple[int, float]
 Numbered = tuple[int, np.ndarray]
 NAIVE, COMBINER, IN_MAPPER, KILLED = "naive", "combiner", "in_mapper", "killed"
-JOBS = (NAIVE, COMBINER, IN_MAPPER, KILLED)
+FORMS = (NAIVE, COMBINER, IN_MAPPER)
+JOBS = (*FORMS, KILLED)
+SIGKILL = 9
 PLACE = "SUN2015_RANK"
 """Environment of a worker's processes: its rank."""
 
@@ -59,8 +60,8 @@ def added_up_or_killed(pairs: Iterable[Pair], victim: str, marker: str) -> Itera
         Path(marker).touch()
         executor = _parent(os.getppid())
         worker = _parent(executor)
-        os.kill(worker, signal.SIGKILL)
-        os.kill(executor, signal.SIGKILL)
+        os.kill(worker, SIGKILL)
+        os.kill(executor, SIGKILL)
     return added_up(pairs)
 
 

@@ -1,22 +1,26 @@
 """Trains the layers with each engine in turn: the harness's all-reduce over all ranks, then jobs of Spark in one
-session, on one core of this process (`master: local`) or on a standalone cluster with a worker on every rank."""
+session, on one core of this process (`workers: 0`) or on a standalone cluster with workers on the last ranks."""
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from suite_programs.all_reduce import AllReduce
-from suite_programs.class_archive import NewArchive
+from suite_programs.archive_writer import ensure
 from suite_programs.cluster import scratch, start_gateway, start_master, start_worker
 from suite_programs.event_log import keep, shuffled
 from suite_programs.inputs import digits, pixels_in_range
-from suite_programs.jvm import POLL_S, Jvm, SparkDidNotStart, archive, java, spark_home
-from suite_programs.map_reduce import IN_MAPPER, JOBS, KILLED, MapReduce
-from suite_programs.rbm import Task, Total, difference, reconstruction_error, train, train_serially
+from suite_programs.jvm import SparkDidNotStart, java, pause, spark_home
+from suite_programs.map_reduce import FORMS, KILLED, MapReduce
+from suite_programs.options import ALL_REDUCE, options_of
+from suite_programs.rbm import Task, Total, difference, train, train_serially
+from suite_programs.session import spark_context
 
 from scaleproof.collectives.group import open_group
 from scaleproof.core.context import RankContext
@@ -26,18 +30,21 @@ from scaleproof.programs.common import timed_region
 from scaleproof.spec.case import OwnCase
 
 PRELOAD = ["suite_programs.inputs"]
-ALL_REDUCE = "all_reduce"
 WARM = "warm"
 VICTIM = 1
 """The rank whose worker is killed."""
-ARCHIVE_S = 100.0
-"""The longest that writing an archive of classes may take."""
-SESSION_S = 240.0
-"""The longest that the other ranks wait for the driver."""
+AGAIN = 4
+"""How often the all-reduce trains once more: its steps take milliseconds, and a median of three would be noise."""
+_ORDER = 4
+"""Random stream of the order of jobs."""
 
 
 def obstacle(case: OwnCase) -> tuple[str, str] | None:
-    """Why Spark cannot run here."""
+    """Why the case cannot run here."""
+    try:
+        options_of(case)
+    except ValueError as error:
+        return str(error), "correct it in suite.yaml"
     try:
         spark_home()
         java()
@@ -46,46 +53,27 @@ def obstacle(case: OwnCase) -> tuple[str, str] | None:
     return None
 
 
-def layer_sizes(text: str) -> tuple[int, ...]:
-    """Units of each layer; ValueError says what a text lacks."""
-    parts = text.split("-")
-    if len(parts) < 2 or not all(part.isdigit() and int(part) for part in parts):
-        raise ValueError(f"options.layers: {text!r} is no list of layers; write the units of each, as 64-100-30")
-    return tuple(int(part) for part in parts)
-
-
-def check_jobs(jobs: Sequence[str], ranks: int, workers: int) -> None:
-    """ValueError for what cannot be run."""
-    known = (ALL_REDUCE, *JOBS)
-    for job in jobs:
-        if job not in known:
-            raise ValueError(f"options.jobs: {job!r} is none of {', '.join(known)}")
-    if not 0 <= workers <= ranks:
-        raise ValueError(f"options.workers: {workers} is not between 0 (none: Spark in one process) and {ranks} ranks")
-    if KILLED in jobs and (workers < 2 or jobs[-1] != KILLED):
-        raise ValueError(f"options.jobs: {KILLED!r} ends one of at least two workers, and is the last job")
+def order_of(jobs: Sequence[str], seed: int) -> list[str]:
+    """The jobs of Spark in an order of the launch's own, so that none is always the first; `killed` stays the last."""
+    forms = [job for job in jobs if job in FORMS]
+    drawn = np.random.default_rng([seed, _ORDER]).permutation(len(forms))
+    return [*(forms[number] for number in drawn), *(job for job in jobs if job == KILLED)]
 
 
 class Launch:
     """What one rank does. Options: `layers`, as 64-100-30; `images`, `maps`, `reducers`; `decimals` of weights between
     steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `workers`: on so many ranks,
-    the last ones (0: Spark in one process). `iterations` are the epochs of each layer."""
+    the last ones (0: Spark in one process). `iterations` are the epochs of each layer; job `killed` has one epoch."""
 
     def __init__(self, context: RankContext) -> None:
         case = context.case
         assert isinstance(case, OwnCase)
-        of = case.options
-        self.context, self.jobs = context, str(of["jobs"]).split()
-        sizes = layer_sizes(str(of["layers"]))
-        self.task = Task(sizes, case.iterations, context.seed, int(of["decimals"]))
-        self.exact = Task(sizes, case.iterations, context.seed)
-        self.images = digits(int(of["images"]), context.seed)
-        if sizes[0] != self.images.shape[1]:
-            pixels = self.images.shape[1]
-            raise ValueError(f"options.layers: the first layer has {sizes[0]} units, and an image {pixels} pixels")
-        self.maps, self.reducers = int(of["maps"]), int(of["reducers"])
-        self.workers = int(of["workers"])
-        check_jobs(self.jobs, case.ranks, self.workers)
+        self.context, self.options = context, options_of(case)
+        self.task = Task(self.options.sizes, case.iterations, context.seed, self.options.decimals)
+        self.images = digits(self.options.images, context.seed)
+        units, pixels = self.options.sizes[0], self.images.shape[1]
+        if units != pixels:
+            raise ValueError(f"options.layers: the first layer has {units} units, and an image {pixels} pixels")
         self.found: dict[str, list[np.ndarray]] = {}
         context.check("pixels", pixels_in_range(self.images), "a pixel is not between 0 and 1")
 
@@ -94,10 +82,12 @@ class Launch:
         connections of its own, which are counted by job."""
         group = open_group(self.context)
         with timed_region(self.context, group):
-            if ALL_REDUCE in self.jobs:
+            if ALL_REDUCE in self.options.jobs:
                 engine = AllReduce(group, self.task, self.images)
-                self._warm(engine.total)
+                self._warm(ALL_REDUCE, engine.total)
                 self._timed(ALL_REDUCE, engine.total)
+                for _ in range(AGAIN):
+                    self._train(ALL_REDUCE, engine.total, self.task)
         if self.context.rank == 0:
             self._drive()
             self._compare()
@@ -106,84 +96,88 @@ class Launch:
 
     @property
     def _has_worker(self) -> bool:
-        return self.context.rank >= self.context.world_size - self.workers
+        return self.context.rank >= self.context.world_size - self.options.workers
 
     def _drive(self) -> None:
         """Rank 0: the driver, and on a cluster the master and perhaps a worker."""
-        began = now()
+        address, token, workers = self.context.address, self.context.token, self.options.workers
+        self._note("class_archive", float(ensure(address, scratch(self.context, "archive"))))
+        began, folder = now(), scratch(self.context, "driver")
         with ExitStack() as processes:
-            address, token = self.context.address, self.context.token
-            folder = scratch(self.context, "driver")
-            new = NewArchive(archive())
-            flags = [new.flag] if new.flag and not self.workers else []
-            driver = start_gateway(address, folder, flags)
+            driver = start_gateway(address, folder)
             processes.callback(driver[0].kill)
             url = "local[1]"
-            if self.workers:
+            if workers:
                 master, url = start_master(address, token, scratch(self.context, "master"))
                 processes.callback(master.kill)
                 self.context.rendezvous.publish("master", url)
-            if self._has_worker and self.workers:
+            if self._has_worker and workers:
                 worker = start_worker(address, token, scratch(self.context, "worker"), url, 0)
                 processes.callback(worker.kill)
-            self._session(url, driver, began)
-            if flags:
-                new.settle(driver[0].end(ARCHIVE_S))
+            with spark_context(address, token, folder, url, workers, driver) as spark:
+                self.context.recorder.add("start_up", 0, began, now())
+                for job in order_of(self.options.jobs, self.context.seed):
+                    self._job(spark, job)
             self.context.rendezvous.publish("over", True)
         self._read_log(folder)
 
-    def _session(self, url: str, driver: tuple[Jvm, Path], began: int) -> None:
-        from pyspark.cloudpickle import register_pickle_by_value
-        from suite_programs import map_reduce, rbm
-        from suite_programs.session import spark_context
-
-        for module in (map_reduce, rbm):  # Spark's processes do not have this folder
-            register_pickle_by_value(module)
-        with spark_context(self.context, url, self.workers, driver) as spark:
-            self.context.recorder.add("start_up", 0, began, now())
+    def _job(self, spark: Any, job: str) -> None:
+        """One form of the job: a step of each layer that is not timed, then the timed ones."""
+        if job != KILLED:
             spark.setJobGroup(WARM, WARM)
-            first = MapReduce(spark, IN_MAPPER, self.task, self.images, self.maps, self.reducers)
-            self._warm(first.total)
-            for job in self.jobs:
-                if job == ALL_REDUCE:
-                    continue
-                spark.setJobGroup(job, job)
-                killing = (str(VICTIM), str(self.context.folder / "killed"))
-                engine = MapReduce(spark, job, self.task, self.images, self.maps, self.reducers, killing)
-                self._timed(job, engine.total)
-                self._note(f"pairs.{job}", float(engine.counter.value))
+            self._warm(job, self._engine(spark, job).total)
+        spark.setJobGroup(job, job)
+        engine = self._engine(spark, job)
+        self._timed(job, engine.total)
+        self._note(f"pairs.{job}", float(engine.counter.value))
 
-    def _warm(self, total: Total) -> None:
-        """One training before the timed one: processes start and load what they use."""
-        self.context.recorder.warmup = True
-        self._timed(WARM, total)
-        self.context.recorder.warmup = False
+    def _engine(self, spark: Any, job: str) -> MapReduce:
+        of, killing = self.options, (str(VICTIM), str(self._marker))
+        return MapReduce(spark, job, self.task, self.images, of.maps, of.reducers, killing)
+
+    @property
+    def _marker(self) -> Path:
+        """A file that says that the worker has been killed."""
+        return self.context.folder / "killed"
 
     def _serve(self) -> None:
-        """Other ranks: a worker, until the driver has ended."""
-        url = self.context.rendezvous.get("master", peer=0)
+        """Other ranks: a worker, until the driver has ended. The launch's deadline ends a rank that waits too long."""
+        url = self.context.rendezvous.get("master", math.inf, peer=0)
         address, token, rank = self.context.address, self.context.token, self.context.rank
         worker = start_worker(address, token, scratch(self.context, "worker"), url, rank)
         try:
-            deadline = time.monotonic() + SESSION_S
-            while self.context.rendezvous.find("over") is None and time.monotonic() < deadline:
-                if worker.process.poll() is not None and not (self.context.folder / "killed").exists():
+            while self.context.rendezvous.find("over") is None:
+                if worker.process.poll() is not None and not self._marker.exists():
                     raise SparkDidNotStart(f"{worker.name} ended: {worker.cause()}")
-                time.sleep(POLL_S)
+                pause()
         finally:
             worker.kill()
 
+    def _task_of(self, job: str) -> Task:
+        """What a job trains. One epoch is enough to lose a worker in."""
+        return replace(self.task, epochs=1) if job == KILLED else self.task
+
+    def _warm(self, job: str, total: Total) -> None:
+        """A step of each layer before the timed ones: processes start and load what they use."""
+        self.context.recorder.warmup = True
+        self._train(job, total, replace(self.task, epochs=1))
+        self.context.recorder.warmup = False
+
     def _timed(self, job: str, total: Total) -> None:
-        """Trains, with an event for each step."""
+        """Trains, and keeps the weights and the bytes on the links."""
         before = self._wire()
+        self.found[job] = self._train(job, total, self._task_of(job))
+        self._note(f"wire.{job}", float(self._wire() - before))
+
+    def _train(self, job: str, total: Total, task: Task) -> list[np.ndarray]:
+        """Trains, with an event for each step."""
 
         def step(number: int, epoch: int, weights: Sequence[np.ndarray]) -> np.ndarray:
             self.context.at(number, job)
             with self.context.recorder.span(f"step.{job}", number):
                 return total(number, epoch, weights)
 
-        self.found[job] = train(self.task, len(self.images), step)
-        self._note(f"wire.{job}", float(self._wire() - before))
+        return train(task, len(self.images), step)
 
     def _wire(self) -> int:
         """Bytes that this rank's interfaces have sent and received so far, without loopback."""
@@ -198,7 +192,7 @@ class Launch:
         """Spark's own counts, from its event log, which stays with the record."""
         (log,) = [path for path in folder.iterdir() if path.name.startswith(("app-", "local-")) and path.is_file()]
         for job, of in shuffled(log).items():
-            if job in self.found and job != WARM:
+            if job in self.found:
                 self._note(f"bytes.{job}", float(of.written))
                 self._note(f"remote.{job}", of.remote / max(of.remote + of.local, 1))
                 self._note(f"lost.{job}", float(of.lost))
@@ -207,13 +201,13 @@ class Launch:
         self.context.artifacts[kept.name] = kept
 
     def _compare(self) -> None:
-        """Weights of each engine beside those of one process."""
-        wanted = train_serially(self.exact, self.images)
-        exact = reconstruction_error(self.images, wanted)
+        """Weights of each engine beside those of one process with all decimals."""
+        wanted: dict[Task, list[np.ndarray]] = {}
         for job, weights in self.found.items():
-            if job != WARM:
-                self._note(f"difference.{job}", difference(weights, wanted))
-                self._note(f"penalty.{job}", reconstruction_error(self.images, weights) / exact - 1)
+            task = replace(self._task_of(job), decimals=0)
+            if task not in wanted:
+                wanted[task] = train_serially(task, self.images)
+            self._note(f"difference.{job}", difference(weights, wanted[task]))
 
 
 def run(context: RankContext) -> None:

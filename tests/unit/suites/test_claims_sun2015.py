@@ -41,6 +41,10 @@ def case(ranks: int = 2, entry: str = "mapreduce", iterations: int = 1, **option
     return made
 
 
+def names(job: str) -> str:
+    return job if job in ("start_up", "class_archive") else f"step.{job}"
+
+
 def launch(of: OwnCase, **values: float) -> Launch:
     """With events of these names, `_` for the dot after the first word, and values."""
     made = events(*(Event(name.replace("_", ".", 1), value=value, ranks=(0,)) for name, value in values.items()))
@@ -52,8 +56,7 @@ def steps(of: OwnCase, **seconds: float | list[float]) -> Launch:
     made = []
     for job, times in seconds.items():
         for number, each in enumerate(times if isinstance(times, list) else [times]):
-            name = job if job == "start_up" else f"step.{job}"
-            made.append(Event(name, 1.0, 1.0 + each, ranks=(0,), step=number))
+            made.append(Event(names(job), 1.0, 1.0 + each, ranks=(0,), step=number, value=1.0))
     found = events(*made)
     return Launch(found.record(of), found.samples(of.ranks))
 
@@ -82,7 +85,16 @@ def test_rows_are_those_that_are_known_and_each_has_its_entry(suite: Suite) -> N
     assert [row["id"] for row in rows if row["gate"]] == ["sun2015.shuffle.pairs"]
     judged = {claim.form.id: claim.form.kind for claim in load_claims(suite)}
     assert {row["id"] for row in rows} <= judged.keys()
-    assert judged["sun2015.shuffle.pairs"] == "consistency"
+    assert judged["sun2015.shuffle.pairs"] == judged["sun2015.own.shuffle.combined"] == "consistency"
+
+
+def test_arithmetic_on_constants_is_shown_for_each_number_of_maps_and_not_judged(suite: Suite) -> None:
+    own = [claim for claim in load_claims(suite) if claim.form.id.startswith("sun2015.own.paper.")]
+    shown = [claim for claim in own if claim.metric is not None and claim.metric.model is not None]
+    assert {claim.form.kind for claim in shown} == {"context"}
+    for kind in ("bytes", "bytes.naive", "sort", "sort.naive", "pairs"):
+        found = {claim.form.x["maps"] for claim in shown if claim.form.id.rpartition(".")[0].endswith(f"paper.{kind}")}
+        assert {1, 4, 16, 64} <= found, kind
 
 
 def test_pairs_are_weights_times_records_or_times_maps() -> None:
@@ -105,8 +117,9 @@ def test_batches_grow_by_half_and_hold_more_than_ten_pairs_a_reducer_at_first() 
     assert encoding.batches(0, 4) == 0
 
 
-def test_an_empty_map_writes_nothing_and_images_are_divided_as_spark_does() -> None:
-    assert encoding.shares(10, 4) == [2, 3, 2, 3] and encoding.shares(2, 4) == [0, 1, 0, 1]
+def test_an_empty_map_writes_nothing_and_images_are_divided_evenly() -> None:
+    assert encoding.shares(60, 4) == [15, 15, 15, 15], "as Spark does"
+    assert encoding.shares(10, 4) == [2, 3, 2, 3] and encoding.shares(2, 4) == [0, 1, 0, 1], "records of the paper"
     assert encoding.map_bytes(0, 100, True, 2) == encoding.map_bytes(0, 100, False, 2) == 0
 
 
@@ -120,7 +133,7 @@ def test_in_mapper_combining_divides_bytes_by_the_images_of_a_map() -> None:
 
 def test_sorting_takes_n_log_n_of_each_map() -> None:
     x = encoding.OfEpoch(layers="4-4", records=8, maps=2)
-    assert encoding.sort_comparisons(x, Published()) == 2 * 64 * 6
+    assert encoding.sort_comparisons(x, Published()) == 128 * 6, "16 weights of 8 records, 64 pairs in each map"
 
 
 def test_counts_are_compared_with_formulas_and_the_worst_form_counts(metrics: dict[str, Metric]) -> None:
@@ -138,7 +151,8 @@ def test_counts_are_compared_with_formulas_and_the_worst_form_counts(metrics: di
 
 
 def test_what_a_killed_worker_cost(metrics: dict[str, Metric]) -> None:
-    found = launch(case(), pairs_killed=60 * 9400 * 1.25, lost_killed=2, difference_killed=1e-3, difference_naive=1e-15)
+    made = {"pairs_killed": 60 * 9400 * 1.25, "lost_killed": 2, "difference_killed": 1e-3, "difference_naive": 1e-15}
+    found = launch(case(iterations=3), **made)  # the job has one epoch all the same
     assert value(metrics, "pairs_again", found) == pytest.approx(0.25)
     assert value(metrics, "lost_tasks", found) == 2
     assert value(metrics, "killed_difference", found) == 1e-3
@@ -160,16 +174,43 @@ def test_ratios_of_bytes(metrics: dict[str, Metric]) -> None:
     assert value(metrics, "wire_over_all_reduce", launch(case(), wire_in_mapper=50, wire_all_reduce=0)) is None
 
 
-def test_costs_are_medians_over_those_of_the_all_reduce(metrics: dict[str, Metric]) -> None:
-    found = steps(case(), naive=[1.0, 3.0], combiner=[0.5], in_mapper=[0.2, 0.4], all_reduce=[0.01, 0.03], start_up=10)
+def test_an_epoch_is_the_sum_of_both_layers_medians(metrics: dict[str, Metric]) -> None:
+    of = case(iterations=3)
+    found = steps(of, naive=[1.0, 2.0, 9.0, 0.1, 0.3, 0.2], all_reduce=[0.01, 0.03, 0.02, 0.001, 0.003, 0.002])
+    assert value(metrics, "naive_epoch_s", found) == pytest.approx(2.2)
+    assert value(metrics, "all_reduce_epoch_s", found) == pytest.approx(0.022)
+    assert value(metrics, "naive_over_all_reduce", found) == pytest.approx(100)
+    assert value(metrics, "naive_epoch_s", steps(of, naive=[1.0, 2.0, 9.0])) is None, "no step of the second layer"
+
+
+def test_a_step_before_the_timed_ones_is_not_in_an_epoch(metrics: dict[str, Metric]) -> None:
+    warm = [Event("step.naive", 0.0, 50.0, ranks=(0,), step=number, warmup=True) for number in (0, 1)]
+    timed = [Event("step.naive", 0.0, 1.0, ranks=(0,), step=number) for number in (0, 1)]
+    made = events(*warm, *timed)
+    assert value(metrics, "naive_epoch_s", Launch(made.record(case()), made.samples(2))) == 2
+
+
+def test_costs_are_epochs_over_those_of_the_all_reduce(metrics: dict[str, Metric]) -> None:
+    times = {"naive": [1.0, 3.0], "combiner": [0.5, 0.5], "in_mapper": [0.2, 0.4], "all_reduce": [0.01, 0.03]}
+    found = steps(case(), **times, start_up=[10.0], class_archive=[0.0])
     for form, ratio in (("naive", 100), ("combiner", 25), ("in_mapper", 15)):
         assert value(metrics, f"{form}_over_all_reduce", found) == pytest.approx(ratio)
-    assert value(metrics, "start_in_steps", found) == pytest.approx(500)
-    assert value(metrics, "naive_over_all_reduce", steps(case(), naive=1.0)) is None
+    assert value(metrics, "start_in_epochs", found) == pytest.approx(250)
+    assert value(metrics, "naive_over_all_reduce", steps(case(), naive=[1.0, 1.0])) is None
+
+
+def test_the_start_of_a_launch_without_an_archive_of_classes_does_not_count(metrics: dict[str, Metric]) -> None:
+    assert value(metrics, "start_in_epochs", steps(case(), all_reduce=[0.01, 0.03], start_up=10.0)) is None
+    made = events(
+        Event("start_up", 0.0, 10.0, ranks=(0,)),
+        Event("class_archive", value=0.0, ranks=(0,)),
+        *(Event("step.all_reduce", 0.0, 0.01, ranks=(0,), step=number) for number in (0, 1)),
+    )
+    assert value(metrics, "start_in_epochs", Launch(made.record(case()), made.samples(2))) is None
 
 
 def test_a_speed_up_is_one_worker_over_two_in_a_repetition(metrics: dict[str, Metric]) -> None:
-    one, two = steps(case(workers=1), combiner=3.0), steps(case(workers=2), combiner=2.0)
+    one, two = steps(case(workers=1), combiner=[2.0, 1.0]), steps(case(workers=2), combiner=[1.5, 0.5])
     function = metrics["combiner_speedup"].block
     assert function is not None
     assert function([two, one], None) == pytest.approx(1.5)
@@ -186,6 +227,11 @@ def test_a_time_per_pair_predicts_the_other_layer_and_the_papers(metrics: dict[s
     assert value(metrics, "pair_time_error", found) == pytest.approx(1 - predicted / measured)
     assert value(metrics, "naive_epoch_hours", found) == pytest.approx(784e3 * 60e3 * 2e-6 / 16 / 3600)
     assert value(metrics, "pair_time_error", steps(of, naive=naive)) is None
+
+
+def test_a_launch_in_which_noise_leaves_no_time_per_pair_has_no_hours(metrics: dict[str, Metric]) -> None:
+    found = steps(case(), naive=[0.5, 0.4], in_mapper=[0.6, 0.3])
+    assert value(metrics, "naive_epoch_hours", found) is None and value(metrics, "pair_time_error", found) is None
 
 
 def test_penalty_and_passes(metrics: dict[str, Metric]) -> None:

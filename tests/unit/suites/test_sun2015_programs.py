@@ -7,6 +7,9 @@ import importlib
 import json
 import os
 import pickle
+import re
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -219,14 +222,29 @@ def test_a_log_is_kept_without_what_it_says_about_the_machine(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"jobs": "naive combine"},
-            "options.jobs: 'combine' is none of all_reduce, naive, combiner, in_mapper, killed",
-        ),
+        ({"jobs": "naive combine"}, "options.jobs: unknown job 'combine'; did you mean 'combiner'?"),
+        ({"jobs": "xyz"}, "options.jobs: unknown job 'xyz'; known: all_reduce, naive, combiner, in_mapper, killed"),
         ({"jobs": "killed"}, "options.jobs: 'killed' ends one of at least two workers, and is the last job"),
-        ({"workers": 2}, "options.workers: 2 is not between 0 .none: Spark in one process. and 1 ranks"),
+        ({"workers": 2}, "options.workers: 2 is not between 0 (none: Spark in one process) and 1 ranks"),
         ({"layers": "64"}, "options.layers: '64' is no list of layers; write the units of each, as 64-100-30"),
         ({"layers": "64-x"}, "options.layers: '64-x' is no list of layers"),
+        ({"layers": "64-0-5"}, "options.layers: '64-0-5' is no list of layers"),
+        ({"maps": 0}, "options.maps: 0 is no whole number from 1 on"),
+        ({"reducers": 0}, "options.reducers: 0 is no whole number from 1 on"),
+        ({"reducers": "two"}, "options.reducers: 'two' is no whole number from 1 on"),
+        ({"decimals": -1}, "options.decimals: -1 is no whole number from 0 on"),
+        ({"images": 10}, "options.images: 10 images do not divide into 4 maps of the same number"),
+    ],
+)
+def test_wrong_options_are_an_obstacle_in_one_line(options: dict[str, Any], message: str) -> None:
+    reason, advice = load_entry(PROGRAMS, "mapreduce").obstacle(case(**options))
+    assert reason.startswith(message) and "\n" not in reason and advice == "correct it in suite.yaml"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maps": 0}, "options.maps: 0 is no whole number from 1 on"),
         ({"images": 5000}, "options.images: 5000 is not between 1 and 1797, the images of scikit-learn"),
         ({"layers": "60-9"}, "options.layers: the first layer has 60 units, and an image 64 pixels"),
     ],
@@ -235,7 +253,7 @@ def test_wrong_options_are_said_in_one_line_before_anything_starts(options: dict
     program = load_entry(PROGRAMS, "mapreduce")
 
     def body(context: RankContext) -> None:
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             program.Launch(context)
 
     assert run_ranks(case(**options), body) == [""]
@@ -324,7 +342,6 @@ def test_an_archive_counts_once_its_process_has_ended_well(tmp_path: Path) -> No
     new.draft.write_text("whole")
     new.settle(ended_well=True)
     assert new.archive.read_text() == "whole" and not new.draft.exists()
-    assert new.flag == "", "it is there"
 
 
 def test_each_java_and_spark_has_an_archive_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -333,7 +350,95 @@ def test_each_java_and_spark_has_an_archive_of_its_own(monkeypatch: pytest.Monke
     for name in ("one", "two"):
         (tmp_path / name).touch()
     found = {
-        archives.archive_of(tmp_path / java, tmp_path / home, flags)
-        for java, home, flags in (("one", "h", "f"), ("two", "h", "f"), ("one", "i", "f"), ("one", "h", "g"))
+        archives.archive_of(tmp_path / java, Path(home), version, flags)
+        for java, home, version, flags in (
+            ("one", "h", "4.3.0", "f"),
+            ("two", "h", "4.3.0", "f"),
+            ("one", "i", "4.3.0", "f"),
+            ("one", "h", "4.4.0", "f"),
+            ("one", "h", "4.3.0", "g"),
+        )
     }
-    assert len(found) == 4 and {path.parent for path in found} == {tmp_path / "scaleproof" / "spark"}
+    assert len(found) == 5 and {path.parent for path in found} == {tmp_path / "scaleproof" / "spark"}
+
+
+def test_drafts_of_ended_processes_and_archives_that_nobody_uses_are_removed(tmp_path: Path) -> None:
+    archives = module("class_archive")
+    ours, others, unused = (tmp_path / f"{name}.jsa" for name in ("ours", "others", "unused"))
+    living, dead = tmp_path / f"ours.jsa.{os.getpid()}", tmp_path / "ours.jsa.99999999"
+    for path in (ours, others, unused, living, dead):
+        path.touch()
+    long_ago = time.time() - archives.KEPT_S - 60
+    for path in (ours, unused):
+        os.utime(path, (long_ago, long_ago))
+    archives.tidy(ours)
+    assert {path.name for path in tmp_path.iterdir()} == {ours.name, others.name, living.name}
+    assert ours.stat().st_mtime > long_ago + archives.KEPT_S, "it is used"
+    archives.tidy(tmp_path / "nowhere" / "a.jsa")
+
+
+def test_the_archive_is_written_by_a_process_of_its_own_and_only_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A stand-in for the writer's program leaves a file in place of an archive."""
+    writer, archive = module("archive_writer"), tmp_path / "a.jsa"
+    monkeypatch.setattr(writer, "archive", lambda: archive)
+    monkeypatch.setattr(writer, "_MAIN", "import sys; sys.exit('no Spark here')")
+    assert not writer.ensure("127.0.0.1", tmp_path)
+    assert "no Spark here" in (tmp_path / "archive-writer.log").read_text()
+    main = f"import os, sys; assert sys.argv[2] == '127.0.0.1'; open({str(archive)!r}, 'w').write(str(os.getpid()))"
+    monkeypatch.setattr(writer, "_MAIN", main)
+    assert writer.ensure("127.0.0.1", tmp_path)
+    first = archive.read_text()
+    assert first != str(os.getpid()) and writer.ensure("127.0.0.1", tmp_path) and archive.read_text() == first
+
+
+# --- processes of Spark ---
+
+
+def test_a_process_has_no_settings_of_the_users_spark_or_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    jvm = module("jvm")
+    theirs = ["SPARK_CONF_DIR", "PYSPARK_PYTHON", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"]
+    for name in [*theirs, "OF_THE_USER"]:
+        monkeypatch.setenv(name, "theirs")
+    printer = tmp_path / "java"
+    printer.write_text(f"#!{sys.executable}\nimport os\nprint(sorted(os.environ))\n")
+    printer.chmod(0o755)
+    monkeypatch.setattr(jvm, "java", lambda: printer)
+    monkeypatch.setattr(jvm, "spark_home", lambda: tmp_path)
+    monkeypatch.setattr(jvm, "archive", lambda: tmp_path / "none.jsa")
+    started = jvm.start("a printer", ["Main"], tmp_path, {"SPARK_LOCAL_IP": "ours"})
+    assert started.process.wait(30) == 0
+    found = set(json.loads(started.log.read_text().replace("'", '"')))
+    assert not found & set(theirs) and {"OF_THE_USER", "SPARK_LOCAL_IP", "SPARK_HOME"} <= found
+
+
+def test_executors_have_javas_own_compiler_and_collector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    jvm, archive = module("jvm"), tmp_path / "a.jsa"
+    monkeypatch.setattr(jvm, "archive", lambda: archive)
+    options = "spark.executor.extraJavaOptions"
+    assert module("cluster").settings("127.0.0.1", "t", tmp_path)[options] == jvm.QUIET
+    archive.touch()
+    told = module("cluster").settings("127.0.0.1", "t", tmp_path)[options]
+    assert told.endswith(f"-XX:SharedArchiveFile={archive}")
+    assert "Tiered" not in told and "GC" not in told
+
+
+def test_a_driver_that_says_nothing_in_time_is_a_timeout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    session, jvm = module("session"), module("jvm")
+    (tmp_path / "log").touch()
+    monkeypatch.setattr(session, "START_S", 0.05)
+    alive = jvm.Jvm("Spark's driver", SimpleNamespace(poll=lambda: None, returncode=None), tmp_path / "log")
+    with pytest.raises(jvm.SparkDidNotStart, match=r"^Spark's driver did not start within 0.05 s$"):
+        session._told(alive, tmp_path / "told")
+    ended = jvm.Jvm("Spark's driver", SimpleNamespace(poll=lambda: 3, returncode=3), tmp_path / "log")
+    with pytest.raises(jvm.SparkDidNotStart, match=r"did not start: it printed nothing \(exit code 3\)$"):
+        session._told(ended, tmp_path / "told")
+
+
+def test_no_form_of_the_job_is_always_the_first_and_killed_is_the_last() -> None:
+    order_of = load_entry(PROGRAMS, "mapreduce").order_of
+    jobs = ["all_reduce", "naive", "combiner", "in_mapper", "killed"]
+    orders = {tuple(order_of(jobs, seed)) for seed in range(60)}
+    assert len(orders) == 6 and {order[-1] for order in orders} == {"killed"}
+    assert order_of(jobs, 5) == order_of(jobs, 5) and order_of(["naive"], 1) == ["naive"]
