@@ -147,7 +147,9 @@ def test_the_model_is_held_against_the_measured_times() -> None:
     assert iterations.modelled_crossover(block) == pytest.approx(15000), "with the rates of the fewest labels alone"
     measured = iterations.crossover_labels(block)
     assert iterations.crossover_error(block) == pytest.approx(abs(15000 / measured - 1))
-    assert iterations.iteration_error(block) == pytest.approx((0 + 0.25) / 2), "the launches with the rates are left out"
+    assert iterations.iteration_error(block) == pytest.approx((0 + 0.25) / 2), (
+        "the launches with the rates are left out"
+    )
     assert iterations.iteration_error(block[::2]) is None
     assert iterations.iteration_error([timed("full", 5000, 0.01)]) is None
 
