@@ -89,7 +89,7 @@ def test_every_row_is_as_published_and_has_an_entry(suite: Suite) -> None:
 def test_arms_of_training_have_one_rate_grid_and_share_all_but_what_they_name(suite: Suite) -> None:
     planned = suite.experiment("learning").sizes["smoke"].cases
     cases = {each.arm: each for each in planned if isinstance(each, OwnCase)}
-    of_tables = {"tables", "tables_often", "filled", "random", "shuffled", "permuted", "one_thread"}
+    of_tables = {"tables", "tables_often", "filled", "random", "shuffled", "permuted"}
     assert set(cases) == {"full", "sampled", "sampled_20"} | of_tables
     for name in ("labels", "train", "test", "batch", "two"):
         assert len({each.options[name] for each in cases.values()}) == 1
