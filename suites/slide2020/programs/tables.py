@@ -30,10 +30,8 @@ def _insert(
             counts[table, bucket] = count + 1
             place = count
             if count >= room:
-                if policy == 0:
-                    place = count % room
-                else:  # Vitter's reservoir: kept with probability room / (count + 1)
-                    place = below(state, count + 1)
+                # Vitter's reservoir: kept with probability room / (count + 1)
+                place = count % room if policy == 0 else below(state, count + 1)
             if place < room:
                 neurons[table, bucket, place] = neuron
 
