@@ -313,7 +313,7 @@ def test_two_threads_do_the_work_of_one() -> None:
     one, two = (losses(steps=1, threads=threads) for threads in (1, 2))
     assert one[0][0] == pytest.approx(two[0][0], rel=1e-5)
     assert one[1].active == two[1].active and one[1].changed_rows == two[1].changed_rows
-    one, two = (losses(steps=30, threads=threads, sampling="all") for threads in (1, 2))
+    one, two = (losses(steps=10, threads=threads, sampling="all") for threads in (1, 2))
     assert two[0][-1] == pytest.approx(one[0][-1], rel=0.05), "few additions are lost without locks"
 
 
