@@ -102,7 +102,8 @@ def test_arms_of_training_have_one_rate_grid_and_share_all_but_what_they_name(su
 def test_ablations_have_no_random_neurons_and_the_papers_largest_step_between_rebuilds(suite: Suite) -> None:
     cases = [each for each in suite.experiment("ablations").sizes["small"].cases if isinstance(each, OwnCase)]
     assert {each.options["fill"] for each in cases} == {0}
-    assert {round(each.options["rate"] * each.options["period"], 9) for each in cases} == {0.001 * 50}
+    steps = {float(each.options["rate"]) * float(each.options["period"]) for each in cases}
+    assert {round(step, 9) for step in steps} == {0.001 * 50}
 
 
 def test_controls_are_of_the_method_that_they_control(suite: Suite) -> None:

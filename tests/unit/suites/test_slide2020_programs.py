@@ -497,7 +497,12 @@ def test_each_operation_of_the_model_is_timed(method: str, rates: list[str]) -> 
 def test_active_neurons_are_those_of_the_timed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The count begins after the warm-up, for the probe of visits too."""
     training, rates, asked = module("training"), module("rates"), list[float]()
-    monkeypatch.setattr(rates, "of_slide", lambda made, active, fixed, seed: asked.append(active) or {})
+
+    def of_slide(made: Any, active: float, fixed: Any, seed: int) -> dict[str, float]:
+        asked.append(active)
+        return {}
+
+    monkeypatch.setattr(rates, "of_slide", of_slide)
     case = own_case("training", OPTIONS, iterations=2, warmup=3)
     of = training.Options(case.options)
     made = training.network(of, 1, 3)
