@@ -3,6 +3,6 @@ into tables, and arithmetic."""
 
 from __future__ import annotations
 
-from . import arithmetic, insertions, iterations, learned
+from . import arithmetic, insertions, iterations, learned, parts
 
-METRICS = [*learned.METRICS, *iterations.METRICS, *insertions.METRICS, *arithmetic.METRICS]
+METRICS = [*learned.METRICS, *iterations.METRICS, *parts.METRICS, *insertions.METRICS, *arithmetic.METRICS]

@@ -43,11 +43,28 @@ class Rates:
     fixed: float = 0.0
 
 
+FORWARD = 0.25
+"""Share of a visit that is forward: it reads a row of weights; the way back reads it again, and reads and writes a row
+of the gradient."""
+PARTS = ("hashing", "forward", "backward", "adam", "rebuild")
+"""Of an iteration of SLIDE, beside what costs the same with few labels."""
+
+
+def slide_parts(counts: Counts, rates: Rates) -> dict[str, float]:
+    """Seconds of each part of an iteration of SLIDE, with its share of a rebuild."""
+    visits = counts.batch * counts.active * rates.visit
+    return {
+        "hashing": counts.batch * rates.hash,
+        "forward": FORWARD * visits,
+        "backward": (1 - FORWARD) * visits,
+        "adam": counts.changed * rates.adam,
+        "rebuild": counts.labels * (rates.hash + counts.tables * rates.insert) / counts.period,
+    }
+
+
 def slide_s(counts: Counts, rates: Rates) -> float:
-    """Seconds of an iteration of SLIDE, with its share of a rebuild."""
-    rebuild = counts.labels * (rates.hash + counts.tables * rates.insert)
-    visits = counts.batch * (counts.active * rates.visit + rates.hash)
-    return rates.fixed + visits + counts.changed * rates.adam + rebuild / counts.period
+    """Seconds of an iteration of SLIDE."""
+    return rates.fixed + sum(slide_parts(counts, rates).values())
 
 
 def full_s(counts: Counts, rates: Rates) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,8 @@ from scaleproof.spec.case import AnyCase, OwnCase
 COSINES = (0.9, 0.7, 0.5)
 """Of queries with their neuron (programs/retrieval.py)."""
 HUNDREDTHS = tuple(round(100 * cosine) for cosine in COSINES)
+Z = 2.394
+"""Of a normal variable: 1 - 0.05 / (2 * 3) of it lies below, for 95 % of three intervals together."""
 
 
 def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:
@@ -79,15 +82,48 @@ def retrieval_error(record: Record, samples: pd.DataFrame) -> float | None:
 
     p is that of projections on normal vectors; those that ran have entries of +1, 0 and -1. None for other families.
     """
+    apart = _from_theory(record, samples)
+    return max(abs(found - theory) for found, theory in apart) if apart else None
+
+
+def retrieval_deviation(record: Record, samples: pd.DataFrame) -> float | None:
+    """How far the share of queries whose neuron was found is from what theory says, in half-widths of the binomial
+    interval, at the cosine where it is furthest (suite slide2020).
+
+    retrieval_deviation = max over cosines of |found / queries - theory| / half-width
+
+    Theory as in [retrieval_error](retrieval_error.md). The half-width is that of Wilson's interval of the theory with
+    all queries of the launch, 95 % for the three cosines together (z = 2.394). Queries of a step share their hash
+    functions, so that they are not independent. None for other families.
+    """
+    apart, queries = _from_theory(record, samples), _queries(record.case)
+    if not apart or not queries:
+        return None
+    return max(abs(found - theory) / half_width(theory, queries) for found, theory in apart)
+
+
+def half_width(share: float, count: float) -> float:
+    """Of Wilson's interval of a share of so many trials."""
+    return float(Z / (1 + Z**2 / count) * np.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2)))
+
+
+def _queries(case: AnyCase) -> float | None:
+    """Of a launch at each cosine."""
+    queries = option(case, "queries")
+    return queries * int(case.value("iterations")) if queries else None
+
+
+def _from_theory(record: Record, samples: pd.DataFrame) -> list[tuple[float, float]]:
+    """At each cosine the share that was found and that of theory; empty for other families."""
     rows, bits, tables = columns(record, samples), option(record.case, "bits"), option(record.case, "tables")
     found = rows.timed("retrieved")
     if not len(found) or bits is None or tables is None or record.case.value("options").get("hash") != "simhash":
-        return None
-    errors = []
+        return []
+    apart = []
     for number in np.unique(rows.nbytes[found]):
         at = found[rows.nbytes[found] == number]
-        errors.append(abs(float(rows.value[at].mean()) - retrieval_theory(number / 100, bits, tables)))
-    return max(errors)
+        apart.append((float(rows.value[at].mean()), retrieval_theory(number / 100, bits, tables)))
+    return apart
 
 
 def retrieval_theory(cosine: float, bits: float, tables: float) -> float:
@@ -122,16 +158,37 @@ def top_recall(record: Record, samples: pd.DataFrame) -> float | None:
     return float(recall.mean()) if len(recall) else None
 
 
+def best_cosine(record: Record, samples: pd.DataFrame) -> float | None:
+    """Mean cosine of test samples, as activations of the hidden layer, with the ten neurons of their largest inner
+    products, after a training (suite slide2020).
+
+    Signs of a projection agree with probability 1 - arccos(cosine) / pi: below 0 less often than not.
+    """
+    return noted(record, samples, "cosine")
+
+
 def made_up_error(wanted: Wanted) -> MadeUp:
     """Launches whose queries are found more or less often than theory says, by the value."""
+    return _made_up_apart(wanted, lambda theory: 1.0)
+
+
+def made_up_deviation(wanted: Wanted) -> MadeUp:
+    """The same by so many half-widths."""
+    queries = _queries(wanted.case)
+    if queries is None:
+        raise ImpossibleValue("the case looks up nothing")
+    return _made_up_apart(wanted, lambda theory: half_width(theory, queries))
+
+
+def _made_up_apart(wanted: Wanted, unit: Callable[[float], float]) -> MadeUp:
     bits, tables = option(wanted.case, "bits"), option(wanted.case, "tables")
     if bits is None or tables is None:
         raise ImpossibleValue("the case looks up nothing")
     made = []
     for hundredths in HUNDREDTHS:
         theory = retrieval_theory(hundredths / 100, bits, tables)
-        above = theory + wanted.known
-        value = above if above <= 1 else possible(theory - wanted.known, 0, 1)
+        apart = wanted.known * unit(theory)
+        value = theory + apart if theory + apart <= 1 else possible(theory - apart, 0, 1)
         made.append(Event("retrieved", nbytes=hundredths, value=value))
     return events(*made)
 
@@ -159,12 +216,14 @@ METRICS = [
         made_up=reporting("precision"),
         range=(0, math.inf),  # of ratios of two arms
     ),
-    Metric("active_share", "%", "lower", launch=active_share, made_up=made_up_share, range=(0, 100)),
+    Metric("active_share", "%", "lower", launch=active_share, own_count=True, made_up=made_up_share, range=(0, 100)),
     Metric("changed_rows", "rows", "lower", launch=changed_rows, own_count=True, made_up=reporting("changed_rows")),
     Metric("page_faults", "faults", "lower", launch=page_faults, made_up=reporting("page_faults")),
     Metric("huge_memory", "MiB", "higher", launch=huge_memory, made_up=reporting("huge_mib")),
     Metric("dtlb_misses", "misses", "lower", launch=dtlb_misses, made_up=reporting("dtlb_misses")),
+    Metric("retrieval_deviation", "half-widths", "lower", launch=retrieval_deviation, made_up=made_up_deviation),
     Metric("retrieval_error", "fraction", "lower", launch=retrieval_error, made_up=made_up_error, range=(0, 1)),
     Metric("top_recall", "fraction", "higher", launch=top_recall, made_up=reporting("recall")),
+    Metric("best_cosine", "1", "higher", launch=best_cosine, made_up=reporting("cosine"), range=(-1, 1)),
     Metric("recall_gain", "x", "higher", launch=recall_gain, made_up=made_up_gain),
 ]

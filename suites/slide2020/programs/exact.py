@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from suite_programs import extreme_data
+from suite_programs.options import Options
 from suite_programs.slide_network import batch_of, initial
 from suite_programs.torch_softmax import TorchNetwork
-from suite_programs.training import Options, slide_network
+from suite_programs.training import slide_network
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -21,8 +22,9 @@ def run(context: RankContext) -> None:
     of, threads = Options(case.options), case.threads_per_rank
     labels, rate = of.number("labels"), of.real("rate")
     train, _ = extreme_data.make(labels, of.number("train"), of.number("test"), of.real("two"), context.seed)
-    ours = slide_network(of, initial(labels, context.seed), threads, context.seed)
-    theirs = TorchNetwork(initial(labels, context.seed), 0, rate, threads, context.seed)
+    start_of = initial(labels, context.seed, spread=of.real("spread"))  # both copy it
+    ours = slide_network(of, start_of, threads, context.seed)
+    theirs = TorchNetwork(start_of, 0, rate, threads, context.seed)
     generator, apart = np.random.default_rng([context.seed, 7]), 0.0
     mark(context, "start", 0)
     ours.rebuild()

@@ -12,6 +12,8 @@ from numba import njit
 BIN = 8
 """Coordinates that compete for a code of WTA, DWTA and minhash."""
 CODE_BITS = 3
+RANGE_BITS = 18
+"""A table has at most 2^18 buckets, as in the authors' settings (RangePow); codes of more bits are hashed to them."""
 MEMBERS = 30
 """Coordinates that minhash takes as the set: the largest."""
 ATTEMPTS = 100
@@ -85,7 +87,7 @@ class WinnerHash:
         generator = np.random.default_rng([self.seed, 4])
         self.places = np.stack([generator.permutation(self.dimensions) for _ in range(deals)]).astype(np.int32)
         self.probe = np.uint64(generator.integers(1, 2**62) * 2 + 1)
-        self.buckets = 1 << (CODE_BITS * self.bits)
+        self.buckets = 1 << min(CODE_BITS * self.bits, RANGE_BITS)
 
     def codes(self, rows: np.ndarray) -> np.ndarray:
         """See Family."""
@@ -151,7 +153,10 @@ def _winners(
         bin_winners(rows[row], kind, places, winners)
         densify(winners, probe, dense)
         for table in range(tables):
-            into[table, row] = joined(dense[table * bits : (table + 1) * bits], shift)
+            number = joined(dense[table * bits : (table + 1) * bits], shift)
+            if bits * CODE_BITS > RANGE_BITS:  # a product's high bits: equal codes stay equal
+                number = np.int64((np.uint64(number) * probe) >> np.uint64(64 - RANGE_BITS))
+            into[table, row] = number
 
 
 @njit(cache=True, nogil=True)

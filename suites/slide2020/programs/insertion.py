@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from suite_programs import memory
 from suite_programs.hashing import family
+from suite_programs.options import Options
 from suite_programs.tables import Tables
 
 from scaleproof.core.context import RankContext
@@ -19,11 +20,12 @@ def run(context: RankContext) -> None:
     """A step hashes and inserts all neurons; event `insertion`: the second half of it alone, once more."""
     case = context.case
     assert isinstance(case, OwnCase)
-    of, threads = case.options, case.threads_per_rank
+    of, threads = Options(case.options), case.threads_per_rank
     generator = np.random.default_rng([context.seed, 9])
-    neurons = generator.standard_normal((int(of["labels"]), int(of["units"])), np.float32)
-    functions = family(str(of["hash"]), neurons.shape[1], int(of["bits"]), int(of["tables"]), context.seed)
-    tables = Tables(int(of["tables"]), functions.buckets, int(of["room"]), str(of["policy"]), memory.allocator(False))
+    neurons = generator.standard_normal((of.number("labels"), of.number("units")), np.float32)
+    functions = family(of.text("hash"), neurons.shape[1], of.number("bits"), of.number("tables"), context.seed)
+    room, policy = of.number("room"), of.text("policy")
+    tables = Tables(of.number("tables"), functions.buckets, room, policy, memory.allocator(False))
     codes = functions.codes(neurons)
     mark(context, "start", 0)
     with ThreadPoolExecutor(threads) as pool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from suite_programs.random_numbers import below
 
 UNION, VANILLA, TOP_K, THRESHOLD, RANDOM, ALL = range(6)
 SAMPLINGS = {"union": UNION, "vanilla": VANILLA, "topk": TOP_K, "threshold": THRESHOLD, "random": RANDOM, "all": ALL}
@@ -16,7 +17,8 @@ order, until there are `most`; topk: the `most` that are in the most buckets; th
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Of Adam (section 4.1 of the paper)."""
 
-_loop: Any = njit(cache=True, nogil=True, fastmath=True)
+_loop: Any = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"})
+"""Sums may be reordered; infinities and what is not a number stay what they are."""
 
 
 @_loop
@@ -71,16 +73,6 @@ def input_gradient(
 
 
 @njit(cache=True, nogil=True)
-def _random(state: np.ndarray, below: int) -> int:
-    word = state[0]
-    word ^= word << np.uint64(13)
-    word ^= word >> np.uint64(7)
-    word ^= word << np.uint64(17)
-    state[0] = word
-    return np.int64((word >> np.uint64(33)) % np.uint64(below))
-
-
-@njit(cache=True, nogil=True)
 def _retrieve(
     sampling: int,
     most: int,
@@ -103,7 +95,7 @@ def _retrieve(
         if sampling == VANILLA:
             if found - known >= most:
                 break
-            other = turn + _random(state, tables - turn)
+            other = turn + below(state, tables - turn)
             order[turn], order[other] = order[other], order[turn]
         table = order[turn]
         bucket = codes[table]
@@ -116,15 +108,21 @@ def _retrieve(
     if sampling == THRESHOLD:
         return _kept(least, len(active), active, known, found, seen)
     if sampling == TOP_K and found - known > most:
-        frequency = np.zeros(tables + 2, np.int64)
-        for at in range(known, found):
-            frequency[seen[active[at]]] += 1
-        cut, above = tables + 1, 0
-        while above + frequency[cut] <= most:
-            above += frequency[cut]
-            cut -= 1
-        return _kept(cut, most, active, known, found, seen)
+        return _kept(_cut(most, tables, active, known, found, seen), most, active, known, found, seen)
     return found
+
+
+@njit(cache=True, nogil=True)
+def _cut(most: int, tables: int, active: np.ndarray, known: int, found: int, seen: np.ndarray) -> int:
+    """The number of buckets of the last neuron that is kept if the `most` of the most buckets are."""
+    frequency = np.zeros(tables + 2, np.int64)
+    for at in range(known, found):
+        frequency[seen[active[at]]] += 1
+    cut, above = tables + 1, 0
+    while above + frequency[cut] <= most:
+        above += frequency[cut]
+        cut -= 1
+    return cut
 
 
 @njit(cache=True, nogil=True)
@@ -176,7 +174,7 @@ def active_neurons(
     elif sampling != RANDOM:
         found = _retrieve(sampling, most, least, neurons, counts, codes, alias, seen, active, found, state)
     while found < min(fill, size):
-        neuron = _random(state, size)
+        neuron = below(state, size)
         if seen[neuron] == 0:
             seen[neuron] = 1
             active[found] = neuron
@@ -184,6 +182,23 @@ def active_neurons(
     for at in range(found):
         seen[active[at]] = 0
     return found
+
+
+@_loop
+def _logits(
+    active: np.ndarray, count: int, hidden: np.ndarray, weights: np.ndarray, bias: np.ndarray, logits: np.ndarray
+) -> float:
+    """Logits of the active neurons. Returns the largest."""
+    largest = np.float32(-np.inf)
+    for at in range(count):
+        row = weights[active[at]]
+        total = np.float32(0)
+        for unit in range(len(hidden)):
+            total += row[unit] * hidden[unit]
+        total += bias[active[at]]
+        logits[at] = total
+        largest = max(largest, total)
+    return largest
 
 
 @_loop
@@ -203,32 +218,21 @@ def output_layer(
 ) -> float:
     """Softmax over the active neurons of a sample, of which the first `targets` are its labels: adds to the gradients,
     and to `delta` what the hidden units get. Returns the loss."""
-    units = len(hidden)
-    largest = np.float32(-np.inf)
-    for at in range(count):
-        row = weights[active[at]]
-        total = np.float32(0)
-        for unit in range(units):
-            total += row[unit] * hidden[unit]
-        total += bias[active[at]]
-        logits[at] = total
-        largest = max(largest, total)
-    norm = np.float32(0)
-    loss = np.float32(0)
+    largest = _logits(active, count, hidden, weights, bias, logits)
+    norm, loss = np.float32(0), np.float32(0)
     for at in range(count):
         shifted = logits[at] - largest
         if at < targets:
             loss -= shifted
         logits[at] = np.exp(shifted)
         norm += logits[at]
-    for unit in range(units):
-        delta[unit] = 0
+    delta[:] = 0
     for at in range(count):
         neuron = active[at]
         error = logits[at] / norm - (np.float32(1) / np.float32(targets) if at < targets else np.float32(0))
         error *= np.float32(scale)
         row, into = weights[neuron], gradient[neuron]
-        for unit in range(units):
+        for unit in range(len(hidden)):
             delta[unit] += error * row[unit]
             into[unit] += error * hidden[unit]
         bias_gradient[neuron] += error

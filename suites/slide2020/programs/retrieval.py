@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from suite_programs import memory
 from suite_programs.hashing import Family, family
+from suite_programs.options import TOP, Options
 from suite_programs.tables import Tables, held
-from suite_programs.training import TOP
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -35,19 +35,18 @@ def run(context: RankContext) -> None:
     neurons."""
     case = context.case
     assert isinstance(case, OwnCase)
-    of = case.options
+    of = Options(case.options)
     generator = np.random.default_rng([context.seed, 8])
-    neurons = generator.standard_normal((int(of["labels"]), int(of["units"]))).astype(np.float32)
+    neurons = generator.standard_normal((of.number("labels"), of.number("units"))).astype(np.float32)
     neurons /= np.linalg.norm(neurons, axis=1, keepdims=True)
-    alias = generator.permutation(len(neurons)) if int(of["shuffled"]) else np.arange(len(neurons))
+    alias = generator.permutation(len(neurons)) if of.number("shuffled") else np.arange(len(neurons))
     mark(context, "start", 0)
     with ThreadPoolExecutor(case.threads_per_rank) as pool:
         for step in timed_iterations(context, case.warmup, case.iterations):
             start = now()
-            functions = family(
-                str(of["hash"]), neurons.shape[1], int(of["bits"]), int(of["tables"]), context.seed + step
-            )
-            tables = Tables(int(of["tables"]), functions.buckets, int(of["room"]), "fifo", memory.allocator(False))
+            bits, count = of.number("bits"), of.number("tables")
+            functions = family(of.text("hash"), neurons.shape[1], bits, count, context.seed + step)
+            tables = Tables(count, functions.buckets, of.number("room"), "fifo", memory.allocator(False))
             tables.rebuild(functions, neurons, pool, case.threads_per_rank, step)
             for cosine in COSINES:
                 _look_up(context, step, cosine, functions, tables, neurons, alias, generator)

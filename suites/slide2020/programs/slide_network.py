@@ -15,7 +15,9 @@ from suite_programs.tables import Tables, run_all
 
 HIDDEN = 128
 SPREAD = 0.01
-"""Standard deviation of initial weights of the authors' code. Baselines start from the same weights."""
+"""Standard deviation of initial weights of the output layer, as in the authors' code."""
+INPUT_SPREAD = float(2 / np.sqrt(HIDDEN))
+"""The same of the input layer, 0.177. The authors' code has 0.01 here too: the option `spread` sets it."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ class Weights:
     output_bias: np.ndarray
 
 
-def initial(labels: int, seed: int, features: int = FEATURES) -> Weights:
-    """Of both layers; biases are 0. A feature's weights are as large as in the baselines, so that all start alike."""
+def initial(labels: int, seed: int, features: int = FEATURES, spread: float = INPUT_SPREAD) -> Weights:
+    """Normal weights of both layers; biases are 0. SLIDE and the baselines start from the same ones."""
     generator = np.random.default_rng([seed, 5])
-    first = generator.standard_normal((features, HIDDEN), np.float32) * np.float32(2 / np.sqrt(HIDDEN))
+    first = generator.standard_normal((features, HIDDEN), np.float32) * np.float32(spread)
     output = generator.standard_normal((labels, HIDDEN), np.float32) * np.float32(SPREAD)
     return Weights(first, np.zeros(HIDDEN, np.float32), output, np.zeros(labels, np.float32))
 
@@ -88,7 +90,8 @@ class Layer:
 class Sampling:
     """How active neurons are chosen (kernels.SAMPLINGS): at most `most` of topk and vanilla, those in at least `least`
     buckets of threshold, and random ones up to `fill`. `shuffled`: tables hold other neurons than were hashed.
-    `centred`: the mean of all neurons is taken from each before it is hashed; no softmax changes by that."""
+    `centred`: the mean of all neurons is taken from each before it is hashed; no softmax changes by that. `rehash`:
+    samples after which a rebuild draws new hash functions, as in the authors' code; 0: never."""
 
     name: str
     most: int
@@ -96,6 +99,7 @@ class Sampling:
     fill: int
     shuffled: bool = False
     centred: bool = False
+    rehash: int = 0
 
     @property
     def hashes(self) -> bool:
@@ -104,12 +108,13 @@ class Sampling:
 
 
 class SlideNetwork:
-    """Trains with threads that share weights and gradients without locks."""
+    """Trains with threads that share weights and gradients without locks. `families`: hash functions by the number of
+    the draw."""
 
     def __init__(
         self,
         weights: Weights,
-        family: Family,
+        families: Callable[[int], Family],
         tables: Tables,
         sampling: Sampling,
         threads: int,
@@ -119,7 +124,8 @@ class SlideNetwork:
     ) -> None:
         self.input = Layer(weights.first, weights.first_bias, allocate)
         self.output = Layer(weights.output, weights.output_bias, allocate)
-        self.family, self.tables, self.sampling, self.threads, self.lazy = family, tables, sampling, threads, lazy
+        self.tables, self.sampling, self.threads, self.lazy = tables, sampling, threads, lazy
+        self._families, self._draw, self._samples, self.family = families, 0, 0, families(0)
         self.pool = ThreadPoolExecutor(max(threads - 1, 1))
         self.steps, self.active, self.changed_rows, self._seed = 0, 0, 0, seed
         labels = len(weights.output)
@@ -136,7 +142,10 @@ class SlideNetwork:
         ]
 
     def rebuild(self) -> None:
-        """Hashes all neurons anew."""
+        """Hashes all neurons anew, with new functions where those have served for `rehash` samples."""
+        draw = self._samples // self.sampling.rehash if self.sampling.rehash else 0
+        if draw != self._draw:
+            self._draw, self.family = draw, self._families(draw)
         if self.sampling.hashes:
             rows = self.output.weights
             rows = rows - rows.mean(0) if self.sampling.centred else rows
@@ -176,6 +185,7 @@ class SlideNetwork:
 
         self._on_parts(len(hidden), back)
         self.steps += 1
+        self._samples += len(hidden)
         changed = [0] * self.threads
 
         def update(part: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from suite_programs.hashing import Family
 from suite_programs.memory import Allocate
+from suite_programs.random_numbers import below
 
 POLICIES = {"fifo": 0, "reservoir": 1}
 
@@ -21,7 +22,7 @@ def _insert(
 ) -> None:
     """Inserts all neurons into tables `first` to `last` - 1, in the order of their numbers."""
     room = neurons.shape[2]
-    state = np.uint64(seed * 2 + 1)
+    state = np.array([seed * 2 + 1], np.uint64)
     for table in range(first, last):
         for neuron in range(codes.shape[1]):
             bucket = codes[table, neuron]
@@ -29,13 +30,8 @@ def _insert(
             counts[table, bucket] = count + 1
             place = count
             if count >= room:
-                if policy == 0:
-                    place = count % room
-                else:  # Vitter's reservoir: kept with probability room / (count + 1)
-                    state ^= state << np.uint64(13)
-                    state ^= state >> np.uint64(7)
-                    state ^= state << np.uint64(17)
-                    place = np.int64((state >> np.uint64(33)) % np.uint64(count + 1))
+                # Vitter's reservoir: kept with probability room / (count + 1)
+                place = count % room if policy == 0 else below(state, count + 1)
             if place < room:
                 neurons[table, bucket, place] = neuron
 

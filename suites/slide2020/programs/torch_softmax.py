@@ -12,13 +12,13 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class TorchNetwork:
-    """Full softmax, or sampled softmax over `classes` labels that each step draws evenly for its whole batch, beside
-    the labels of each sample (Jean et al., 2015). An even draw needs no correction of logits."""
+    """Full softmax, or sampled softmax over `classes` different labels that each step draws evenly for its whole batch,
+    beside the labels of each sample (Jean et al., 2015). An even draw needs no correction of logits."""
 
     def __init__(self, weights: Weights, classes: int, rate: float, threads: int, seed: int) -> None:
         torch.set_num_threads(threads)
         self.classes, self.active, self.changed_rows = classes, 0, 0
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = np.random.default_rng([seed, 11])
 
         def parameter(of: np.ndarray) -> torch.nn.Parameter:
             return torch.nn.Parameter(torch.from_numpy(of.copy()))
@@ -38,15 +38,17 @@ class TorchNetwork:
     def step(self, batch: Batch, rate: float) -> float:
         """One step of Adam. Returns the mean loss."""
         hidden, labels = self.hidden(batch), torch.from_numpy(batch.labels).long()
-        loss = self._sampled(hidden, labels) if self.classes else self._full(hidden, labels)
+        count = len(self.output)
+        drawn = self._generator.choice(count, self.classes, replace=False, shuffle=False) if self.classes else None
+        loss = self._full(hidden, labels) if drawn is None else self._sampled(hidden, labels, torch.from_numpy(drawn))
         for optimizer in self._optimizers:
             optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer in self._optimizers:
             optimizer.step()
-        count = len(self.output)
         self.active += len(labels) * (self.classes + 1 if self.classes else count)
-        self.changed_rows += min(self.classes + len(labels), count) if self.classes else count
+        known = batch.labels[batch.labels >= 0]
+        self.changed_rows += count if drawn is None else len(np.union1d(drawn, known))
         return float(loss.detach())
 
     def hidden(self, batch: Batch) -> torch.Tensor:
@@ -70,13 +72,12 @@ class TorchNetwork:
         second = functional.cross_entropy(logits, labels[:, 1], reduction="none", ignore_index=-1)
         return torch.where(labels[:, 1] >= 0, (first + second) / 2, first).mean()
 
-    def _sampled(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        drawn = torch.randint(len(self.output), (self.classes,), generator=self._generator)
+    def _sampled(self, hidden: torch.Tensor, labels: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
         others = hidden @ functional.embedding(drawn, self.output, sparse=True).T
         others = others + functional.embedding(drawn, self.output_bias, sparse=True)[:, 0]
         hit = (drawn[None] == labels[:, :1]) | (drawn[None] == labels[:, 1:])
         others = others.masked_fill(hit, -torch.inf)
-        known = labels.clamp(min=0)
+        known = torch.where(labels < 0, labels[:, :1], labels)  # no row gets a gradient of 0 that no label asks for
         own = (functional.embedding(known, self.output, sparse=True) * hidden[:, None]).sum(2)
         own = own + functional.embedding(known, self.output_bias, sparse=True)[:, :, 0]
         own = own.masked_fill(labels < 0, -torch.inf)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from suite_programs import extreme_data, memory
 from suite_programs.extreme_data import Samples
-from suite_programs.hashing import BIN, KINDS, family
-from suite_programs.kernels import SAMPLINGS
+from suite_programs.hashing import Family, family
+from suite_programs.options import TOP, Options
 from suite_programs.slide_network import Batch, Sampling, SlideNetwork, Weights, batch_of, initial
-from suite_programs.tables import POLICIES, Tables, held
+from suite_programs.tables import Tables, held
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.spec.errors import SpecError
-from scaleproof.spec.registry import nearest
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "method": ("slide", "full", "sampled"),
-    "hash": ("simhash", *KINDS),
-    "sampling": tuple(SAMPLINGS),
-    "policy": tuple(POLICIES),
-    "adam": ("lazy", "dense"),
-    "pages": ("ordinary", "huge"),
-}
 ROWS = 1024
 """Test samples that are scored at once."""
-TOP = 10
-"""Neurons of the largest inner products, of which tables should find more than their share."""
 PRELOAD = ("torch", "numba")
 
 
@@ -54,41 +40,6 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
     return memory.huge_pages_obstacle() if wanted else None
 
 
-@dataclass
-class Options:
-    """The case's options, checked."""
-
-    given: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if self.text(name) not in allowed:
-                raise SpecError(
-                    f"options.{name}: unknown value {self.text(name)!r}; {nearest(self.text(name), allowed)}"
-                )
-        for name in ("labels", "train", "test", "batch", "bits", "tables", "room"):
-            if self.number(name) < 1:
-                raise SpecError(f"options.{name}: {self.number(name)} is less than 1")
-        if self.number("train") < self.number("batch"):
-            raise SpecError(f"options.batch: {self.number('batch')} samples of {self.number('train')}")
-        if self.text("method") == "sampled" and not 1 <= self.number("classes") <= self.number("labels"):
-            raise SpecError(f"options.classes: {self.number('classes')} of {self.number('labels')} labels")
-        if self.text("hash") != "simhash" and self.number("bits") > BIN:
-            raise SpecError(f"options.bits: {self.number('bits')} codes of 3 bits need more than 2^24 buckets a table")
-
-    def text(self, name: str) -> str:
-        """An option that is a word."""
-        return str(self.given[name])
-
-    def number(self, name: str) -> int:
-        """An option that is a whole number."""
-        return int(self.given[name])
-
-    def real(self, name: str) -> float:
-        """An option that is a number."""
-        return float(self.given[name])
-
-
 class Rebuilds:
     """Steps before which tables are built: the t-th interval is `period` exp(`decay` t) steps (section 4.2 of the
     paper); with `decay` 0 it is constant, as in the authors' code."""
@@ -108,9 +59,14 @@ class Rebuilds:
 def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> SlideNetwork:
     """The network that the options describe."""
     allocate = memory.allocator(of.text("pages") == "huge")
-    hashes = family(
-        of.text("hash"), weights.output.shape[1], of.number("bits"), of.number("tables"), seed, of.number("shift")
-    )
+    dimensions = weights.output.shape[1]
+
+    def families(draw: int) -> Family:
+        functions_seed = seed + 1_000_003 * draw
+        return family(
+            of.text("hash"), dimensions, of.number("bits"), of.number("tables"), functions_seed, of.number("shift")
+        )
+
     sampling = Sampling(
         of.text("sampling"),
         of.number("most"),
@@ -118,15 +74,16 @@ def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> Sli
         of.number("fill"),
         bool(of.number("shuffled")),
         bool(of.number("centred")),
+        of.number("rehash"),
     )
-    tables = of.number("tables") if sampling.hashes else 1
-    held = Tables(tables, hashes.buckets if sampling.hashes else 1, of.number("room"), of.text("policy"), allocate)
-    return SlideNetwork(weights, hashes, held, sampling, threads, seed, allocate, of.text("adam") == "lazy")
+    count, buckets = (of.number("tables"), families(0).buckets) if sampling.hashes else (1, 1)
+    made = Tables(count, buckets, of.number("room"), of.text("policy"), allocate)
+    return SlideNetwork(weights, families, made, sampling, threads, seed, allocate, of.text("adam") == "lazy")
 
 
 def network(of: Options, threads: int, seed: int) -> Network:
     """SLIDE, or a baseline."""
-    weights = initial(of.number("labels"), seed)
+    weights = initial(of.number("labels"), seed, spread=of.real("spread"))
     if of.text("method") == "slide":
         return slide_network(of, weights, threads, seed)
     from suite_programs.torch_softmax import TorchNetwork
@@ -150,7 +107,7 @@ def run(context: RankContext) -> None:
         _test(context, of, made, data[1])
         if of.number("rates"):
             context.at(case.iterations, "rates")
-            _rates(context, of, made, train, case.threads_per_rank)
+            _rates(context, of, made, train, case)
     finally:
         made.close()
 
@@ -183,8 +140,13 @@ def _train(context: RankContext, case: OwnCase, of: Options, made: Network, trai
     if before is not None and after is not None:
         _note(context, "dtlb_misses", after - before)
     _note(context, "huge_mib", memory.huge_mib())
-    _note(context, "active", made.active / (case.iterations * batch))
+    _note(context, "active", active_neurons(made, of, case))
     _note(context, "changed_rows", made.changed_rows / case.iterations)
+
+
+def active_neurons(made: Network, of: Options, case: OwnCase) -> float:
+    """Mean of a sample in the timed steps, with which the count begins."""
+    return made.active / (case.iterations * of.number("batch"))
 
 
 def _note(context: RankContext, event: str, value: float) -> None:
@@ -193,7 +155,8 @@ def _note(context: RankContext, event: str, value: float) -> None:
 
 
 def _test(context: RankContext, of: Options, made: Network, test: Samples) -> None:
-    """Precision at 1 over all labels; for tables, which share of the largest inner products they find."""
+    """Precision at 1 over all labels; the mean cosine of a sample with its ten best neurons; for tables, which share of
+    those they find."""
     weights = made.weights()
     hits, hidden = 0, hidden_of(weights, test)
     for first in range(0, len(test), ROWS):
@@ -202,24 +165,26 @@ def _test(context: RankContext, of: Options, made: Network, test: Samples) -> No
         hits += int((best[:, None] == test.labels[first : first + ROWS]).any(1).sum())
     _note(context, "precision", hits / len(test))
     context.check("finite", bool(np.isfinite(weights.output).all()), "weights of the output layer")
+    asked = hidden[: of.number("queries")]
+    _note(context, "cosine", best_cosine(weights.output, asked))
     if isinstance(made, SlideNetwork) and made.sampling.hashes:
         start = now()
         made.rebuild()
         context.recorder.add("rebuild", 0, start, now())
-        recall, share = retrieved_share(made, hidden[: of.number("queries")])
+        recall, share = retrieved_share(made, asked)
         _note(context, "recall", recall)
         _note(context, "retrieved_share", share)
 
 
-def _rates(context: RankContext, of: Options, made: Network, samples: Samples, threads: int) -> None:
+def _rates(context: RankContext, of: Options, made: Network, samples: Samples, case: OwnCase) -> None:
     """Events `rate_...`: what single operations cost."""
     from suite_programs import rates
 
+    threads = case.threads_per_rank
     few, fixed = rates.fixed_step(network, of, samples, threads, context.seed)
     try:
         if isinstance(made, SlideNetwork):
-            active = made.active / (made.steps * of.number("batch"))
-            found = rates.of_slide(made, active, fixed, context.seed)
+            found = rates.of_slide(made, active_neurons(made, of, case), fixed, context.seed)
         else:
             found = rates.of_full(of.number("labels"), of.number("batch"), fixed)
     finally:
@@ -238,11 +203,23 @@ def hidden_of(weights: Weights, samples: Samples) -> np.ndarray:
     return made
 
 
+def best_neurons(neurons: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """The ten neurons of the largest inner products with each query, in any order: (queries, TOP)."""
+    return np.argpartition(-(hidden @ neurons.T), TOP, 1)[:, :TOP]
+
+
+def best_cosine(neurons: np.ndarray, hidden: np.ndarray) -> float:
+    """Mean cosine of queries with their ten best neurons; of a query of zeros 0."""
+    chosen = neurons[best_neurons(neurons, hidden)]
+    products = (chosen * hidden[:, None]).sum(2)
+    lengths = np.linalg.norm(chosen, axis=2) * np.linalg.norm(hidden, axis=1)[:, None]
+    return float((products / np.maximum(lengths, np.finfo(np.float32).tiny)).mean())
+
+
 def retrieved_share(made: SlideNetwork, hidden: np.ndarray) -> tuple[float, float]:
     """Which share of each query's ten neurons of the largest inner products its buckets hold, and which share of all
     neurons; with a shuffled table: of the neurons that it says."""
     codes = np.ascontiguousarray(made.codes(hidden).T)
-    scores = hidden @ made.output.weights.T
-    top = np.argpartition(-scores, TOP, 1)[:, :TOP]
     found = held(made.tables.neurons, made.tables.counts, codes, made.alias)
+    top = best_neurons(made.output.weights, hidden)
     return float(np.take_along_axis(found, top, 1).mean()), float(found.mean())

@@ -7,13 +7,16 @@ import importlib
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from scaleproof.programs.own import load_entry
+from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
+from tests.short_form import case_from
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "slide2020" / "programs"
 OPTIONS: dict[str, Any] = {
@@ -36,6 +39,8 @@ OPTIONS: dict[str, Any] = {
     "shuffled": 0,
     "centred": 0,
     "permuted": 0,
+    "rehash": 0,
+    "spread": 0.1768,
     "adam": "lazy",
     "pages": "ordinary",
     "period": 50,
@@ -248,19 +253,118 @@ def test_it_learns_what_it_has_seen(method: str) -> None:
 
 
 def test_sampled_softmax_over_every_label_is_the_full_one() -> None:
-    """Each label drawn once: the same loss as the full softmax."""
-    torch_softmax, slide = module("torch_softmax"), module("slide_network")
-    data = module("extreme_data")
-    train, _ = data.make(50, 64, 8, 0.3, 1)
-    batch, weights = slide.batch_of(train, np.arange(64)), slide.initial(50, 1)
+    """Labels are drawn without replacement, so that as many as there are is each of them once."""
+    torch_softmax, slide, batch = module("torch_softmax"), module("slide_network"), samples_of(50)
+    weights = slide.initial(50, 1)
     weights.output[:] *= 50
     sampled, full = (torch_softmax.TorchNetwork(weights, classes, 0.01, 1, 1) for classes in (50, 0))
-    torch = pytest.importorskip("torch")
-    torch_softmax.torch = type("Drawn", (), {**vars(torch), "randint": lambda n, shape, generator: torch.arange(n)})
-    try:
-        assert sampled.step(batch, 0.01) == pytest.approx(full.step(batch, 0.01), rel=1e-5)
-    finally:
-        torch_softmax.torch = torch
+    assert sampled.step(batch, 0.01) == pytest.approx(full.step(batch, 0.01), rel=1e-5)
+    assert sampled.changed_rows == full.changed_rows == 50
+
+
+def samples_of(labels: int, two: float = 0.3, count: int = 64) -> Any:
+    """A batch of made-up samples."""
+    train, _ = module("extreme_data").make(labels, count, 8, two, 1)
+    return module("slide_network").batch_of(train, np.arange(count))
+
+
+def test_sampled_softmax_changes_the_rows_that_it_counts_and_no_other() -> None:
+    torch_softmax, slide, batch = module("torch_softmax"), module("slide_network"), samples_of(900)
+    weights = slide.initial(900, 1)
+    made = torch_softmax.TorchNetwork(weights, 40, 0.01, 1, 1)
+    made.step(batch, 0.01)
+    moved = (made.weights().output != weights.output).any(1)
+    known = np.unique(batch.labels[batch.labels >= 0])
+    assert moved[known].all() and moved.sum() == made.changed_rows
+    assert len(known) + 40 >= made.changed_rows > 40, "a label that is drawn too counts once"
+
+
+def test_the_softmax_over_a_subset_has_the_gradients_of_autograd() -> None:
+    torch, kernels, generator = pytest.importorskip("torch"), module("kernels"), np.random.default_rng(6)
+    weights, bias = generator.standard_normal((40, 128)).astype(np.float32), np.zeros(40, np.float32)
+    bias[:] = generator.standard_normal(40)
+    hidden, active = np.abs(generator.standard_normal(128)).astype(np.float32), np.array([7, 3, 22, 31, 5], np.int32)
+    w, b, h = (torch.tensor(each, requires_grad=True) for each in (weights, bias, hidden))
+    chosen = torch.from_numpy(active).long()
+    log = torch.log_softmax(w[chosen] @ h + b[chosen], 0)
+    expected = -(log[0] + log[1]) / 2  # the first two are the sample's labels
+    (0.25 * expected).backward()
+    gradient, bias_gradient = np.zeros_like(weights), np.zeros_like(bias)
+    touched, delta = np.zeros(40, np.uint8), np.full(128, 9, np.float32)
+    logits = np.empty(5, np.float32)
+    loss = kernels.output_layer(
+        active, 5, 2, 0.25, hidden, weights, bias, gradient, bias_gradient, touched, delta, logits
+    )
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
+    for ours, theirs in ((gradient, w), (bias_gradient, b), (delta, h)):
+        assert np.abs(ours - theirs.grad.numpy()).max() < 1e-5
+    assert set(np.flatnonzero(touched).tolist()) == set(active.tolist())
+
+
+def test_a_sample_with_its_label_alone_learns_nothing() -> None:
+    """Empty buckets: the softmax over one neuron is 1."""
+    found, made = losses(steps=2, sampling="threshold", least=9, two=0.0)
+    start = module("slide_network").initial(300, 3).output
+    assert found == [0, 0] and made.active == 2 * 64
+    assert (made.weights().output == start).all()
+
+
+def test_two_threads_do_the_work_of_one() -> None:
+    one, two = (losses(steps=1, threads=threads) for threads in (1, 2))
+    assert one[0][0] == pytest.approx(two[0][0], rel=1e-5)
+    assert one[1].active == two[1].active and one[1].changed_rows == two[1].changed_rows
+    one, two = (losses(steps=10, threads=threads, sampling="all") for threads in (1, 2))
+    assert two[0][-1] == pytest.approx(one[0][-1], rel=0.05), "few additions are lost without locks"
+
+
+def test_what_all_neurons_have_in_common_moves_no_bucket_of_centred_tables() -> None:
+    for centred in (0, 1):
+        made = losses(steps=0, centred=centred)[1]
+        before = made.tables.counts.copy()
+        made.output.weights[:] += np.linspace(-1, 1, 128, dtype=np.float32)
+        made.rebuild()
+        assert (made.tables.counts != before).mean() < 0.02 if centred else (made.tables.counts != before).any()
+
+
+def test_shuffled_tables_return_as_many_neurons_but_others() -> None:
+    training, found = module("training"), []
+    for shuffled in (0, 1):
+        made = losses(steps=0, shuffled=shuffled, bits=9)[1]
+        found.append(training.retrieved_share(made, made.output.weights[:50] * 100))
+    assert found[0][1] == pytest.approx(found[1][1]), "as many"
+    assert found[0][0] > 2 * found[0][1] and found[1][0] < 2 * found[1][1], "the best ones, and any"
+
+
+def test_hash_functions_are_drawn_anew_after_so_many_samples() -> None:
+    made = losses(steps=1, rehash=128)[1]
+    first = made.family
+    made.rebuild()
+    assert made.family is first, "64 samples"
+    made.step(samples_of(300), 0.01)
+    made.rebuild()
+    assert (made.family.projections != first.projections).any()
+    kept = losses(steps=3)[1]
+    assert (kept.family.projections == first.projections).all()
+
+
+def test_eight_codes_are_hashed_to_the_buckets_of_the_authors_settings() -> None:
+    hashing, rows = module("hashing"), np.random.default_rng(8).standard_normal((500, 128)).astype(np.float32)
+    made = hashing.family("dwta", 128, 8, 20, 3)
+    codes = made.codes(rows)
+    assert made.buckets == 2**18 and codes.min() >= 0 and codes.max() < 2**18
+    assert (codes == made.codes(rows.copy())).all(), "equal rows have equal codes"
+    assert len(np.unique(codes)) > 0.9 * min(codes.size, 2**18) * 0.9, "others rarely have"
+    assert hashing.family("dwta", 128, 3, 20, 3).buckets == 2**9
+
+
+def test_the_input_layer_begins_with_the_spread_that_is_given() -> None:
+    slide = module("slide_network")
+    wide, narrow = slide.initial(20, 1, 500), slide.initial(20, 1, 500, 0.01)
+    assert wide.first.std() == pytest.approx(2 / math.sqrt(128), rel=0.02)
+    assert narrow.first.std() == pytest.approx(0.01, rel=0.02) and (narrow.output == wide.output).all()
+    made = module("training").network(module("training").Options({**OPTIONS, "spread": 0.01}), 1, 1)
+    assert made.input.weights.std() == pytest.approx(0.01, rel=0.02)
+    made.close()
 
 
 def test_the_same_seed_gives_the_same_launch_and_another_does_not() -> None:
@@ -295,16 +399,57 @@ def test_tables_are_rebuilt_at_a_constant_or_a_growing_period() -> None:
     ("given", "said"),
     [
         ({"hash": "simhsh"}, "options.hash: unknown value 'simhsh'; did you mean 'simhash'"),
-        ({"labels": 0}, "options.labels: 0 is less than 1"),
+        ({"labels": 0}, "options.labels: 0 is less than 11"),
+        ({"period": 0}, "options.period: 0 is less than 1"),
+        ({"most": 0}, "options.most: 0 is less than 1"),
+        ({"queries": -3}, "options.queries: -3 is less than 1"),
+        ({"rate": -0.1}, "options.rate: -0.1 is less than 0"),
+        ({"rate": 0.0}, "options.rate: 0 lets nothing be learned"),
+        ({"rate": float("nan")}, "options.rate: nan is not finite"),
+        ({"spread": "wide"}, "options.spread: 'wide' is not a number"),
+        ({"fill": 301}, "options.fill: 301 neurons of 300 labels"),
+        ({"shift": 4}, "options.shift: 4 is more than 3"),
+        ({"two": 1.5}, "options.two: 1.5 is more than 1"),
+        ({"shuffled": 2}, "options.shuffled: 2 is more than 1"),
+        ({"bits": 40}, r"options.bits: 2\^40 buckets a table are too many; at most 24"),
         ({"batch": 600}, "options.batch: 600 samples of 512"),
         ({"method": "sampled", "classes": 301}, "options.classes: 301 of 300 labels"),
-        ({"hash": "dwta", "bits": 9}, "options.bits: 9 codes of 3 bits need more than 2"),
+        ({"hash": "dwta", "bits": 9}, "options.bits: 9 codes of 3 bits are too many; at most 8"),
     ],
 )
 def test_a_wrong_option_is_one_line(given: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError, match=said) as raised:
         module("training").Options({**OPTIONS, **given})
     assert "\n" not in str(raised.value)
+
+
+TABLES_ALONE = {"labels": 100, "units": 16, "hash": "simhash", "bits": 3, "tables": 4, "room": 8}
+
+
+@pytest.mark.parametrize(
+    ("entry", "given", "said"),
+    [
+        ("retrieval", {"queries": 0, "shuffled": 0}, "options.queries: 0 is less than 1"),
+        ("retrieval", {"queries": 5, "shuffled": 0, "bits": 30}, r"options.bits: 2\^30 buckets a table are too many"),
+        ("retrieval", {"queries": 5, "shuffled": 0, "labels": 10}, "options.labels: 10 is less than 11"),
+        ("insertion", {"policy": "lifo"}, "options.policy: unknown value 'lifo'; did you mean 'fifo'"),
+        ("insertion", {"policy": "fifo", "units": 4}, "options.units: 4 is less than 8"),
+        ("insertion", {"policy": "fifo", "room": 0}, "options.room: 0 is less than 1"),
+    ],
+)
+def test_every_program_checks_its_options_before_it_begins(entry: str, given: dict[str, Any], said: str) -> None:
+    context = SimpleNamespace(case=own_case(entry, TABLES_ALONE | given), seed=1)
+    with pytest.raises(SpecError, match=said) as raised:
+        module(entry).run(context)
+    assert "\n" not in str(raised.value)
+
+
+def own_case(entry: str, options: dict[str, Any], **fields: Any) -> OwnCase:
+    """A case of the suite."""
+    short = {"program": "own", "entry": entry, "suite": "slide2020", "experiment": "e", "arm": "a", "ranks": 1}
+    case = case_from({**short, "options": options, **fields})
+    assert isinstance(case, OwnCase)
+    return case
 
 
 def test_huge_pages_are_asked_of_the_kernel() -> None:
@@ -343,7 +488,34 @@ def test_each_operation_of_the_model_is_timed(method: str, rates: list[str]) -> 
     made.rebuild()
     made.step(training.batch_of(train, np.arange(64)), 0.01)
     notes: Any = Notes()
-    training._rates(notes, of, made, train, 1)
+    training._rates(notes, of, made, train, own_case("training", OPTIONS, iterations=1))
     made.close()
     assert sorted(notes.values) == sorted(f"rate_{name}" for name in rates)
     assert all(0 < seconds < 1 for seconds in notes.values.values())
+
+
+def test_active_neurons_are_those_of_the_timed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count begins after the warm-up, for the probe of visits too."""
+    training, rates, asked = module("training"), module("rates"), list[float]()
+
+    def of_slide(made: Any, active: float, fixed: Any, seed: int) -> dict[str, float]:
+        asked.append(active)
+        return {}
+
+    monkeypatch.setattr(rates, "of_slide", of_slide)
+    case = own_case("training", OPTIONS, iterations=2, warmup=3)
+    of = training.Options(case.options)
+    made = training.network(of, 1, 3)
+    made.active, made.steps = 2 * 64 * 30, 5
+    train, _ = module("extreme_data").make(300, 512, 64, 0.3, 3)
+    notes: Any = Notes()
+    training._rates(notes, of, made, train, case)
+    made.close()
+    assert asked == [30]
+
+
+def test_the_cosine_is_that_with_the_best_neurons() -> None:
+    neurons = np.zeros((40, 8), np.float32)
+    neurons[:10, 0], neurons[10:, 1] = 2, -3
+    asked = np.array([[1, 1, 0, 0, 0, 0, 0, 0], [0] * 8], np.float32)
+    assert module("training").best_cosine(neurons, asked) == pytest.approx(0.5 / math.sqrt(2))
