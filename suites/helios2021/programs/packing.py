@@ -8,8 +8,8 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def fullest(free: np.ndarray, need: int, per_node: int, taken: np.ndarray) -> int:
-    """The node with fewest free GPUs that has room, but for those that are taken; the first free one otherwise."""
+def fullest(free: np.ndarray, need: int, taken: np.ndarray) -> int:
+    """The node with fewest free GPUs that has room, but for those that are taken."""
     found = -1
     for node in range(len(free)):
         if free[node] >= need and not taken[node] and (found < 0 or free[node] < free[found]):
@@ -34,7 +34,7 @@ def pack(
             share = gpus[job] // parts[job] + (part < gpus[job] % parts[job])
             place = offset[job] + part
             if order[event] > 0:
-                node = fullest(free, share, per_node, taken)
+                node = fullest(free, share, taken)
                 if free[node] == per_node:
                     busy_since[node] = moments[event]
                 at[place] = node
@@ -46,8 +46,8 @@ def pack(
                 if free[node] == per_node:
                     begins[count], ends[count] = busy_since[node], moments[event]
                     count += 1
-        if order[event] > 0:
-            taken[at[offset[job] : offset[job] + parts[job]]] = False
+        for place in range(offset[job], offset[job + 1]):
+            taken[at[place]] = False
     return begins[:count], ends[:count]
 
 
@@ -56,7 +56,7 @@ def busy_times(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Begin and end of each time for which a node has jobs (times,), of jobs that ran from `begins` to `ends`, s, on so
     many `gpus` of so many `nodes` of a `vc` (jobs,). A node is one more wherever the packing finds no room."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    found = [(np.empty(0), np.empty(0))]
     for each in np.unique(vc):
         mine = np.flatnonzero((vc == each) & (ends > begins))
         parts = np.clip(nodes[mine], -(-gpus[mine] // per_node), gpus[mine])

@@ -15,6 +15,8 @@ from suite_programs.philly import machine_times
 from suite_programs.sources import WINDOW, trace_files
 from suite_programs.traces import read_columns
 
+from scaleproof.spec.errors import SpecError
+
 DAY_S = 86_400.0
 
 
@@ -60,6 +62,8 @@ def used_in_trace(trace: str, cluster: str) -> NodeUse:
     else:
         begins, ends = _packed(log, cluster)
         total = _total(capacity) if capacity is not None else 0
+    if not len(begins):
+        raise SpecError(f"{log}: has no jobs with GPUs")
     first = max(_seconds(days.first), float(begins.min()) // DAY_S * DAY_S)
     used = counted(begins, ends, np.ones(len(begins), np.int64), first, _seconds(days.last))
     total = total or int(used.max())
