@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -52,6 +52,22 @@ def _check_selected(document: Document, path: Key, form: ClaimForm, planned: Pla
         if not planned.chosen(experiment, select):
             fields = ", ".join(f"{name} {brief(value)}" for name, value in select.items())
             raise document.error((*path, *key), f"no case of experiment {experiment!r} has {fields} at any size")
+    for key, names in _named(form):
+        options = [name for name in names if name.startswith("options.")]  # others are fields of some program's cases
+        if wrong := planned.without(experiment, options):
+            raise document.error((*path, *key), wrong[1])
+
+
+def _named(form: ClaimForm) -> Iterator[tuple[Key, Iterable[str]]]:
+    """Fields that are named without a value: to judge along, or at each of their values."""
+    yield ("over",), form.over
+    if form.control is not None:
+        yield ("control", "over"), form.control.over
+    if form.validates is not None:
+        alike = (*form.validates.alike, *form.validates.up_to, *form.validates.down_to)
+        yield ("validates",), (*form.validates.where, *form.validates.unless, *alike)
+    if form.rule is not None and form.rule.along is not None:
+        yield ("rule", "along"), (form.rule.along,)
 
 
 def _selections(form: ClaimForm) -> Iterator[Selection]:

@@ -196,7 +196,7 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
         selections["rule"] = {form.rule.along: None}
     for key, selection in selections.items():
         for name in selection:
-            own = name.startswith("options.")  # of a suite's own program: planned_cases.py knows them
+            own = name.startswith("options.")  # of a suite's own program: both_ways.py finds them in its cases
             if name not in fields and not own:
                 raise document.error((*path, key, name), f"no case has the field {name!r}; {nearest(name, fields)}")
 

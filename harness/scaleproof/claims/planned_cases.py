@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scaleproof.claims.launch_pool import NOT_SET, chosen, value_matches
@@ -47,6 +47,15 @@ class PlannedCases:
             for value in expected if isinstance(expected, list) else [expected]:
                 if not any(value_matches(each, value) for each in known):
                     return name, _absent(experiment, name, value, known)
+        return None
+
+    def without(self, experiment: str, names: Iterable[str]) -> tuple[str, str] | None:
+        """The first of these fields that no case has, and what is wrong with it; None where each is there."""
+        cases = self.of(experiment).values()
+        for name in names:
+            if all(case.value(name, NOT_SET) is NOT_SET for case in cases):
+                known = sorted({f"options.{key}" for case in cases for key in getattr(case, "options", {})})
+                return name, f"no case of experiment {experiment!r} has the field {name!r}; {nearest(name, known)}"
         return None
 
     def most_steps(self, experiment: str, select: Mapping[str, Any], along: str) -> int:

@@ -12,10 +12,9 @@ from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noted import noted, value_of
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
-
-from .noted import noted, value_of
 
 LEAST_APART = 1.1
 """Two policies of which the simulation says less are not compared."""
@@ -57,7 +56,7 @@ def dispatch_orders_agree(block: Sequence[Launch], floor: float | None = None) -
     return FloorRange(same / total, sure / total, (sure + open_) / total) if total else None
 
 
-MADE_UP_JCT = {"fifo": 8.0, "service": 1.0, "qssf": 4.0, "fewest": 2.0}
+MADE_UP_JCT = {"fifo": 16.0, "service": 1.0, "sjf": 4.0, "qssf": 8.0, "fewest": 2.0}
 """Simulated, s, of made-up launches."""
 
 
@@ -79,7 +78,7 @@ def _made_up(simulated: float, dispatched: float) -> MadeUp:
 def made_up_agreement(wanted: Wanted) -> MadeUp:
     """Dispatchers in the simulated order where all pairs are to agree, else in the reverse one."""
     simulated = MADE_UP_JCT[_policy(wanted.case)]
-    return _made_up(simulated, simulated if possible(wanted.known, 0.0, 1.0) >= 1 else 8.0 / simulated)
+    return _made_up(simulated, simulated if possible(wanted.known, 0.0, 1.0) >= 1 else 16.0 / simulated)
 
 
 def made_up_error(wanted: Wanted) -> MadeUp:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noted import value_of
 from scaleproof.spec.case import AnyCase
-
-from .noted import value_of
 
 Gains = dict[str, float]
 SECONDS = 1000.0
@@ -45,22 +44,6 @@ def better_than_fifo(block: Sequence[Launch], floor: float | None = None) -> flo
     """
     found = gains(block)
     return sum(gain > 1 for gain in found.values()) / len(found) if found else None
-
-
-def largest_gain(block: Sequence[Launch], floor: float | None = None) -> float | None:
-    """The largest gain of QSSF over FIFO on any cluster, in one repetition (suite helios2021).
-
-    largest_gain = max over clusters of [avg_jct](avg_jct.md) of FIFO / avg_jct of QSSF
-    """
-    return _of(max, gains(block).values())
-
-
-def smallest_gain(block: Sequence[Launch], floor: float | None = None) -> float | None:
-    """The smallest gain of QSSF over FIFO on any cluster, in one repetition (suite helios2021).
-
-    smallest_gain = min over clusters of [avg_jct](avg_jct.md) of FIFO / avg_jct of QSSF
-    """
-    return _of(min, gains(block).values())
 
 
 def _of(choose: Callable[[Iterable[float]], float], values: Iterable[float]) -> float | None:
@@ -118,11 +101,6 @@ def _lasting(seconds: float) -> MadeUp:
     return events(Event("avg_jct", ranks=(0,), value=seconds))
 
 
-def made_up_gain(wanted: Wanted) -> MadeUp:
-    """Launches in which every cluster has the gain."""
-    return _lasting(SECONDS if _policy(wanted.case) == "fifo" else SECONDS / possible(wanted.known, 1e-9))
-
-
 def made_up_share(wanted: Wanted) -> MadeUp:
     """Launches in which QSSF is better on so many clusters as are no more than the share."""
     clusters = sorted({str(options_of(case).get("cluster")) for case in wanted.block or (wanted.case,)})
@@ -148,8 +126,6 @@ def made_up_utilisation(wanted: Wanted) -> MadeUp:
 
 METRICS = [
     Metric("better_than_fifo", "fraction", "higher", block=better_than_fifo, made_up=made_up_share),
-    Metric("largest_gain", "x", "higher", block=largest_gain, made_up=made_up_gain),
-    Metric("smallest_gain", "x", "higher", block=smallest_gain, made_up=made_up_gain),
     Metric("gain_with_load", "x", "higher", block=gain_with_load, made_up=made_up_change),
     Metric("placement_change", "x", None, block=placement_change, made_up=made_up_change),
     Metric(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .noted import noted
+from scaleproof.claims.noted import noted
 
 _DISTANCE = """
     Largest distance between the distribution of {what} and the published one, in percentage points (suite helios2021).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .noted import noted
+from scaleproof.claims.noted import noted
 
 METRICS = [
     noted("utilisation_before", "%", None, """
@@ -10,6 +10,8 @@ METRICS = [
         """, range=(0, 100)),
     noted("utilisation_with_ces", "%", "higher", """
         Used nodes over nodes that are on, in % (suite helios2021).
+
+        utilisation_with_ces = 100 * mean over steps of (used nodes / nodes that are on)
         """, range=(0, 100)),
     noted("utilisation_gain", "percentage points", "higher", """
         What switching nodes off adds to the utilisation, in percentage points (suite helios2021).
@@ -24,6 +26,9 @@ METRICS = [
         """),
     noted("active_nodes", "nodes", None, """
         Nodes that are on, in the mean over time (suite helios2021).
+        """),
+    noted("spare_nodes", "nodes", "lower", """
+        Nodes that are on and not in use, in the mean over time (suite helios2021).
         """),
     noted("total_nodes", "nodes", None, """
         Nodes of the cluster (suite helios2021).

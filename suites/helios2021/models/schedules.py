@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .noted import noted
+from scaleproof.claims.noted import noted
 
 METRICS = [
     noted("avg_jct", "s", "lower", """

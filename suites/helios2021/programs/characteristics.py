@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 from suite_programs.generator import published
 from suite_programs.jobs import numbered
 from suite_programs.marginal_check import cumulative, top_share
+from suite_programs.philly import job_table
 from suite_programs.sources import CLUSTERS, missing, source_text, trace_files
 from suite_programs.traces import read_columns
 
 from scaleproof.rank_programs.effects import Compute, Effect
 from scaleproof.rank_programs.rank_program import RankProgram
-from scaleproof.spec.errors import SpecError
 
 obstacle = missing
 STATUSES = {
@@ -26,14 +25,6 @@ STATUSES = {
     "failed": ("FAILED", "TIMEOUT", "NODE_FAIL", "Failed"),
 }
 """As the paper counts them: time-outs and failures of nodes are failures."""
-PHILLY_QUERY = """
-with tries as (select row, status, "user", unnest(attempts) as try from (select row_number() over () as row, * from
-  read_json(?, format='array', columns={user: 'VARCHAR', status: 'VARCHAR', attempts: 'STRUCT(start_time VARCHAR,
-  end_time VARCHAR, detail STRUCT(ip VARCHAR, gpus VARCHAR[])[])[]'}, maximum_object_size=67108864)))
-select any_value(status) as status, any_value("user") as "user",
-  sum(epoch(try_cast(try.end_time as timestamp)) - epoch(try_cast(try.start_time as timestamp))) as duration,
-  max(list_sum(list_transform(try.detail, lambda node: len(node.gpus)))) as gpus
-from tries group by row having gpus > 0 and duration is not null order by row"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +49,9 @@ def helios_log(path: Path) -> Log:
 
 def philly_log(path: Path) -> Log:
     """All jobs that ran; their waits and cores are not in it: 0."""
-    try:
-        found = duckdb.connect().execute(PHILLY_QUERY, [str(path)]).fetchnumpy()
-    except duckdb.Error as error:
-        raise SpecError(f"{path}: {str(error).splitlines()[0]}") from error
+    found = job_table(path)
     none = np.zeros(len(found["gpus"]))
-    user, status = (np.asarray(found[name], str) for name in ("user", "status"))
-    return Log(user, status, np.asarray(found["gpus"], float), none, np.asarray(found["duration"], float), none)
+    return Log(found["user"], found["status"], found["gpus"], none, found["duration"], none)
 
 
 def joined(logs: list[Log]) -> Log:

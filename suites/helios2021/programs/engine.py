@@ -10,6 +10,7 @@ from suite_programs.engine_state import (
     SEGMENTS,
     STOPPED,
     State,
+    Work,
     before,
     dequeue,
     enqueue,
@@ -21,8 +22,6 @@ from suite_programs.placement import drop_slots, fits, lend, place
 GIVEN, ROLLING, MIXED, REMAINING = 0, 1, 2, 3
 """Where a priority comes from: given for each job; GPUs times the rolling estimate at its submission; the same with a
 given prediction mixed in; the time that is left to run, for which running jobs are stopped."""
-PRIOR_S = 600.0
-"""The estimate before any job has ended."""
 ROLLING_SHARE = 0.1
 """Of the rolling estimate in the mix; the artifact has 0.1 for it and 0.9 for the prediction."""
 
@@ -33,7 +32,7 @@ def estimate(s: State, keys: np.ndarray) -> float:
     for level in range(len(keys)):
         if s.past_count[keys[level]]:
             return s.past_sum[keys[level]] / s.past_count[keys[level]]
-    return PRIOR_S
+    return s.prior
 
 
 @njit(cache=True, nogil=True)
@@ -60,6 +59,13 @@ def count_blocked(s: State, vc: int, sizes: np.ndarray) -> None:
         for size in range(len(sizes)):
             if s.waiting[vc, size] and fits(s, vc, sizes[size]):
                 s.rate[vc, 1] += s.waiting[vc, size]
+
+
+@njit(cache=True, nogil=True)
+def wait_for_gpus(s: State, w: Work, job: int) -> None:
+    """A job is in the queue of its VC."""
+    enqueue(s, job, w.vc[job])
+    s.waiting[w.vc[job], w.kind[job]] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -106,21 +112,21 @@ def longest_left(s: State, vc: int, limit: float, above: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def make_room(s: State, job: int, vc: int, now: float, gpus: np.ndarray, stops: np.ndarray) -> int:
+def make_room(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> int:
     """Lends the GPUs of running jobs with more left, those that end last first, until the job fits. What it does not
     need goes on as it was, and all of it where the job cannot fit. Returns how many are to be stopped, in `stops`."""
-    count, victim = 0, -1
-    while not fits(s, vc, gpus[job]):
+    count, victim, vc, gpus = 0, -1, w.vc[job], w.gpus[job]
+    while not fits(s, vc, gpus):
         victim = longest_left(s, vc, now + s.left[job], victim)
         if victim < 0:
             break
         lend(s, victim, vc, 1)
         stops[count] = victim
         count += 1
-    fitting, kept = fits(s, vc, gpus[job]), 0
+    fitting, kept = fits(s, vc, gpus), 0
     for each in range(count):
         lend(s, stops[each], vc, -1)
-        if fitting and not fits(s, vc, gpus[job]):
+        if fitting and not fits(s, vc, gpus):
             lend(s, stops[each], vc, 1)
             stops[kept] = stops[each]
             kept += 1
@@ -128,116 +134,99 @@ def make_room(s: State, job: int, vc: int, now: float, gpus: np.ndarray, stops: 
 
 
 @njit(cache=True, nogil=True)
-def stop_for(
-    s: State, job: int, vc: int, now: float, gpus: np.ndarray, kind: np.ndarray, cost: np.ndarray, stops: np.ndarray
-) -> bool:
+def stop_for(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> bool:
     """Stops running jobs in favour of one that then fits; each is charged its checkpoint and waits again."""
-    count = make_room(s, job, vc, now, gpus, stops)
+    count = make_room(s, w, job, now, stops)
     for each in range(count):
         victim = stops[each]
-        s.left[victim] = s.ends[victim] - now + cost[victim]
-        s.added[victim] += cost[victim]
+        s.left[victim] = s.ends[victim] - now + w.cost[victim]
+        s.added[victim] += w.cost[victim]
         s.key[victim] = s.left[victim]
-        halt(s, victim, vc, now)
-        enqueue(s, victim, vc)
-        s.waiting[vc, kind[victim]] += 1
+        halt(s, victim, w.vc[victim], now)
+        wait_for_gpus(s, w, victim)
     s.numbers[STOPPED] += count
     return count > 0
 
 
 @njit(cache=True, nogil=True)
-def schedule(
-    s: State,
-    vc: int,
-    now: float,
-    gpus: np.ndarray,
-    kind: np.ndarray,
-    cost: np.ndarray,
-    stops: np.ndarray,
-    preempt: bool,
-    backfill: bool,
-) -> None:
+def last_end(s: State, vc: int) -> float:
+    """When the last of the running jobs ends, s; -inf without any."""
+    job = longest_left(s, vc, -np.inf, -1)
+    return s.ends[job] if job >= 0 else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def schedule(s: State, w: Work, vc: int, now: float, stops: np.ndarray, preempt: bool, backfill: bool) -> None:
     """Starts jobs in order of priority, up to the first that does not fit; with backfill all that fit."""
     at = s.head[vc]
+    last = last_end(s, vc) if preempt and at < s.tail[vc] else -np.inf  # a job with more left than that stops nobody
     while at < s.tail[vc]:
         job = s.queue[at]
-        if not place(s, job, vc, gpus[job]):
-            if preempt and stop_for(s, job, vc, now, gpus, kind, cost, stops):
+        if not place(s, job, vc, w.gpus[job]):
+            if now + s.left[job] < last and stop_for(s, w, job, now, stops):
                 at = s.head[vc]
-                continue  # those that were stopped have more left: the same job is still the first
+                continue  # those that were stopped have more left: none is before this job
             if not backfill:
                 break
             at += 1
             continue
         dequeue(s, at, vc)
-        s.waiting[vc, kind[job]] -= 1
+        s.waiting[vc, w.kind[job]] -= 1
         start(s, job, vc, now)
         at = max(at, s.head[vc])
-    if s.head[vc] < s.tail[vc] and fits(s, vc, gpus[s.queue[s.head[vc]]]):
+    if s.head[vc] < s.tail[vc] and fits(s, vc, w.gpus[s.queue[s.head[vc]]]):
         s.numbers[MISSED] += 1
 
 
 @njit(cache=True, nogil=True)
-def admit(
-    s: State, job: int, vc: int, gpus: np.ndarray, keys: np.ndarray, given: np.ndarray, guess: np.ndarray, rule: int
-) -> None:
+def admit(s: State, w: Work, job: int, rule: int) -> None:
     """Gives a job its priority when it is submitted, from what has ended by then, and lets it wait."""
-    guess[job] = estimate(s, keys[job])
+    w.guess[job] = estimate(s, w.keys[job])
     if rule == GIVEN:
-        s.key[job] = given[job]
+        s.key[job] = w.given[job]
     elif rule == REMAINING:
         s.key[job] = s.left[job]
     else:
-        expected = guess[job]
-        if rule == MIXED and given[job] > 0:
-            expected = ROLLING_SHARE * guess[job] + (1 - ROLLING_SHARE) * given[job]
-        s.key[job] = gpus[job] * expected
-    enqueue(s, job, vc)
+        expected = w.guess[job]
+        if rule == MIXED and w.given[job] > 0:
+            expected = ROLLING_SHARE * w.guess[job] + (1 - ROLLING_SHARE) * w.given[job]
+        s.key[job] = w.gpus[job] * expected
+    wait_for_gpus(s, w, job)
 
 
 @njit(cache=True, nogil=True)
-def run_events(
-    s: State,
-    submit: np.ndarray,
-    duration: np.ndarray,
-    gpus: np.ndarray,
-    vc: np.ndarray,
-    kind: np.ndarray,
-    sizes: np.ndarray,
-    keys: np.ndarray,
-    given: np.ndarray,
-    cost: np.ndarray,
-    guess: np.ndarray,
-    rule: int,
-    backfill: bool,
-    leaky: bool,
-) -> None:
+def end_jobs(s: State, w: Work, now: float, leaky: bool, touched: np.ndarray) -> None:
+    """Jobs that have ended by now give back their GPUs, and their durations are known."""
+    while s.numbers[HEAP] and s.ends[s.heap[0]] <= now:
+        job = s.heap[0]
+        count_waiting(s, w.vc[job], now)
+        lend(s, job, w.vc[job], 1)
+        halt(s, job, w.vc[job], now)
+        if not leaky:
+            learn(s, w.keys[job], w.duration[job])
+        touched[w.vc[job]] = True
+
+
+@njit(cache=True, nogil=True)
+def run_events(s: State, w: Work, rule: int, backfill: bool, leaky: bool) -> None:
     """All events in order of time: at one moment jobs end, then others are submitted, then each VC that saw an event
-    starts what it can. Columns of jobs (j,), `keys` (j, levels), `sizes` (classes,) the GPUs of each `kind`."""
-    coming, touched = 0, np.zeros(len(s.free_gpus), np.bool_)
+    starts what it can."""
+    coming, count, touched = 0, len(w.submit), np.zeros(len(s.free_gpus), np.bool_)
     stops = np.empty(len(s.running), np.int64)
-    while coming < len(submit) or s.numbers[HEAP]:
-        now = submit[coming] if coming < len(submit) else np.inf
+    while coming < count or s.numbers[HEAP]:
+        now = w.submit[coming] if coming < count else np.inf
         if s.numbers[HEAP]:
             now = min(now, s.ends[s.heap[0]])
-        while s.numbers[HEAP] and s.ends[s.heap[0]] <= now:
-            job = s.heap[0]
-            count_waiting(s, vc[job], now)
-            lend(s, job, vc[job], 1)
-            halt(s, job, vc[job], now)
-            if not leaky:
-                learn(s, keys[job], duration[job])
-            touched[vc[job]] = True
-        while coming < len(submit) and submit[coming] <= now:
-            count_waiting(s, vc[coming], now)
+        end_jobs(s, w, now, leaky, touched)
+        while coming < count and w.submit[coming] <= now:
+            count_waiting(s, w.vc[coming], now)
             if leaky:  # a control: it knows what nobody can
-                learn(s, keys[coming], duration[coming])
-            admit(s, coming, vc[coming], gpus, keys, given, guess, rule)
-            s.waiting[vc[coming], kind[coming]] += 1
-            touched[vc[coming]] = True
+                learn(s, w.keys[coming], w.duration[coming])
+            admit(s, w, coming, rule)
+            touched[w.vc[coming]] = True
             coming += 1
-        for each in range(len(touched)):
-            if touched[each]:
-                schedule(s, each, now, gpus, kind, cost, stops, rule == REMAINING, backfill)
-                count_blocked(s, each, sizes)
-                touched[each] = False
+        for vc in range(len(touched)):
+            if touched[vc]:
+                schedule(s, w, vc, now, stops, rule == REMAINING, backfill)
+                count_blocked(s, vc, w.sizes)
+                touched[vc] = False

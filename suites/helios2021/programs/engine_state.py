@@ -18,6 +18,8 @@ class State(NamedTuple):
 
     per_node: int
     placement: int
+    prior: float
+    """The estimate before any job has ended, s."""
     first_node: np.ndarray
     """(v + 1,): the nodes of VC v are first_node[v] to first_node[v + 1] - 1."""
     free: np.ndarray
@@ -70,6 +72,23 @@ class State(NamedTuple):
     segment_time: np.ndarray
     """(segments, 2): from, to, s."""
     numbers: np.ndarray
+
+
+class Work(NamedTuple):
+    """Columns of jobs (j,) in order of submission, times in s. `kind`: the place of its GPUs in `sizes` (classes,);
+    `keys` (j, levels): groups of the history; `given`: priorities or predictions; `cost`: of a checkpoint; `guess`: the
+    estimate at its submission, which is written here."""
+
+    submit: np.ndarray
+    duration: np.ndarray
+    gpus: np.ndarray
+    vc: np.ndarray
+    kind: np.ndarray
+    sizes: np.ndarray
+    keys: np.ndarray
+    given: np.ndarray
+    cost: np.ndarray
+    guess: np.ndarray
 
 
 @njit(cache=True, nogil=True)

@@ -1,12 +1,14 @@
-"""Predicted durations by LightGBM, of which each knows only jobs that had ended when its model was trained."""
+"""Predicted durations by LightGBM, each from jobs that had ended under FIFO when its model was trained. Under another
+policy some of them would still wait or run then: a look-ahead, which favours the prediction."""
 
 from __future__ import annotations
 
 import numpy as np
 from suite_programs.jobs import Jobs
 
-REFITS = 8
-"""Models in the time of a trace. The first jobs have none: 0, and the rolling estimate stands in."""
+PARTS = 8
+"""Of the time of a trace, with a model for each but the first, which has no past: 0, and the rolling estimate stands
+in."""
 LEAST = 100
 """Ended jobs that a model is trained on at least."""
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -40,7 +42,7 @@ def predictions(jobs: Jobs, ended: np.ndarray, seed: int) -> np.ndarray:
 
     inputs, target = features(jobs), np.log1p(jobs.duration)
     found = np.zeros(jobs.count)
-    edges = np.linspace(jobs.submit[0], jobs.submit[-1], REFITS + 1)[1:]
+    edges = np.linspace(jobs.submit[0], jobs.submit[-1], PARTS + 1)[1:]
     for begin, end in zip(edges[:-1], edges[1:], strict=True):
         past = ended <= begin
         coming = (jobs.submit > begin) & (jobs.submit <= end)

@@ -25,7 +25,7 @@ CORRELATION = 0.8
 JOBS_OF_TEMPLATE, TEMPLATES_OF_USER = 35, 10
 SWING, DAY_S = 0.35, 86_400.0
 LARGEST = 128
-"""GPUs of a job that the figure has at `more than 64`: whole nodes, and the most that the Venus slice has."""
+"""GPUs of a job that the figure has at `more than 64`: 16 whole nodes; ours (the Venus slice has jobs of up to 144)."""
 SAMPLE = 40_000
 """Jobs on which the dependence of duration on GPUs is fitted."""
 ROUNDS, STEP, FURTHEST = 30, 0.3, 4.0

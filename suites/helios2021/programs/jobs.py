@@ -31,7 +31,8 @@ class Pools:
 @dataclass(frozen=True, slots=True)
 class Jobs:
     """Jobs in order of submission, a column each of shape (jobs,): times in s from the trace's begin. `vc` counts in
-    `pools`; `user` and `name` are numbers of equal texts. `line`: of the file, 0 where there is none."""
+    `pools`; `user` and `name` are numbers of equal texts. `line`: of the file, 0 where there is none. `left_out`: jobs
+    of VCs without nodes, which are not among them."""
 
     source: str
     pools: Pools
@@ -42,6 +43,7 @@ class Jobs:
     user: np.ndarray
     name: np.ndarray
     line: np.ndarray
+    left_out: int = 0
 
     @property
     def count(self) -> int:
@@ -79,9 +81,9 @@ def sorted_jobs(jobs: Jobs) -> Jobs:
     return jobs.chosen(np.argsort(jobs.submit, kind="stable"))
 
 
-def checked(jobs: Jobs, ordered: bool) -> Jobs:
-    """The jobs, sorted, of 1 s at least. SpecError with the file's line for the first job that no cluster could run.
-    `ordered`: the file promises times that never run back."""
+def checked(jobs: Jobs, ordered: bool, place: str = "{source}:{line}") -> Jobs:
+    """The jobs, sorted, of 1 s at least. SpecError with the `place` in the file for the first job that no cluster could
+    run. `ordered`: the file promises times that never run back."""
     if not jobs.count:
         raise SpecError(f"{jobs.source}: has no jobs with GPUs")
     room = jobs.pools.nodes[jobs.vc] * jobs.pools.per_node
@@ -89,13 +91,15 @@ def checked(jobs: Jobs, ordered: bool) -> Jobs:
     back[1:] = (np.diff(jobs.submit) < 0) & ordered
     for wrong, text in (
         (~np.isfinite(jobs.submit), "submit_time is no time"),
-        (back, "submit_time runs back: it is before that of the line above"),
+        (back, "submit_time runs back: it is before that of the job above"),
         (~(np.isfinite(jobs.duration) & (jobs.duration >= 0)), "duration is not 0 s or more: times run back"),
+        (jobs.gpus < 1, "a job needs 1 GPU or more"),
         (jobs.gpus > room, "more GPUs than its VC has"),
     ):
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
-            raise SpecError(f"{jobs.source}:{jobs.line[first]}: {text}{_facts(jobs, first, room)}")
+            at = place.format(source=jobs.source, line=jobs.line[first])
+            raise SpecError(f"{at}: {text}{_facts(jobs, first, room)}")
     return sorted_jobs(replace(jobs, duration=np.maximum(jobs.duration, 1.0)))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from suite_programs.generator import published
 from suite_programs.jobs import Jobs
-from suite_programs.sources import CLUSTERS, generated_jobs, jobs_of, missing, source_text
+from suite_programs.philly import read_philly
+from suite_programs.sources import CLUSTERS, generated_jobs, jobs_of, missing, source_text, trace_files
 
 from scaleproof.rank_programs.effects import Compute, Effect
 from scaleproof.rank_programs.rank_program import RankProgram
@@ -72,6 +73,8 @@ class MarginalCheck(RankProgram):
         if cluster == "helios_all":
             every = {name: generated_jobs(self.case, name, int(of["jobs"]), seed) for name in CLUSTERS}
             return {"duration_distance": distance_of_all(every)}
+        if trace == "philly":  # Fig. 1a is about all of its VCs
+            return distances(read_philly(trace_files(trace, cluster)[0], every_vc=True), cluster)
         return distances(jobs_of(self.case, seed), cluster)
 
     def checks(self) -> list[tuple[str, bool, str]]:

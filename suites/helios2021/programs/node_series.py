@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from scaleproof.spec.errors import SpecError
+
 STEPS_OF_DAY = 144
 """10 minutes each."""
 STEP_S = 600.0
@@ -13,11 +15,20 @@ MEMORY, NOISE = 0.97, 0.012
 """Of the noise: a step's correlation with the one before it, and its new part, as a share of all nodes."""
 
 
-def generated(total: int, days: int, seed: int, constant: bool = False) -> np.ndarray:
-    """Used nodes (steps,), whole numbers from 0 to `total`. `constant`: the mean at all times, a control."""
+SHAPES = ("varied", "constant", "full", "equal_days")
+
+
+def generated(total: int, days: int, seed: int, shape: str = "varied") -> np.ndarray:
+    """Used nodes (steps,), whole numbers from 0 to `total`. varied: two rhythms and noise. Controls: constant, the mean
+    at all times; full, all nodes at all times; equal_days, the daily rhythm alone."""
     count = days * STEPS_OF_DAY
-    if constant:
-        return np.full(count, round(LEVEL * total))
+    if shape not in SHAPES:
+        raise SpecError(f"options.shape: {shape!r} is none of {', '.join(SHAPES)}")
+    if shape in ("constant", "full"):
+        return np.full(count, round((1.0 if shape == "full" else LEVEL) * total))
+    if shape == "equal_days":
+        turn = 2 * np.pi * (np.arange(count) % STEPS_OF_DAY) / STEPS_OF_DAY
+        return np.round(total * (LEVEL + DAILY * np.sin(turn))).astype(np.int64)
     random = np.random.default_rng([14, seed])
     day, week = (2 * np.pi * np.arange(count) / (STEPS_OF_DAY * days_of) for days_of in (1, 7))
     drift = np.empty(count)

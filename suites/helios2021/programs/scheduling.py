@@ -20,7 +20,8 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 
 QUEUES = ("blocking", "backfill")
-"""blocking: nobody passes the first that does not fit; backfill: whoever fits starts, in order of priority."""
+"""blocking: nobody passes the first that does not fit; backfill: whoever fits starts, in order of priority (SRTF of the
+artifact does so)."""
 MOST_RECORDED = 50_000
 """Jobs up to which who had which GPUs when is recorded and checked in every launch."""
 
@@ -71,9 +72,12 @@ class Scheduling(RankProgram):
             raise SpecError(f"options.queue: {queue!r} is none of {', '.join(QUEUES)}")
         jobs = jobs_of(self.case, seed)
         rule = rule_of(str(of["policy"]), jobs, seed, placement)
-        made = simulate(jobs, rule, placement, queue == "backfill", recorded=jobs.count <= MOST_RECORDED)
-        text = source_text(str(of["trace"]), str(of["cluster"]))
-        self._found = [*audit(jobs, made), ("source", True, f"{text}, {jobs.count} jobs")]
+        passing = queue == "backfill"
+        made = simulate(jobs, rule, placement, passing, recorded=jobs.count <= MOST_RECORDED)
+        text = f"{source_text(str(of['trace']), str(of['cluster']))}, {jobs.count} jobs"
+        if jobs.left_out:
+            text += f", {jobs.left_out} of VCs without nodes left out"
+        self._found = [*audit(jobs, made, passing), ("source", True, text)]
         return results(jobs, made)
 
     def checks(self) -> list[tuple[str, bool, str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from suite_programs import engine
-from suite_programs.engine_state import CONSOLIDATE, FIRST_FIT, FUNGIBLE, HEAP, MISSED, SEGMENTS, STOPPED, State
+from suite_programs.engine_state import CONSOLIDATE, FIRST_FIT, FUNGIBLE, HEAP, MISSED, SEGMENTS, STOPPED, State, Work
 from suite_programs.jobs import Jobs
 
 PLACEMENTS = {"consolidate": CONSOLIDATE, "first_fit": FIRST_FIT, "fungible": FUNGIBLE}
@@ -14,13 +14,19 @@ CHECKPOINT_S = ((1, 7.0), (8, 30.0), (2**31, 60.0))
 """What a job of at most so many GPUs pays when it is stopped, s (artifact: 7, 30, 60)."""
 
 
+PRIOR_S = 600.0
+"""The estimate of a trace's durations before any job has ended; ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How jobs are ordered: `source` of engine.py, and the given number of each job, if the source needs one."""
+    """How jobs are ordered: `source` of engine.py, and the given number of each job, if the source needs one. `prior`:
+    the estimate before any job has ended, s."""
 
     source: int = engine.GIVEN
     given: np.ndarray | None = None
     leaky: bool = False
+    prior: float = PRIOR_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +72,25 @@ def simulate(
     gpus = jobs.gpus.astype(np.int64)
     sizes, kind = np.unique(gpus, return_inverse=True)
     keys = history_keys(jobs, named=bool((jobs.name >= 0).all()))
-    state = _state(jobs, PLACEMENTS[placement], len(sizes), int(keys.max()) + 1, recorded)
-    vc = jobs.vc.astype(np.int64)
+    state = _state(jobs, PLACEMENTS[placement], rule.prior, len(sizes), int(keys.max()) + 1, recorded)
     cost = np.select([gpus <= most for most, _ in CHECKPOINT_S], [seconds for _, seconds in CHECKPOINT_S])
     given = np.zeros(count) if rule.given is None else np.ascontiguousarray(rule.given, float)
-    guess, submit, duration = np.zeros(count), jobs.submit.astype(float), jobs.duration.astype(float)
-    engine.run_events(
-        state, submit, duration, gpus, vc, kind, sizes, keys, given, cost.astype(float), guess,
-        rule.source, backfill, rule.leaky,
+    work = Work(
+        jobs.submit.astype(float), jobs.duration.astype(float), gpus, jobs.vc.astype(np.int64), kind, sizes, keys,
+        given, cost.astype(float), np.zeros(count),
     )  # fmt: skip
+    engine.run_events(state, work, rule.source, backfill, rule.leaky)
     numbers = state.numbers
     kept = min(int(numbers[SEGMENTS]), len(state.segment))
     assert not recorded or kept == numbers[SEGMENTS], "more segments than there was room for"
     assert numbers[HEAP] == 0
     return Schedule(
-        state.first, state.ends, state.added, guess, state.segment[:kept], state.segment_time[:kept],
+        state.first, state.ends, state.added, work.guess, state.segment[:kept], state.segment_time[:kept],
         int(numbers[STOPPED]), int(numbers[MISSED]), float(state.waited[:, 0].sum()), float(state.waited[:, 1].sum()),
     )  # fmt: skip
 
 
-def _state(jobs: Jobs, placement: int, classes: int, keys: int, recorded: bool) -> State:
+def _state(jobs: Jobs, placement: int, prior: float, classes: int, keys: int, recorded: bool) -> State:
     pools, count = jobs.pools, jobs.count
     nodes, vcs = int(pools.nodes.sum()), len(pools.nodes)
     first_node = np.concatenate([[0], np.cumsum(pools.nodes)]).astype(np.int64)
@@ -97,7 +102,7 @@ def _state(jobs: Jobs, placement: int, classes: int, keys: int, recorded: bool) 
         return np.full(size, value, np.int64)
 
     return State(
-        pools.per_node, placement, first_node,
+        pools.per_node, placement, prior, first_node,
         whole(nodes, pools.per_node), pools.nodes.astype(np.int64) * pools.per_node,
         whole(count, -1), np.append(np.arange(1, slots), -1).astype(np.int64), whole(slots), whole(slots),
         whole(count), begin, begin[:-1].copy(), begin[:-1].copy(),

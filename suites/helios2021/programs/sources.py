@@ -7,8 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from suite_programs.generator import Shape, generate
+from suite_programs.helios import read_helios
 from suite_programs.jobs import Jobs
-from suite_programs.traces import SLICE, digest, read_helios, read_philly, read_slice
+from suite_programs.philly import read_philly
+from suite_programs.traces import SLICE, digest, read_slice
 
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
@@ -84,7 +86,7 @@ def _slice() -> Jobs:
 @lru_cache(maxsize=1)
 def _file(trace: str, cluster: str) -> Jobs:
     log, capacity = trace_files(trace, cluster)
-    return read_philly(log, capacity) if trace == "philly" else read_helios(log, capacity, *WINDOW)
+    return read_philly(log, capacity) if trace == "philly" else read_helios(log, capacity, *WINDOW, cluster)
 
 
 @lru_cache(maxsize=8)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scaleproof.claims.claim_form import PublishedRow, Rule
 from scaleproof.claims.claims_yaml import Claim, load_claims
@@ -95,6 +96,31 @@ def test_an_order_whose_arms_share_cases_is_refused(tmp_path: Path, arms: list[d
 def test_an_arm_of_an_order_that_no_case_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"\.arms\[1\]\.arm: no case .* has arm 'tcpp' at any size; did you mean 'tcp'"):
         load_claims(a_suite(tmp_path, {**ORDER, "arms": [{"arm": "gloo"}, {"arm": "tcpp"}]}))
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"over": ["options.clustr"]}, "over"),
+        ({"control": {"statement": "s", "select": {"arm": "fifo_idle"}, "over": ["options.clustr"]}}, "control.over"),
+        ({"rule": {"name": "monotone", "along": "options.clustr", "trend": "rising"}}, "rule.along"),
+    ],
+)
+def test_an_option_that_no_case_has_is_refused_where_it_is_named_without_a_value(
+    tmp_path: Path, change: dict[str, Any], key: str
+) -> None:
+    """All cases would be one, and nobody would see it."""
+    folder = tmp_path / "helios2021"
+    shutil.copytree(SUITES / "helios2021", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    document = yaml.safe_load((folder / "claims.yaml").read_text())
+    claim = next(each for each in document if each["id"] == "helios2021.own.synthetic.qssf")
+    if "along" in change.get("rule", {}):
+        del claim["against"], claim["control"]
+    claim.update(change)
+    (folder / "claims.yaml").write_text(yaml.safe_dump(document))
+    wrong = "no case of experiment 'synthetic' has the field 'options.clustr'; did you mean 'options.cluster'"
+    with pytest.raises(SpecError, match=rf"\.{re.escape(key)}: {wrong}"):
+        load_claims(load_suite(folder))
 
 
 def test_a_value_that_one_size_alone_has_may_be_selected(tmp_path: Path) -> None:

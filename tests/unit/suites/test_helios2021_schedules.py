@@ -19,9 +19,9 @@ from scaleproof.spec.plan import PlannedLaunch
 from tests.short_form import case_from
 
 PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "helios2021" / "programs"
-NAMES = ("jobs", "simulation", "engine", "policies", "audit", "traces")
+NAMES = ("jobs", "simulation", "policies", "audit", "traces", "dispatcher")
 load_entry(PROGRAMS, "scheduling")
-jobs, simulation, engine, policies, audit, traces = (
+jobs, simulation, policies, audit, traces, dispatcher = (
     importlib.import_module(f"suite_programs.{name}") for name in NAMES
 )
 
@@ -62,38 +62,56 @@ def test_no_gpu_is_given_twice_no_job_is_lost_and_nothing_that_fits_waits(
 ) -> None:
     jobs = made(rows)
     found = simulation.simulate(jobs, policies.rule_of(policy, jobs, 1, placement), placement, backfill, recorded=True)
-    assert [name for name, holds, _ in audit.audit(jobs, found) if not holds] == []
+    assert [name for name, holds, _ in audit.audit(jobs, found, backfill) if not holds] == []
 
 
-def slowly(jobs: Any, key: np.ndarray, backfill: bool) -> np.ndarray:
-    """When each job starts on a pool of GPUs, second by second (jobs,)."""
-    start, free = np.full(jobs.count, -1.0), int(jobs.pools.gpus)
-    running: list[tuple[float, int]] = []
+def placed(free: list[int], gpus: int, placement: str) -> dict[int, int] | None:
+    """Which GPUs of which nodes a job gets of those that are free; None: it does not fit."""
+    if placement == "fungible":
+        free = [sum(free)]
+        return {0: gpus} if gpus <= free[0] else None
+    whole, rest = divmod(gpus, PER_NODE)
+    got = dict.fromkeys([at for at, left in enumerate(free) if left == PER_NODE][:whole], PER_NODE)
+    rooms = [(left, node) for node, left in enumerate(free) if node not in got and left >= rest]
+    if len(got) < whole or (rest and not rooms):
+        return None
+    if rest:
+        got[min(rooms)[1] if placement == "consolidate" else min(node for _, node in rooms)] = rest
+    return got
+
+
+def slowly(jobs: Any, key: np.ndarray, backfill: bool, placement: str) -> np.ndarray:
+    """When each job starts, second by second (jobs,)."""
+    start = np.full(jobs.count, -1.0)
+    free = [int(jobs.pools.gpus)] if placement == "fungible" else [PER_NODE] * int(jobs.pools.nodes[0])
+    running: list[tuple[float, dict[int, int]]] = []
     for now in range(2000):
-        for end, job in list(running):
-            if end <= now:
-                running.remove((end, job))
-                free += int(jobs.gpus[job])
+        for ended in [each for each in running if each[0] <= now]:
+            running.remove(ended)
+            for node, count in ended[1].items():
+                free[node] += count
         waiting = [job for job in range(jobs.count) if jobs.submit[job] <= now and start[job] < 0]
         for job in sorted(waiting, key=lambda job: (key[job], job)):
-            if jobs.gpus[job] <= free:
+            got = placed(free, int(jobs.gpus[job]), placement)
+            if got is not None:
                 start[job] = now
-                free -= int(jobs.gpus[job])
-                running.append((now + jobs.duration[job], job))
+                for node, count in got.items():
+                    free[node] -= count
+                running.append((now + jobs.duration[job], got))
             elif not backfill:
                 break
     return start
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ROWS, st.sampled_from(["fifo", "sjf", "service", "fewest"]), st.booleans())
-def test_a_pool_starts_jobs_when_a_slow_loop_does(
-    rows: list[tuple[int, int, int]], policy: str, backfill: bool
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROWS, st.sampled_from(["fifo", "sjf", "service", "fewest"]), st.booleans(), st.sampled_from(PLACEMENTS))
+def test_a_cluster_starts_jobs_when_a_slow_loop_does(
+    rows: list[tuple[int, int, int]], policy: str, backfill: bool, placement: str
 ) -> None:
-    jobs = made(rows)
+    jobs = made(rows, nodes=(4,))
     rule = policies.rule_of(policy, jobs, 1)
-    found = simulation.simulate(jobs, rule, "fungible", backfill)
-    assert found.first.tolist() == slowly(jobs, rule.given, backfill).tolist()
+    found = simulation.simulate(jobs, rule, placement, backfill)
+    assert found.first.tolist() == slowly(jobs, rule.given, backfill, placement).tolist()
 
 
 def test_head_of_line_blocking_and_backfill() -> None:
@@ -130,10 +148,20 @@ def test_srtf_leaves_running_what_it_does_not_need() -> None:
     assert found.stopped == 1 and found.added.tolist() == [0, 30, 0, 0]
 
 
+def test_srtf_goes_on_past_a_job_that_does_not_fit_where_jobs_may_pass() -> None:
+    jobs = made([(0, 20, 4), (1, 30, 8), (2, 60, 4)], nodes=(2,))
+    rule = policies.rule_of("srtf", jobs, 1)
+    blocking = simulation.simulate(jobs, rule)
+    passing = simulation.simulate(jobs, rule, backfill=True)
+    assert blocking.first.tolist() == [0, 20, 50] and blocking.stopped == 0
+    assert passing.first.tolist() == [0, 20, 2] and passing.stopped == 1  # the third is stopped when the second fits
+    assert passing.end.tolist() == [20, 50, 50 + 42 + 30]
+
+
 def test_an_estimate_knows_only_jobs_that_have_ended() -> None:
     jobs = made([(0, 50, 1), (10, 30, 1), (45, 5, 1), (60, 5, 1)])
     found = simulation.simulate(jobs, policies.rule_of("qssf", jobs, 1))
-    assert found.guess.tolist() == [engine.PRIOR_S, engine.PRIOR_S, 30.0, pytest.approx((50 + 30 + 5) / 3)]
+    assert found.guess.tolist() == [simulation.PRIOR_S, simulation.PRIOR_S, 30.0, pytest.approx((50 + 30 + 5) / 3)]
     early = simulation.simulate(jobs, policies.rule_of("leaky", jobs, 1))
     assert early.guess[1] == 40.0  # the control knows its own duration, too
 
@@ -149,6 +177,10 @@ def test_the_audit_sees_what_is_wrong() -> None:
     good = simulation.simulate(jobs, policies.rule_of("fifo", jobs, 1), recorded=True)
     twice = replace(good, segments=good.segments * np.array([1, 0, 1]))
     assert {name for name, holds, _ in audit.audit(jobs, twice) if not holds} == {"no_gpu_twice"}
+    late = replace(good, first=np.array([0.0, 3.0]), end=np.array([10.0, 13.0]))
+    assert "starts_at_events" in {name for name, holds, _ in audit.audit(jobs, late) if not holds}
+    passed = replace(good, blocked=4.0)
+    assert {name for name, holds, _ in audit.audit(jobs, passed, True) if not holds} == {"work_conserving"}
     lost = replace(good, first=np.array([0.0, -1.0]))
     assert "no_job_lost" in {name for name, holds, _ in audit.audit(jobs, lost) if not holds}
 
@@ -177,7 +209,29 @@ def test_an_unknown_policy_is_named() -> None:
         policies.rule_of("lifo", made([(0, 1, 1)]), 1)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "qssf"])
+def test_checks_of_a_dispatcher_see_what_is_wrong() -> None:
+    jobs = made([(0, 1, 2), (0, 2, 1)])
+    rows = ((0, 1, 0.0, 1.0, 1.0), (0, 2, 0.0, 1.0, 1.0), (1, 1, 1.0, 3.0, 2.0))
+    good = [dispatcher.Run(*row) for row in rows]
+
+    def wrong(runs: list[Any]) -> set[str]:
+        return {name for name, holds, _ in dispatcher.found_wrong(jobs, runs) if not holds}
+
+    assert wrong(good) == set()
+    assert wrong(good[1:]) == {"no_job_lost"}
+    assert wrong([*good[:2], replace(good[2], given=0.5)]) == {"no_gpu_twice"}
+    assert wrong([*good[:2], replace(good[2], slept=1.0)]) == {"whole_duration"}
+
+
+def test_a_dispatcher_expects_of_its_first_jobs_what_is_scaled_like_their_durations() -> None:
+    jobs, prior = dispatcher.scaled_jobs(32, 8, 3)
+    assert jobs.duration.min() == pytest.approx(0.03) and jobs.duration.max() == pytest.approx(0.4)
+    assert 0.03 <= prior <= 0.4 and len(set(np.round(np.diff(jobs.submit), 9))) == 1  # submissions are even
+    found = simulation.simulate(jobs, policies.rule_of("qssf", jobs, 3, "fungible", prior), "fungible")
+    assert found.guess[0] == prior and found.guess.max() <= 0.4
+
+
+@pytest.mark.parametrize("policy", ["fifo", "qssf", "sjf"])
 def test_a_dispatcher_in_virtual_time_does_what_the_simulation_says(policy: str, tmp_path: Path) -> None:
     case = case_from(
         {

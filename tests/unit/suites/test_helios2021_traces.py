@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from tests.short_form import case_from
 
 SUITE = Path(__file__).resolve().parents[3] / "suites" / "helios2021"
 load_entry(SUITE / "programs", "scheduling")
-traces, sources, generator, check, characteristics, used = (
+traces, helios, sources, generator, check, characteristics = (
     importlib.import_module(f"suite_programs.{name}")
-    for name in ("traces", "sources", "generator", "marginal_check", "characteristics", "used_series")
+    for name in ("traces", "helios", "sources", "generator", "marginal_check", "characteristics")
 )
 HEADER = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
 STATES = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")
@@ -48,7 +47,7 @@ def written(folder: Path, lines: list[str], capacity: str = "") -> Path:
 
 def refused(path: Path, **further: Any) -> str:
     with pytest.raises(SpecError) as error:
-        traces.read_helios(path, **further)
+        helios.read_helios(path, **further)
     text = str(error.value)
     assert "\n" not in text
     return text.removeprefix(str(path))
@@ -58,10 +57,25 @@ def test_helios_jobs_with_gpus_in_the_days_and_the_nodes_of_their_vcs(tmp_path: 
     path = written(tmp_path, [HEADER, *map(helios_row, range(144))])
     capacity = tmp_path / "gpus.csv"
     capacity.write_text("date,vc0,vc1,total\n2020-08-31,800,800,1600\n2020-09-01,16,24,40\n2020-09-02,24,16,40\n")
-    jobs = traces.read_helios(path, capacity, "2020-09-01", "2020-09-01")
+    jobs = helios.read_helios(path, capacity, "2020-09-01", "2020-09-01")
     assert jobs.count == 72 * 3 // 4 and sorted(set(jobs.gpus.tolist())) == [1, 8, 16]
     assert dict(zip(jobs.pools.names, jobs.pools.nodes.tolist(), strict=True)) == {"vc0": 2, "vc1": 3}
     assert jobs.line[0] == 3 and jobs.duration[0] == 601
+
+
+def test_vcs_are_those_of_the_artifact_and_jobs_of_vcs_without_nodes_are_counted(tmp_path: Path) -> None:
+    rows = [helios_row(number) for number in range(80)]
+    for old, new in ((0, "vcbIW"), (1, "vcJkd")):  # the artifact merges the first into vcvGl, and drops the second
+        rows = [row.replace(f",vc{old},", f",{new},") if int(row.split(",")[0]) > 40 else row for row in rows]
+    rows = [row.replace(",vc0,", ",vcvGl,").replace(",vc1,", ",vcnone,") for row in rows]
+    path = written(tmp_path, [HEADER, *rows])
+    capacity = tmp_path / "gpus.csv"
+    capacity.write_text("date,vcvGl,vcbIW,vcJkd,vcnone,total\n2020-09-09,80,8,16,16,120\n2020-09-10,23,0,0,7,30\n")
+    jobs = helios.read_helios(path, capacity, "2020-09-01", "2020-09-26", "venus")
+    assert jobs.pools.names == ("vcvGl",) and jobs.pools.nodes.tolist() == [2]  # of that day, in whole nodes
+    assert jobs.count == 20 and jobs.left_out == 40  # 8 GPUs each; those with 1 and 16 are of the other VCs
+    other = helios.read_helios(path, capacity, "2020-09-01", "2020-09-26", "mine")
+    assert other.pools.names == ("vcJkd", "vcbIW", "vcnone", "vcvGl")  # the most of any day, and no VC is another
 
 
 def test_without_capacities_a_vc_has_the_nodes_that_were_in_use_at_once() -> None:
@@ -76,6 +90,19 @@ def test_without_capacities_a_vc_has_the_nodes_that_were_in_use_at_once() -> Non
         (lambda rows: [HEADER.replace("gpu_num", "gpus_num"), *rows[1:]], ":1: no column 'gpu_num'; did you mean"),
         (lambda rows: [*rows[:2], rows[2].replace(",601,", ",sixty,")], ":3: duration is no number: 'sixty'"),
         (lambda rows: [*rows[:2], rows[2].replace(",601,", ",-5,")], ":3: duration is not 0 s or more"),
+        (
+            lambda rows: [*rows[:2], rows[2].replace("vc1,1,", "vc1,1.5,")],
+            ":3: gpu_num is no whole number from 0 on: '1.5",
+        ),
+        (
+            lambda rows: [*rows[:2], rows[2].replace("vc1,1,", "vc1,nan,")],
+            ":3: gpu_num is no whole number from 0 on: 'nan",
+        ),
+        (
+            lambda rows: [*rows[:2], rows[2].replace("vc1,1,", "vc1,-1,")],
+            ":3: gpu_num is no whole number from 0 on: '-1",
+        ),
+        (lambda rows: [*rows[:2], rows[3], rows[2]], ":4: submit_time runs back: it is before that of the job above"),
         (lambda rows: [*rows[:2], rows[2] + ",1"], ":3: CSV parse error"),
         (lambda rows: [*rows[:2], rows[2].replace("00:30:01", "00:10:01")], ":3: times run back: end_time is before"),
         (lambda rows: [rows[0], rows[1]], ": has no jobs with GPUs"),
@@ -98,6 +125,7 @@ def test_a_job_with_more_gpus_than_its_vc_is_refused_with_its_line(tmp_path: Pat
     ("swap", "expected"),
     [
         (lambda rows: [*rows[:9], rows[12], rows[9]], "11: submit_time runs back"),
+        (lambda rows: [*rows[:9], rows[9].replace(",128,", ",0,")], "10: num_chips is no whole number from 1 on: '0'"),
         (lambda rows: [*rows[:9], rows[9].replace(",128,", ",1280,")], "10: more GPUs than its VC has: 1280 of 160"),
         (lambda rows: [*rows[:9], rows[9].replace("vcvGl", "vcX")], "10: tenant 'vcX' is none of vcvGl, vcvlY"),
     ],
@@ -107,59 +135,6 @@ def test_a_broken_slice_is_refused_in_one_line(tmp_path: Path, swap: Any, expect
     path.write_text("\n".join(swap(traces.SLICE.read_text().splitlines())) + "\n")
     with pytest.raises(SpecError, match=f"^{path}:{expected}"):
         traces.read_slice(path)
-
-
-def philly_log(folder: Path) -> Path:
-    def attempt(day: int, minutes: int, gpus: int) -> dict[str, Any]:
-        return {
-            "start_time": f"2017-10-0{day} 08:00:00",
-            "end_time": f"2017-10-0{day} 08:{minutes}:00",
-            "detail": [{"ip": "m1", "gpus": [f"gpu{number}" for number in range(gpus)]}],
-        }
-
-    def job(name: str, attempts: list[dict[str, Any]], status: str = "Pass") -> dict[str, Any]:
-        when = "2017-10-02 07:00:00"
-        return {
-            "jobid": name,
-            "user": "u",
-            "vc": "6214e9abc",
-            "status": status,
-            "submitted_time": when,
-            "attempts": attempts,
-        }
-
-    path = folder / "cluster_job_log"
-    unended = attempt(2, 10, 1) | {"end_time": None}
-    jobs = [
-        job("a", [attempt(2, 10, 2), attempt(3, 20, 4)]),
-        job("b", []),
-        job("c", [unended]),
-        job("d", [attempt(2, 30, 1)], "Killed"),
-    ]
-    path.write_text(json.dumps(jobs))
-    return path
-
-
-def test_philly_jobs_run_as_long_as_their_attempts_on_the_most_gpus(tmp_path: Path) -> None:
-    jobs = traces.read_philly(philly_log(tmp_path))
-    assert jobs.duration.tolist() == [1800.0, 1800.0] and jobs.gpus.tolist() == [4, 1]
-    assert jobs.pools.names == ("6214e9",) and jobs.of_vc("6214e9").count == 2
-    shares = characteristics.found_in(characteristics.philly_log(tmp_path / "cluster_job_log"), "philly", 0)
-    assert (shares["completed_gpu_time"], shares["cancelled_gpu_time"]) == (80.0, 20.0)
-    (tmp_path / "broken").write_text("[{")
-    with pytest.raises(SpecError, match="broken"):
-        traces.read_philly(tmp_path / "broken")
-
-
-def test_used_nodes_and_characteristics_of_a_helios_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, [HEADER, *map(helios_row, range(100))], "date,total\n2020-09-01,40\n")
-    monkeypatch.setenv(sources.FOLDER, str(tmp_path))
-    used.used_in_trace.cache_clear()
-    series, total = used.used_in_trace("helios", "earth")
-    used.used_in_trace.cache_clear()
-    assert total == 5 and series[:8].tolist() == [1, 1, 1, 1, 2, 2, 0, 0]
-    log = characteristics.helios_log(tmp_path / "Earth" / "cluster_log.csv")
-    assert characteristics.shares_of_status(log, np.ones(100)) == {"completed": 25.0, "cancelled": 25.0, "failed": 50.0}
 
 
 def test_a_trace_that_is_not_here_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

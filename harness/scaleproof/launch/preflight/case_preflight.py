@@ -14,9 +14,7 @@ from scaleproof.spec.case import AnyCase, OwnCase
 def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None = None) -> Obstacle | None:
     """Why the case cannot run on this machine, or on these nodes; None when no obstacle is known."""
     fabric = case.plugin("fabric")
-    if (
-        fabric.predicted
-    ):  # only a program may need something of this machine; the simulator reports what it lacks itself
+    if fabric.predicted:  # the simulator reports what it lacks itself; a program may need something of this machine
         return _of_program(case, programs)
     for kind, name in case.named():
         available = registry.availability(kind, name, elsewhere=fabric.own_kernels)

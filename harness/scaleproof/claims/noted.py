@@ -1,16 +1,14 @@
-"""A metric that is a value which rank 0 notes."""
+"""A metric that is a value which a launch notes once, under the metric's own name."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from scaleproof.claims.made_up import reporting
-from scaleproof.claims.metric import Direction
-from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metric import Direction, Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 
@@ -23,10 +21,7 @@ def value_of(record: Record, samples: pd.DataFrame, event: str) -> float | None:
 
 
 def noted(name: str, unit: str, direction: Direction, doc: str, **further: Any) -> Metric:
-    """The metric of an event of its name."""
+    """The metric of an event of its name. `further`: fields of Metric."""
     return Metric(
         name, unit, direction, launch=partial(value_of, event=name), made_up=reporting(name), doc=doc, **further
     )
-
-
-ANY = (-math.inf, math.inf)
