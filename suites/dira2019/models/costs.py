@@ -66,10 +66,10 @@ def learned_scales(block: Sequence[Launch], floor: float | None = None) -> float
 
     learned_scales = 1 where cost learned < cost of round robin in each selected launch, else 0
 
-    Launches of a repetition differ in the number of plants and channels. None unless there are at least two.
+    Launches of a repetition differ in the number of plants and channels. None where one of them has no costs.
     """
     ratios = [over(launch.record, launch.samples, "learned", "round_robin") for launch in block]
-    if len(ratios) < 2 or any(ratio is None for ratio in ratios):
+    if not ratios or any(ratio is None for ratio in ratios):
         return None
     return float(all(ratio is not None and ratio < 1 for ratio in ratios))
 
@@ -143,6 +143,7 @@ METRICS = [
     _ratio("learned", "heuristic", "the learned scheduler / cost of the iterative heuristic"),
     _ratio("learned", "random", "the learned scheduler / cost of random schedules"),
     _ratio("heuristic", "greedy", "the iterative heuristic / cost of the greedy policy, which looks at no channel"),
+    _ratio("round_robin", "greedy", "round robin / cost of the greedy policy"),
     _ratio("greedy", "greedy_unaware", "greedy / cost of greedy with a controller that takes all packets to arrive"),
     Metric("gap_closed", "1", "higher", launch=gap_closed, made_up=made_up_gap, range=(-math.inf, math.inf)),
     Metric("learned_scales", "bool", "higher", block=learned_scales, made_up=made_up_scales),

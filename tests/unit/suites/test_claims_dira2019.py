@@ -50,9 +50,22 @@ def test_every_row_has_its_entry_and_controls_belong_to_the_claims_on_cost(suite
     assert set(ROWS) <= set(claims)
     assert {claims[row].kind for row in ("dira2019.systems", "dira2019.channels")} == {"context"}
     assert {claims[f"dira2019.actions.{kind}"].kind for kind in ("ordered", "unordered")} == {"consistency"}
-    for name in ("round_robin", "greedy"):
+    controls = {"round_robin": "shuffled_8_3", "greedy": "shuffled_8_3"}
+    controls |= {"plain": "shuffled_plain_8_3", "plain.greedy": "shuffled_plain_8_3"}
+    for name, arm in controls.items():
         form = claims[f"dira2019.own.{name}"]
-        assert form.over == ("arm",) and form.control is not None and form.control.select == {"arm": "shuffled_8_3"}
+        assert form.over == ("arm",) and form.control is not None and form.control.select == {"arm": arm}
+
+
+def test_the_row_of_the_paper_is_judged_on_the_network_over_the_whole_state(suite: Suite) -> None:
+    claims = {claim.form.id: claim.form for claim in load_claims(suite)}
+    row, costs = claims["dira2019.claim"], suite.experiment("costs")
+    planned = {case.arm: case for case in costs.sizes["smoke"].cases}
+    whole = {name for name, case in planned.items() if case.value("options.scheduler") == "iterative"}
+    assert row.control is not None and row.control.select == {"arm": "shuffled_plain_8_3"}
+    assert set(row.select["arm"]) == whole - {"shuffled_plain_8_3"} and len(row.select["arm"]) == 4
+    assert {planned[name].value("options.plants") for name in row.select["arm"]} == {8, 20, 50}
+    assert claims["dira2019.own.plain"].select == claims["dira2019.own.plain.greedy"].select == row.select
 
 
 def test_at_least_six_launches_are_planned_for_every_claim_on_cost(suite: Suite) -> None:
@@ -73,7 +86,7 @@ def test_costs_are_compared_within_a_launch(metrics: Any) -> None:
     assert values["learned_cost"] == 3 and values["learned_over_round_robin"] == 0.5
     assert values["learned_over_greedy"] == 0.75 and values["learned_over_heuristic"] == 1.5
     assert values["heuristic_over_greedy"] == 0.5 and values["learned_over_random"] == 0.25
-    assert values["gap_closed"] == 0.75
+    assert values["gap_closed"] == 0.75 and values["round_robin_over_greedy"] == 1.5
     assert (
         values["learned_over_greedy_unaware"] is None
         and values["greedy_over_greedy_unaware"] is None
@@ -90,7 +103,7 @@ def test_one_size_that_costs_more_than_round_robin_does_not_scale() -> None:
     better, worse = launch({"learned": 1.0, "round_robin": 2.0}), launch({"learned": 2.0, "round_robin": 2.0})
     assert MODELS.costs.learned_scales([better, better]) == 1
     assert MODELS.costs.learned_scales([better, worse]) == 0
-    assert MODELS.costs.learned_scales([better]) is None
+    assert MODELS.costs.learned_scales([better]) == 1 and MODELS.costs.learned_scales([]) is None
     assert MODELS.costs.learned_scales([better, launch()]) is None
 
 

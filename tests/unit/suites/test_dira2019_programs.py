@@ -80,12 +80,12 @@ def setting(of: Any, **options: Any) -> Any:
     return of.scheduling.setting_of(case(**options))
 
 
-def test_without_losses_the_gains_are_those_of_the_riccati_equation_of_scipy(of: Any) -> None:
-    factors = np.array([1.0, 1.1, 1.25])
-    found = of.networked_plants.gains(factors, 1.0, 0.7)
-    for a, gain in zip(factors, found, strict=True):
-        (cost,) = solve_discrete_are(np.array([[a]]), np.eye(1), np.eye(1), np.array([[0.7]]))[0]
-        assert gain == pytest.approx(a * cost / (0.7 + cost), rel=1e-9)
+@settings(max_examples=60, deadline=None)
+@given(a=st.floats(0.5, 1.5), weight=st.floats(0.05, 5))
+def test_without_losses_the_gains_are_those_of_the_riccati_equation_of_scipy(of: Any, a: float, weight: float) -> None:
+    (gain,) = of.networked_plants.gains(np.array([a]), 1.0, weight)
+    (cost,) = solve_discrete_are(np.array([[a]]), np.eye(1), np.eye(1), np.array([[weight]]))[0]
+    assert gain == pytest.approx(a * cost / (weight + cost), rel=1e-7)
 
 
 @settings(max_examples=40, deadline=None)
@@ -117,6 +117,19 @@ def test_channels_are_good_for_their_share_and_keep_their_state(of: Any, good: f
         assert drawn[1:][~drawn[:-1]].mean() == pytest.approx(here.recovery, abs=0.02)
     if stay == good:
         assert here.recovery == pytest.approx(good), "no memory"
+
+
+@settings(max_examples=20, deadline=None)
+@given(good=st.floats(0.3, 0.95), kept=st.floats(0.0, 0.9), seed=st.integers(0, 1000))
+def test_channels_of_any_memory_have_their_frequencies(of: Any, good: float, kept: float, seed: int) -> None:
+    """`kept`: the correlation of a channel with itself a step later."""
+    stay = good + kept * (1 - good)
+    here = setting(of, good=good, stay=stay)
+    drawn = of.networked_plants.Weather.drawn(here, np.random.default_rng(seed), 400, 40).good
+    assert here.recovery == pytest.approx(good * (1 - kept))
+    assert drawn.mean() == pytest.approx(good, abs=0.03)
+    assert drawn[1:][drawn[:-1]].mean() == pytest.approx(stay, abs=0.02)
+    assert drawn[1:][~drawn[:-1]].mean() == pytest.approx(here.recovery, abs=0.03)
 
 
 def test_a_packet_arrives_by_the_channel_as_it_is_then(of: Any) -> None:
