@@ -125,7 +125,10 @@ METRICS = [
         f"""
         NDCG@5 as the authors' script computes it (suite saros2019, SAROS@9ce3670).
 
-        The ideal has the hits among the first 5 places, and not the clicks that are further down. {OWN}
+        NDCG@5 = sum over hits at places i <= 5 of 1 / log2(max(i, 2)), divided by what it is with all hits first
+
+        The first two places count equally. Hits are those among the first 10 places: a click that is further down costs
+        nothing. {OWN}
         """,
     ),
     _quality(

@@ -9,6 +9,7 @@ from suite_programs import kernels, recommender
 from suite_programs.exchange import FLOAT, AllReduce, Alone, Exchange, Servers
 from suite_programs.interactions import Blocks, blocks_of
 from suite_programs.learners import Factors
+from suite_programs.options import whole
 from suite_programs.recommender import Task, settings_of, task_of
 
 from scaleproof.collectives.group import Group, open_group
@@ -20,12 +21,15 @@ from scaleproof.spec.errors import SpecError
 
 PRELOAD, obstacle = recommender.PRELOAD, recommender.obstacle
 WAYS = ("alone", "all_reduce", "server")
+SKETCH = 32
+"""Projections, with which a distance is known to about an eighth."""
 
 
 def run(context: RankContext) -> None:
     """Options: those of recommender.py; `exchange`: one of WAYS; `round_users`: of a rank, between two exchanges.
     Events: `step`: a pass; `sent`, once: bytes that this rank was asked to send in all passes; `rows_met`: rows of
-    items that it met in all rounds; on rank 0 metrics of ranking.py, and `items_norm` of the factors of items."""
+    items that it met in all rounds; `items_norm` and `items_sketch` of the factors of items that it ends with; on
+    rank 0 metrics of ranking.py."""
     case = context.case
     assert isinstance(case, OwnCase)
     task = task_of(case.options, context.seed)
@@ -46,17 +50,27 @@ def run(context: RankContext) -> None:
         context.recorder.add("sent", 0, now(), now(), nbytes=sent, value=sent)
         context.recorder.add("rows_met", 0, now(), now(), value=worker.rows_met)
         worker.gather()
-        if context.rank == 0:
-            _rank_items(context, task, worker)
+        _note(context, task, worker)
     finally:
         leave(context, group)
 
 
-def _rank_items(context: RankContext, task: Task, worker: Worker) -> None:
-    found = recommender.quality_of(task, worker.users @ worker.items.T, context.seed)
-    found["items_norm"] = float(np.linalg.norm(worker.items.astype(float)))
-    for name, value in found.items():
-        context.recorder.add(name, 0, now(), now(), value=value)
+def _note(context: RankContext, task: Task, worker: Worker) -> None:
+    context.recorder.add("items_norm", 0, now(), now(), value=float(np.linalg.norm(worker.items.astype(float))))
+    for number, value in enumerate(sketch(worker.items)):
+        context.recorder.add("items_sketch", number, now(), now(), value=float(value))
+    if context.rank == 0:
+        found = recommender.quality_of(task, worker.users @ worker.items.T, context.seed)
+        for name, value in found.items():
+            context.recorder.add(name, 0, now(), now(), value=value)
+
+
+def sketch(items: np.ndarray) -> np.ndarray:
+    """Projections of all factors on normal directions, the same ones in every launch (SKETCH,): the root mean square of
+    the difference of two sketches estimates the Euclidean distance of the factors."""
+    directions = np.random.default_rng(17).standard_normal((SKETCH, items.size))
+    found: np.ndarray = directions @ items.reshape(-1).astype(float)
+    return found
 
 
 class Worker:
@@ -68,9 +82,9 @@ class Worker:
         first = Factors(task.train, task.known, self._settings, seed)
         self.users, self.items = first.users.astype(FLOAT), first.items.astype(FLOAT)
         self._blocks = blocks_of(task.train)
-        self._round_users = int(of["round_users"])
+        self._round_users = whole(of, "round_users", 1)
         order = np.argsort(np.random.default_rng([seed, 3]).random(task.known), kind="stable")
-        self._order = order[group.rank :: group.world_size]
+        self._order = np.ascontiguousarray(order[group.rank :: group.world_size])  # as compiled below
         most = -(-task.train.users // group.world_size)
         self._rounds = -(-most // self._round_users)
         self._velocities = np.zeros_like(self.users), np.zeros_like(self.items)

@@ -82,13 +82,17 @@ class Blocks:
         return slice(int(self.first[low]), int(self.first[high]))
 
 
+def _runs(rows: Interactions) -> np.ndarray:
+    """Whether a run begins at each row (n,): of another user, or clicked where the row before was not."""
+    change = np.ones(len(rows), bool)
+    change[1:] = (rows.user[1:] != rows.user[:-1]) | (rows.clicked[1:] != rows.clicked[:-1])
+    return change
+
+
 def blocks_of(rows: Interactions) -> Blocks:
     """All blocks. Clicks before a user's first item without a click, and items after its last click, are in none."""
-    count = len(rows)
-    change = np.ones(count, bool)
-    change[1:] = (rows.user[1:] != rows.user[:-1]) | (rows.clicked[1:] != rows.clicked[:-1])
-    run = np.flatnonzero(change)
-    ends = np.append(run[1:], count)
+    run = np.flatnonzero(_runs(rows))
+    ends = np.append(run[1:], len(rows))
     user, clicked = rows.user[run], rows.clicked[run]
     begins = np.flatnonzero(~clicked[:-1] & clicked[1:] & (user[:-1] == user[1:]))
     counts = np.bincount(user[begins], minlength=rows.users)
@@ -96,22 +100,26 @@ def blocks_of(rows: Interactions) -> Blocks:
     return Blocks(first, run[begins], ends[begins], ends[begins + 1], rows.item)
 
 
-def blocks_of_clicks(rows: Interactions) -> Blocks:
-    """As in the authors' script: a block for each click, with the latest run of items without one (SAROS@9ce3670)."""
-    blocks = blocks_of(rows)
-    clicks = blocks.end - blocks.middle
-    of_block = np.repeat(np.arange(len(clicks)), clicks)
-    place = np.arange(len(of_block)) - np.repeat(np.cumsum(clicks) - clicks, clicks)
-    latest = blocks.middle - blocks.start
+def blocks_of_clicks(rows: Interactions, random: np.random.Generator) -> Blocks:
+    """As in the authors' script: a block for each click, with the latest run of items without one; for clicks before
+    the first such item of a user one of its later ones, drawn once (SAROS@9ce3670). Users without any have no block."""
+    row, rest = np.arange(len(rows)), np.flatnonzero(~rows.clicked)
+    others = np.bincount(rows.user[rest], minlength=rows.users)
+    drawn = np.cumsum(others) - others + (random.random(rows.users) * others).astype(np.int64)  # index into `rest`
+    click = np.flatnonzero(rows.clicked & (others[rows.user] > 0))
+    owner = rows.user[click]
+    latest = np.maximum.accumulate(np.where(rows.clicked, -1, row))[click]
+    begin = np.maximum.accumulate(np.where(_runs(rows), row, 0))[latest]
+    early = latest < rows.first[owner]
+    begin[early] = latest[early] = rest[drawn[owner[early]]]
     # A click needs not lie beside its run of items without one: the items are listed again for each click.
-    width = latest[of_block] + 1
+    width = latest - begin + 2
     ends = np.cumsum(width)
     starts = ends - width
-    index = np.arange(int(width.sum())) - np.repeat(starts, width) + np.repeat(blocks.start[of_block], width)
-    index[ends - 1] = blocks.middle[of_block] + place
-    owners = np.repeat(np.arange(rows.users), blocks.of_user)[of_block]
-    first = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=rows.users))))
-    return Blocks(first, starts, ends - 1, ends, blocks.item[index])
+    index = np.arange(int(width.sum())) + np.repeat(begin - starts, width)
+    index[ends - 1] = click
+    first = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=rows.users))))
+    return Blocks(first, starts, ends - 1, ends, rows.item[index])
 
 
 def limits(blocks_per_user: np.ndarray, least: float, most: float) -> tuple[int, int]:

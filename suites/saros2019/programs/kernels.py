@@ -92,6 +92,38 @@ def longest_run(start: np.ndarray, middle: np.ndarray, end: np.ndarray) -> int:
 
 
 @compiled
+def step_block(
+    user: np.ndarray,
+    user_velocity: np.ndarray,
+    items: np.ndarray,
+    item_velocity: np.ndarray,
+    others: np.ndarray,
+    clicked: np.ndarray,
+    rate: float,
+    l2: float,
+    momentum: float,
+    gradients: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> float:
+    """A step of all rows of a block. `gradients` is room for those of block_gradient. Returns the loss before it."""
+    of_user, of_clicked, of_others = gradients
+    loss = block_gradient(user, items, clicked, others, l2, of_user, of_clicked, of_others)
+    step_row(user, user_velocity, of_user, rate, momentum)
+    for i in range(len(clicked)):
+        step_row(items[clicked[i]], item_velocity[clicked[i]], of_clicked[i], rate, momentum)
+    for j in range(len(others)):
+        step_row(items[others[j]], item_velocity[others[j]], of_others[j], rate, momentum)
+    return loss
+
+
+@compiled
+def copy_rows(chosen: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
+    """Rows of these numbers, from one array to another."""
+    for i in chosen:
+        for k in range(source.shape[1]):
+            target[i, k] = source[i, k]
+
+
+@compiled
 def saros_pass(
     users: np.ndarray,
     items: np.ndarray,
@@ -109,43 +141,35 @@ def saros_pass(
     undo: np.ndarray,
 ) -> tuple[float, int, int]:
     """A pass over users in this order, a step per block. Block b of user u (first_block[u] <= b < first_block[u + 1])
-    has the items without a click item[start[b]:middle[b]] and the clicked ones item[middle[b]:end[b]]. After a user
-    with undo[u] the factors before it are restored (SAROS, algorithm 1). Returns the mean loss of a block before its
-    step, the blocks and the pairs."""
-    dim, count = users.shape[1], items.shape[0]
-    seen, touched = np.full(count, -1, np.int64), np.empty(count, np.int64)
+    has the items without a click item[start[b]:middle[b]] and the clicked ones item[middle[b]:end[b]]; blocks of a user
+    lie side by side. After a user with undo[u] the factors before it are restored (SAROS, algorithm 1); they are kept
+    for every user, since an online learner does not know beforehand how many blocks follow. Returns the mean loss of a
+    block before its step, the blocks and the pairs."""
+    dim, longest = users.shape[1], longest_run(start, middle, end)
     kept, kept_velocity = np.empty_like(items), np.empty_like(item_velocity)
-    longest = longest_run(start, middle, end)
-    of_user = np.empty(dim, users.dtype)
     of_clicked, of_others = np.empty((longest, dim), users.dtype), np.empty((longest, dim), users.dtype)
+    gradients = (np.empty(dim, users.dtype), of_clicked, of_others)
     loss, blocks, pairs = 0.0, 0, 0
     for u in order:
-        before, before_velocity, number = users[u].copy(), user_velocity[u].copy(), 0
-        for b in range(first_block[u], first_block[u + 1]):
+        first, last = first_block[u], first_block[u + 1]
+        if first == last:
+            continue
+        met = item[start[first] : end[last - 1]]
+        before, before_velocity = users[u].copy(), user_velocity[u].copy()
+        copy_rows(met, items, kept)
+        copy_rows(met, item_velocity, kept_velocity)
+        for b in range(first, last):
             others, clicked = item[start[b] : middle[b]], item[middle[b] : end[b]]
-            for i in item[start[b] : end[b]]:
-                if seen[i] != u:
-                    seen[i] = u
-                    touched[number] = i
-                    number += 1
-                    kept[i] = items[i]
-                    kept_velocity[i] = item_velocity[i]
-            loss += block_gradient(users[u], items, clicked, others, l2, of_user, of_clicked, of_others)
-            step_row(users[u], user_velocity[u], of_user, rate, momentum)
-            for i in range(len(clicked)):
-                step_row(items[clicked[i]], item_velocity[clicked[i]], of_clicked[i], rate, momentum)
-            for j in range(len(others)):
-                step_row(items[others[j]], item_velocity[others[j]], of_others[j], rate, momentum)
-            blocks += 1
+            loss += step_block(
+                users[u], user_velocity[u], items, item_velocity, others, clicked, rate, l2, momentum, gradients
+            )
             pairs += len(clicked) * len(others)
+        blocks += last - first
         if undo[u]:
             users[u] = before
             user_velocity[u] = before_velocity
-            for i in touched[:number]:
-                items[i] = kept[i]
-                item_velocity[i] = kept_velocity[i]
-        for i in touched[:number]:
-            seen[i] = -1
+            copy_rows(met, kept, items)
+            copy_rows(met, kept_velocity, item_velocity)
     return loss / max(blocks, 1), blocks, pairs
 
 

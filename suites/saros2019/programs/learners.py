@@ -167,7 +167,7 @@ def learner_of(method: str, rows: Interactions, known: int, settings: Settings, 
     if method in ("saros", "untrained"):
         return Saros(rows, known, settings, seed, blocks_of(rows))
     if method == "saros_clicks":
-        return Saros(rows, known, settings, seed, blocks_of_clicks(rows))
+        return Saros(rows, known, settings, seed, blocks_of_clicks(rows, np.random.default_rng([seed, 8])))
     if method == "bpr":
         return Bpr(rows, known, settings, seed)
     if method == "bpr_b":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from suite_programs.interactions import Interactions
+from suite_programs.options import Options, real, whole
 
 SPREAD, LEAST = 0.8, 10
 """Of the logarithm of a user's number of interactions; the fewest that a user has."""
@@ -17,21 +18,15 @@ LIKED = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """`users`, `items`; `mean` interactions of a user (lognormal); Zipf's `exponent` of the items' popularity; `drift`:
-    the angle in rad by which a user's taste turns from the first interaction to the last."""
+    """`users`, `items`; `mean` interactions of a user (lognormal), at least LEAST and at most a third of the items;
+    Zipf's `exponent` of the items' popularity; `drift`: the angle in rad by which a user's taste turns from the first
+    interaction to the last."""
 
     users: int
     items: int
     mean: float
     exponent: float
     drift: float
-
-    def __post_init__(self) -> None:
-        if self.users < 1 or self.items < 3 * LEAST or not LEAST <= self.mean <= self.items / 3:
-            raise ValueError(
-                f"{self.users} users, {self.items} items, {self.mean} a user: "
-                f"at least 1, {3 * LEAST}, and {LEAST} to a third of the items"
-            )
 
     def popularity(self) -> np.ndarray:
         """Of the items, the most popular first; sums to 1 (items,)."""
@@ -43,6 +38,13 @@ class Law:
         """Interactions of each user, int64 (users,)."""
         drawn = random.lognormal(np.log(self.mean) - SPREAD**2 / 2, SPREAD, self.users)
         return np.clip(drawn, LEAST, self.items // 3).astype(np.int64)
+
+
+def law_of(options: Options) -> Law:
+    """Of a case. SpecError names the option that does not do."""
+    users, items = whole(options, "users", 1), whole(options, "items", 3 * LEAST)
+    mean, exponent = real(options, "mean", LEAST, items / 3), real(options, "exponent", 0)
+    return Law(users, items, mean, exponent, real(options, "drift", 0))
 
 
 def draw(law: Law, seed: int) -> Interactions:

@@ -57,11 +57,12 @@ def average_precision(ranked: Ranked, k: int, *, authors: bool = False) -> np.nd
 
 
 def ndcg(ranked: Ranked, k: int, *, authors: bool = False) -> np.ndarray:
-    """NDCG@k of each user, gain 1 for a hit at place i over log2(i + 1). The ideal has all clicks first; that of the
-    authors' script has only the hits that are among the first k places (SAROS@9ce3670)."""
+    """NDCG@k of each user: a hit at place i gains 1 / log2(i + 1), and the ideal has all clicks first. In the authors'
+    script it gains 1 / log2(i) from place 2 on, and the ideal has the hits among all places first (SAROS@9ce3670)."""
     hits = ranked.hits[:, :k]
-    gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
-    best = hits.sum(axis=1) if authors else np.minimum(ranked.relevant, k)
+    place = np.arange(1, hits.shape[1] + 1)
+    gains = 1 / np.log2(np.maximum(place, 2) if authors else place + 1)
+    best = np.minimum(ranked.hits.sum(axis=1) if authors else ranked.relevant, hits.shape[1])
     ideal = np.concatenate(([0.0], np.cumsum(gains)))[best]
     found: np.ndarray = (hits @ gains) / np.where(ideal > 0, ideal, 1)
     return found

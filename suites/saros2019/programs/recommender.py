@@ -12,6 +12,7 @@ import numpy as np
 from suite_programs import movielens, planted
 from suite_programs.interactions import Interactions, blocks_of, divided, joined, pairs_of, shuffled
 from suite_programs.learners import Learner, Saros, Settings, learner_of
+from suite_programs.options import Options, real, whole
 from suite_programs.ranking import average_precision, ndcg, places_of, quality, ranked_catalogue, ranked_own
 
 from scaleproof.core.context import RankContext
@@ -27,7 +28,6 @@ TRAIN = 0.8
 DIVERGED = 100 * float(np.log(2))
 """Mean loss above which a training has diverged: 100 times that of guessing."""
 PRELOAD = ("numba",)
-Option = str | int | float
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
@@ -73,13 +73,15 @@ def run(context: RankContext) -> None:
         context.recorder.add(name, 0, moment, moment, value=value)
 
 
-def settings_of(options: dict[str, Option]) -> Settings:
+def settings_of(options: Options) -> Settings:
     """Of a case."""
-    of = {name: float(options[name]) for name in ("rate", "l2", "momentum", "least", "most")}
-    return Settings(int(options["dim"]), str(options["initial"]), fixed_most=int(options["fixed_most"]), **of)
+    of = {name: real(options, name, 0) for name in ("rate", "l2")}
+    of |= {name: real(options, name, 0, 1) for name in ("momentum", "least", "most")}
+    dim, fixed_most = whole(options, "dim", 1), whole(options, "fixed_most", 0)
+    return Settings(dim, str(options["initial"]), fixed_most=fixed_most, **of)
 
 
-def task_of(options: dict[str, Option], seed: int) -> Task:
+def task_of(options: Options, seed: int) -> Task:
     """With `split: validation` the last part of the training part stands for the test, which is not touched."""
     rows = _rows(options, seed)
     train, test = divided(rows, TRAIN)
@@ -87,25 +89,23 @@ def task_of(options: dict[str, Option], seed: int) -> Task:
         train, test = divided(train, TRAIN)
     elif options["split"] != "test":
         raise SpecError(f"options.split: {options['split']!r} is none of test, validation")
-    known, target = train.users, planted.rare_item(train, int(options["target_clicks"]))
+    known, target = train.users, planted.rare_item(train, whole(options, "target_clicks", 0))
     if options["order"] == "shuffled":
         train = shuffled(train, np.random.default_rng([seed, 6]))
     elif options["order"] != "time":
         raise SpecError(f"options.order: {options['order']!r} is none of time, shuffled")
-    if int(options["bots"]):
-        robots = planted.bots(int(options["bots"]), int(options["bot_blocks"]), target, train.items, seed)
+    if bots := whole(options, "bots", 0):
+        robots = planted.bots(bots, whole(options, "bot_blocks", 1), target, train.items, seed)
         train = joined(train, robots)
     return Task(train, test, known, target)
 
 
-def _rows(options: dict[str, Option], seed: int) -> Interactions:
+def _rows(options: Options, seed: int) -> Interactions:
     if options["data"] == "movielens":
         return movielens.read_movielens()
     if options["data"] != "planted":
         raise SpecError(f"options.data: {options['data']!r} is none of movielens, planted")
-    users, items = int(options["users"]), int(options["items"])
-    law = planted.Law(users, items, float(options["mean"]), float(options["exponent"]), float(options["drift"]))
-    return planted.draw(law, seed)
+    return planted.draw(planted.law_of(options), seed)
 
 
 def results(task: Task, learner: Learner, passes: int, seed: int) -> dict[str, float]:

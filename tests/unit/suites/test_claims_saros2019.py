@@ -119,14 +119,25 @@ def test_the_law_of_the_model_is_that_of_the_data() -> None:
     assert (planted.SPREAD, planted.LEAST, recommender.TRAIN) == (traffic.SPREAD, traffic.LEAST, traffic.TRAIN)
 
 
-def test_ways_to_exchange_differ_by_their_norms_at_the_same_rounds() -> None:
-    block = [
-        divided("all_reduce", 8, items_norm=2.0),
-        divided("server", 8, items_norm=2.002),
-        divided("server", 450, items_norm=3.0),
-    ]
-    assert exchanges.exchange_difference(block) == pytest.approx(0.001)
-    assert exchanges.exchange_difference(block[1:]) is None
+def ended(exchange: str, round_users: int, *sketches: tuple[float, ...], norm: float = 2.0) -> Launch:
+    """A launch whose ranks end with factors of these projections."""
+    of = case(len(sketches), exchange=exchange, round_users=round_users, **LAW)
+    noted = [Event("items_norm", value=norm)]
+    for rank, values in enumerate(sketches):
+        noted += [Event("items_sketch", ranks=(rank,), step=step, value=each) for step, each in enumerate(values)]
+    made = events(*noted)
+    return Launch(made.record(of), made.samples(of.ranks))
+
+
+def test_ways_to_exchange_differ_by_the_distance_of_their_factors_at_the_same_rounds() -> None:
+    one, moved, opposite = (3.0, -1.0), (3.0 + 2e-3, -1.0), (-3.0, 1.0)
+    same = ended("all_reduce", 8, one, one)
+    assert exchanges.exchange_difference([same, ended("server", 8, one, one)]) == 0
+    assert exchanges.exchange_difference([same, ended("server", 8, one, moved)]) == pytest.approx(1e-3 / 2**0.5)
+    far = exchanges.exchange_difference([same, ended("server", 8, opposite, opposite), ended("server", 450, one, one)])
+    assert far == pytest.approx(5**0.5), "of the same norm, and not the same factors"
+    assert exchanges.exchange_difference([same, ended("server", 450, moved, moved)]) is None
+    assert exchanges.exchange_difference([same, divided("server", 8, sent=1.0)]) is None
 
 
 def test_what_servers_save_is_the_ratio_of_both() -> None:

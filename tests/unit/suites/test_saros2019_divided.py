@@ -43,14 +43,16 @@ def ended(folder: Path, ranks: int, transport: str, exchange: str, round_users: 
         worker = program.Worker
 
         def kept(*arguments: Any) -> Any:
-            made.append(worker(*arguments))
+            made.extend((worker(*arguments), len(program.kernels.saros_pass.signatures)))
             return made[0]
 
         program.Worker = kept
         program.run(context)
         rows = context.recorder._rows[: context.recorder._count]
         values = {row["event"].decode(): float(row["value"]) for row in rows}
-        found = {"items": made[0].items.tolist(), "users": made[0].users.tolist(), "values": values}
+        assert len(program.kernels.saros_pass.signatures) == made[1], "nothing is compiled within a pass"
+        sketch = [float(row["value"]) for row in rows if row["event"] == b"items_sketch"]
+        found = {"items": made[0].items.tolist(), "users": made[0].users.tolist(), "values": values, "sketch": sketch}
         (folder / f"{context.rank}.json").write_text(json.dumps(found))
 
     assert run_ranks(case, body) == [""] * ranks
@@ -66,6 +68,8 @@ def test_all_reduce_and_servers_end_with_the_same_factors(
     for name in ("items", "users"):
         every = np.array([one[name] for one in (*reduced, *served)])
         assert np.abs(every - every[0]).max() < 1e-5
+    sketches = np.array([one["sketch"] for one in (*reduced, *served)])
+    assert np.abs(sketches - sketches[0]).max() < 1e-3 and np.abs(sketches[0]).min() > 0
     rounds = PASSES * -(-(USERS // ranks) // round_users)
     own = [one["values"]["sent"] for one in reduced]
     assert sum(own) == rounds * 2 * (ranks - 1) * ITEMS * DIM * 4
@@ -74,6 +78,20 @@ def test_all_reduce_and_servers_end_with_the_same_factors(
     counts, of_a_row = rounds * ranks * (ranks - 1) * 8, 8 + 2 * DIM * 4
     assert met * of_a_row * 0.5 * (ranks - 1) / ranks < sent - counts < met * of_a_row
     assert (sent - counts) % of_a_row == 0, "each row that another rank serves costs its id and two rows"
+
+
+def test_sketches_are_as_far_apart_as_the_factors() -> None:
+    divided: Any = load_entry(PROGRAMS, "divided_users")
+    random = np.random.default_rng(1)
+    items = random.standard_normal((50, 4)).astype(np.float32)
+    ratios = []
+    for scale in (1e-4, 1e-2, 1.0):
+        moved = items + scale * random.standard_normal((50, 4)).astype(np.float32)
+        apart = np.sqrt(((divided.sketch(moved) - divided.sketch(items)) ** 2).mean())
+        ratios.append(apart / np.linalg.norm(moved - items))
+    assert ratios == pytest.approx([1, 1, 1], abs=0.4)
+    swapped = divided.sketch(items[::-1])
+    assert np.abs(swapped - divided.sketch(items)).max() > 1, "equal norms do not make equal factors"
 
 
 def test_one_rank_learns_as_the_plain_program_does(tmp_path: Path) -> None:

@@ -50,10 +50,26 @@ def test_a_block_is_a_run_without_clicks_and_the_clicks_after_it() -> None:
     assert blocks.of_user.tolist() == [2, 0, 1]
 
 
+def blocks_of_clicks(*users: str, seed: int = 1) -> Any:
+    return module("interactions").blocks_of_clicks(rows(*users), np.random.default_rng(seed))
+
+
 def test_the_authors_script_has_a_block_for_each_click_with_the_latest_run() -> None:
-    blocks = module("interactions").blocks_of_clicks(rows("C..CC.C.", ".C"))
-    assert as_lists(blocks) == [([1, 2], [3]), ([1, 2], [4]), ([5], [6]), ([8], [9])]
-    assert blocks.of_user.tolist() == [3, 1]
+    blocks = blocks_of_clicks("..CC.C.", "CC", "..", ".C")
+    assert as_lists(blocks) == [([0, 1], [2]), ([0, 1], [3]), ([4], [5]), ([11], [12])]
+    assert blocks.of_user.tolist() == [3, 0, 0, 1], "a user without clicks or without other items is skipped"
+
+
+def test_clicks_before_an_item_without_one_have_one_drawn_for_the_user() -> None:
+    drawn = set()
+    for seed in range(30):
+        blocks = blocks_of_clicks(".C", "CC..C.", "C.", seed=seed)
+        (_, early, same, late, last), others = as_lists(blocks), {4, 5, 7}
+        assert early[0] == same[0] and set(early[0]) < others and (early[1], same[1]) == ([2], [3])
+        assert (late, last) == (([4, 5], [6]), ([9], [8]))
+        assert blocks.of_user.tolist() == [1, 3, 1]
+        drawn |= set(early[0])
+    assert drawn == {4, 5, 7}, "any of the user's items without a click, and none of another user"
 
 
 @given(st.lists(st.text("C.", min_size=1, max_size=12), min_size=1, max_size=5))
@@ -243,8 +259,39 @@ def test_planted_data_follow_the_seed_and_clicks_follow_taste_and_popularity() -
     assert seen[:20].mean() > 3 * seen[200:].mean()
     assert one.clicked[one.item < 20].mean() > one.clicked[one.item >= 200].mean() + 0.1
     assert 45 < len(one) / 300 < 75
-    with pytest.raises(ValueError, match="300 users, 20 items"):
-        planted.Law(300, 20, 60.0, 0.8, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "range_"),
+    [
+        ("users", 0, "whole number of at least 1"),
+        ("items", 20, "whole number of at least 30"),
+        ("mean", 5, "number from 10 to 40"),
+        ("mean", 41, "number from 10 to 40"),
+        ("mean", "many", "number from 10 to 40"),
+        ("exponent", float("nan"), "number of at least 0"),
+        ("bots", -1, "whole number of at least 0"),
+        ("bots", 2.5, "whole number of at least 0"),
+        ("target_clicks", -1, "whole number of at least 0"),
+        ("dim", 0, "whole number of at least 1"),
+        ("dim", float("inf"), "whole number of at least 1"),
+        ("rate", -0.1, "number of at least 0"),
+        ("momentum", 1.5, "number from 0 to 1"),
+        ("most", 95, "number from 0 to 1"),
+        ("fixed_most", -1, "whole number of at least 0"),
+    ],
+)
+def test_an_option_out_of_range_is_named_in_one_line(option: str, value: Any, range_: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        learned(0, **{option: value})
+    assert str(raised.value) == f"options.{option}: {value!r} is no {range_}"
+
+
+def test_a_missing_option_is_named_and_bots_without_blocks_are_refused() -> None:
+    with pytest.raises(SpecError, match="^options.mean: is missing$"):
+        module("recommender").task_of({name: value for name, value in OPTIONS.items() if name != "mean"}, 5)
+    with pytest.raises(SpecError, match="^options.bot_blocks: 0 is no whole number of at least 1$"):
+        task_of(bots=1, bot_blocks=0)
 
 
 def ranked(hits: str, relevant: int) -> Any:
@@ -271,16 +318,20 @@ def test_average_precision_both_ways(hits: str, relevant: int, usual: float, aut
 @pytest.mark.parametrize(
     ("hits", "relevant", "usual", "authors"),
     [
-        ("x----", 1, 1, 1),
-        ("-x---", 1, 1 / np.log2(3), 1 / np.log2(3)),
-        ("-x---", 2, (1 / np.log2(3)) / (1 + 1 / np.log2(3)), 1 / np.log2(3)),
-        ("-----", 2, 0, 0),
+        ("x---------", 1, 1, 1),
+        ("-x--------", 1, 1 / np.log2(3), 1),  # theirs gains as much at place 2 as at place 1
+        ("-x--------", 2, (1 / np.log2(3)) / (1 + 1 / np.log2(3)), 1),  # and a click that is not among 10 costs nothing
+        ("-x---x----", 2, (1 / np.log2(3)) / (1 + 1 / np.log2(3)), 1 / 2),  # one that is has its place in the ideal
+        ("--x-x-----", 2, (1 / 2 + 1 / np.log2(6)) / (1 + 1 / np.log2(3)), (1 / np.log2(3) + 1 / np.log2(5)) / 2),
+        ("x-xxxxxxxx", 9, 2.31753 / 2.94846, 2.56161 / 3.56161),
+        ("-----xxxxx", 5, 0, 0),
+        ("----------", 2, 0, 0),
     ],
 )
 def test_ndcg_both_ways(hits: str, relevant: int, usual: float, authors: float) -> None:
     ranking = module("ranking")
-    assert ranking.ndcg(ranked(hits, relevant), 5)[0] == pytest.approx(usual)
-    assert ranking.ndcg(ranked(hits, relevant), 5, authors=True)[0] == pytest.approx(authors)
+    assert ranking.ndcg(ranked(hits, relevant), 5)[0] == pytest.approx(usual, rel=1e-5)
+    assert ranking.ndcg(ranked(hits, relevant), 5, authors=True)[0] == pytest.approx(authors, rel=1e-5)
 
 
 def test_ndcg_is_that_of_scikit_learn() -> None:
@@ -362,3 +413,5 @@ def test_movielens_has_the_known_counts() -> None:
     assert (every.users, every.items, len(every), int(every.clicked.sum())) == (943, 1682, 100_000, 55_375)
     train, _ = interactions.divided(every, 0.8)
     assert len(interactions.blocks_of(train).start) == 14_879 and interactions.pairs_of(train).count == 2_784_484
+    assert int(train.clicked.sum()) == 45_590, "143 of them by users who clicked everything"
+    assert len(interactions.blocks_of_clicks(train, np.random.default_rng(1)).start) == 45_590 - 143
