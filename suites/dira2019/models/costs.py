@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from scaleproof.claims.made_up import MadeUp, MakeUp, Wanted, possible, with_fac
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
+CostOf = Callable[[Record, str], float | None]
 BETTER, WORSE = 0.5, 2.0
 """Costs of made-up schedulers beside a round robin of 1."""
 
@@ -24,9 +25,16 @@ def _fact(record: Record, name: str) -> dict[str, Any]:
 
 
 def cost(record: Record, policy: str) -> float | None:
-    """Mean cost of a plant and step under a policy."""
+    """Mean cost of a plant and step under a policy, with a controller for its own arrivals unless its name says
+    otherwise."""
     found: float | None = _fact(record, "costs").get(policy)
     return found
+
+
+def best_cost(record: Record, policy: str) -> float | None:
+    """The same with the better controller: for its own arrivals, or for packets that all arrive."""
+    found = [each for name in (policy, f"{policy}_unaware") if (each := cost(record, name)) is not None]
+    return min(found, default=None)
 
 
 def learned_cost(record: Record, samples: pd.DataFrame) -> float | None:
@@ -40,9 +48,9 @@ def learned_cost(record: Record, samples: pd.DataFrame) -> float | None:
     return cost(record, "learned")
 
 
-def over(record: Record, samples: pd.DataFrame, ours: str, theirs: str) -> float | None:
+def over(record: Record, samples: pd.DataFrame, ours: str, theirs: str, of: CostOf = best_cost) -> float | None:
     """Cost of one policy over that of another in the same launch."""
-    first, second = cost(record, ours), cost(record, theirs)
+    first, second = of(record, ours), of(record, theirs)
     return first / second if first is not None and second else None
 
 
@@ -52,10 +60,10 @@ def gap_closed(record: Record, samples: pd.DataFrame) -> float | None:
 
     gap_closed = (cost of round robin - cost learned) / (cost of round robin - cost of the heuristic)
 
-    In the same launch. 0: as round robin; 1: as the heuristic; above 1: better than the heuristic. None where the
-    heuristic is no better than round robin.
+    In the same launch, and each with the better of its two controllers. 0: as round robin; 1: as the heuristic; above
+    1: better than the heuristic. None where the heuristic is no better than round robin.
     """
-    learned, worse, better = (cost(record, policy) for policy in ("learned", "round_robin", "heuristic"))
+    learned, worse, better = (best_cost(record, policy) for policy in ("learned", "round_robin", "heuristic"))
     if learned is None or worse is None or better is None or worse <= better:
         return None
     return (worse - learned) / (worse - better)
@@ -66,6 +74,7 @@ def learned_scales(block: Sequence[Launch], floor: float | None = None) -> float
 
     learned_scales = 1 where cost learned < cost of round robin in each selected launch, else 0
 
+    Round robin has the better of two controllers: for its own arrivals, or for packets that all arrive.
     Launches of a repetition differ in the number of plants and channels. None where one of them has no costs.
     """
     ratios = [over(launch.record, launch.samples, "learned", "round_robin") for launch in block]
@@ -100,17 +109,30 @@ def made_up_scales(wanted: Wanted) -> MadeUp:
 
 
 def _ratio(ours: str, theirs: str, words: str) -> Metric:
+    controllers = (
+        "The learned scheduler has a controller for its own arrivals, any other policy the better of such a one and of "
+        "one that takes all packets to arrive."
+    )
+    return _cost_ratio(ours, theirs, best_cost, words, controllers)
+
+
+def _aware(policy: str) -> Metric:
+    words = f"{policy} with gains for its own arrivals / its cost with gains that take all packets to arrive"
+    return _cost_ratio(policy, f"{policy}_unaware", cost, words, "")
+
+
+def _cost_ratio(ours: str, theirs: str, of: CostOf, words: str, controllers: str) -> Metric:
     return Metric(
         f"{ours}_over_{theirs}",
         "x",
         "lower",
-        launch=partial(over, ours=ours, theirs=theirs),
+        launch=partial(over, ours=ours, theirs=theirs, of=of),
         made_up=made_up_over(ours, theirs),
         doc=f"""
         {ours}_over_{theirs} = cost of {words}, in the same launch (suite dira2019)
 
-        Cost: mean over plants and steps of x^2 + weight u^2. Both policies have the same plants, noise and channels,
-        and each a controller for its own arrivals unless the name says otherwise.
+        Cost: mean over plants and steps of x^2 + weight u^2. Both have the same plants, noise and channels.
+        {controllers}
         """,
     )
 
@@ -137,14 +159,12 @@ METRICS = [
     ),
     _ratio("learned", "round_robin", "the learned scheduler / cost of round robin"),
     _ratio("learned", "greedy", "the learned scheduler / cost of the greedy policy, which looks at no channel"),
-    _ratio(
-        "learned", "greedy_unaware", "the learned scheduler / cost of greedy with gains that take all packets to arrive"
-    ),
     _ratio("learned", "heuristic", "the learned scheduler / cost of the iterative heuristic"),
     _ratio("learned", "random", "the learned scheduler / cost of random schedules"),
     _ratio("heuristic", "greedy", "the iterative heuristic / cost of the greedy policy, which looks at no channel"),
     _ratio("round_robin", "greedy", "round robin / cost of the greedy policy"),
-    _ratio("greedy", "greedy_unaware", "greedy / cost of greedy with a controller that takes all packets to arrive"),
+    _aware("greedy"),
+    _aware("round_robin"),
     Metric("gap_closed", "1", "higher", launch=gap_closed, made_up=made_up_gap, range=(-math.inf, math.inf)),
     Metric("learned_scales", "bool", "higher", block=learned_scales, made_up=made_up_scales),
     _count(
@@ -153,9 +173,20 @@ METRICS = [
         "outputs",
         "plants",
         """
-        outputs_per_plant = outputs of the Q-network / plants (suite dira2019)
+        outputs_per_plant = outputs of the Q-network that was built / plants (suite dira2019)
 
         1 for an iterative scheduler, whatever the number of channels. A flat one has an output per schedule.
+        """,
+    ),
+    _count(
+        "values_per_pair",
+        "values",
+        "values_of_schedule",
+        "pairs",
+        """
+        values_per_pair = values of Q that the network gave for one schedule / (plants * channels) (suite dira2019)
+
+        Counted in a schedule. 1 for an iterative scheduler: an output per plant, once for each channel.
         """,
     ),
     _count(
@@ -175,9 +206,10 @@ METRICS = [
         "multiply_adds_of_schedule",
         None,
         """
-        schedule_multiply_adds = forward passes for one schedule * multiply-adds of a pass (suite dira2019)
+        schedule_multiply_adds = multiply-adds of the linear layers in one schedule (suite dira2019)
 
-        An iterative scheduler needs a pass for each channel, a flat one a single pass with an output per schedule.
+        Counted in a schedule. An iterative scheduler needs a pass for each channel, a flat one a single pass with an
+        output per schedule.
         """,
     ),
 ]

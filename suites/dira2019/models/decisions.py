@@ -34,6 +34,26 @@ def decision_growth(record: Record, samples: pd.DataFrame) -> float | None:
     return float(np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0])
 
 
+def outputs_growth(record: Record, samples: pd.DataFrame) -> float | None:
+    """How the number of outputs of a Q-network grows with the number M of channels (suite dira2019).
+
+    outputs_growth = slope of log(outputs) over log(M), by least squares
+
+    0: an output per plant, whatever M is. Of the networks that were built.
+    """
+    facts: dict[str, dict[str, int]] = record.ranks[0].facts.get("schedules", {}) if record.ranks else {}
+    if len(facts) < 2:
+        return None
+    channels, outputs = zip(*((int(m), work["outputs"]) for m, work in facts.items()), strict=True)
+    return float(np.polyfit(np.log(channels), np.log(outputs), 1)[0])
+
+
+def made_up_outputs(wanted: Wanted) -> MadeUp:
+    """Networks whose outputs grow with this power of the channels."""
+    growth = wanted.known
+    return MadeUp(facts={"schedules": {str(each): {"outputs": each**growth} for each in channels_of(wanted.case)}})
+
+
 def made_up_growth(wanted: Wanted) -> MadeUp:
     """Schedules whose time grows with this power of the channels."""
     return events(*(Event(f"decide_{each}", 0.0, 1e-3 * each**wanted.known) for each in channels_of(wanted.case)))
@@ -48,5 +68,14 @@ METRICS = [
         clocked=True,
         made_up=made_up_growth,
         range=(-math.inf, math.inf),
-    )
+    ),
+    Metric(
+        "outputs_growth",
+        "1",
+        "lower",
+        launch=outputs_growth,
+        own_count=True,
+        made_up=made_up_outputs,
+        range=(-math.inf, math.inf),
+    ),
 ]

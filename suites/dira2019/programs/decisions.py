@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from suite_programs.networked_plants import Setting
-from suite_programs.scheduling import scheduler_of, whole
+from suite_programs.scheduling import schedule_work, scheduler_of, setting_of
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -35,23 +34,19 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase)
     torch.set_num_threads(case.threads_per_rank)
     torch.manual_seed(context.seed)
-    random, plants = np.random.default_rng(context.seed), whole(case, "plants")
-    asked = {}
-    for channels in channels_of(case):
-        setting = Setting(plants, channels, 1.0, 1.25, 0.9, 0.8, 1.0, 1000.0)
-        asked[channels] = scheduler_of(case, setting, setting.factors(context.seed))
+    random = np.random.default_rng(context.seed)
+    settings = {channels: setting_of(case, channels) for channels in channels_of(case)}
+    asked = {m: scheduler_of(case, each, each.factors(context.seed)) for m, each in settings.items()}
     curious = np.zeros(1)
     mark(context, "start", 0)
     for iteration in timed_iterations(context, case.warmup, case.iterations):
         for channels in random.permutation(list(asked)).tolist():
-            scheduler = asked[channels]
-            x, seen = random.standard_normal((EACH, 1, plants)), random.random((EACH, 1, plants, channels)) < 0.8
+            scheduler, shape = asked[channels], (EACH, 1, settings[channels].plants)
+            x, seen = random.standard_normal(shape), random.random((*shape, channels)) < settings[channels].good
             context.at(iteration, f"decide_{channels}")
             start = now()
             for number in range(EACH):
                 scheduler.choose(scheduler.network, x[number], seen[number], curious, random)
             context.recorder.add(f"decide_{channels}", iteration, start, start + (now() - start) // EACH)
     mark(context, "end", case.warmup + case.iterations - 1)
-    context.facts["work"] = {
-        "multiply_adds": {str(m): each.passes * int(each.network.multiply_adds) for m, each in asked.items()}
-    }
+    context.facts["schedules"] = {str(m): schedule_work(each, settings[m]) for m, each in asked.items()}

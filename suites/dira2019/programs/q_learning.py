@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from suite_programs.networked_plants import Array, Policy, Setting, arrivals_of, faded, gains, moved
 from suite_programs.q_networks import copied, values
-from suite_programs.schedulers import Batch, Flat, Iterative
+from suite_programs.schedulers import Batch, Flat, Iterative, Lesson
 
 CLIP = 10.0
 """Largest |x| while a scheduler learns: the cost of few lost plants would outweigh all others."""
@@ -27,7 +27,7 @@ TARGET = 0.02
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a training may use: time steps of `worlds` worlds, updates in each, samples of an update, and how much is
-    remembered (time steps of all worlds)."""
+    remembered (time steps of all worlds). A training of fewer steps forgets nothing."""
 
     steps: int
     worlds: int
@@ -134,22 +134,27 @@ class Learner:
             self.gain = gains(self.scheduler.factors, self.arrived, self.setting.weight)
 
     def update(self) -> None:
-        """One step of Adam towards r + discount max Q' of the next time step. Rewards are scaled so that Q is a cost of
-        one step."""
+        """One step of Adam."""
         budget, network = self.budget, self.scheduler.network
         batch = self.memory.drawn(budget.batch, self.random)
-        view, action = self.scheduler.learned(batch, self.random)
-        then = self.scheduler.first_view(batch.next_x, batch.next_seen)
-        best = values(network, then).argmax(1)
-        later = values(self.target, then)[np.arange(budget.batch), best]
-        wanted = torch.from_numpy((1 - budget.discount) * batch.reward + budget.discount * later)
-        found = network(torch.from_numpy(view)).gather(1, torch.from_numpy(action)[:, None])[:, 0]
+        lesson = self.scheduler.lesson(batch, self.random)
+        wanted = torch.from_numpy(self.wanted(lesson, batch.reward))
+        found = network(torch.from_numpy(lesson.view)).gather(1, torch.from_numpy(lesson.action)[:, None])[:, 0]
         self.optimiser.zero_grad(set_to_none=True)
         torch.nn.functional.smooth_l1_loss(found, wanted).backward()
         self.optimiser.step()
         copied(network, self.target, TARGET)
         self.updates += 1
         self.rows += 3 * budget.batch
+
+    def wanted(self, lesson: Lesson, reward: Array) -> Array:
+        """Targets of double DQN. Within a time step: Q' of the next decision, without reward and discount. At its end:
+        r + discount Q'. Rewards are scaled so that Q is a cost of one step."""
+        open_to_all = np.where(lesson.taken, -np.inf, values(self.scheduler.network, lesson.then))
+        later = values(self.target, lesson.then)[np.arange(len(reward)), open_to_all.argmax(1)]
+        discount = self.budget.discount
+        found: Array = np.where(lesson.ends, (1 - discount) * reward + discount * later, later)
+        return found
 
     def policy(self) -> Policy:
         """What it has learned, without random choices."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,9 +61,9 @@ class Plain(nn.Module):
         return self.value(body) + self.advantage(body)
 
     @property
-    def multiply_adds(self) -> int:
-        """Of one forward pass."""
-        return sum(layer.weight.numel() for layer in self.modules() if isinstance(layer, nn.Linear))
+    def outputs(self) -> int:
+        """Values of Q for one view."""
+        return self.advantage.out_features
 
 
 class Shared(nn.Module):
@@ -81,10 +84,40 @@ class Shared(nn.Module):
         return self.value(torch.relu(self.other(mean))) + self.score(both)[..., 0]
 
     @property
-    def multiply_adds(self) -> int:
-        """Of one forward pass."""
-        of_plant = self.own.weight.numel() + self.second.weight.numel() + self.score.weight.numel()
-        return self.plants * of_plant + 2 * self.other.weight.numel() + self.value.weight.numel()
+    def outputs(self) -> int:
+        """Values of Q for one view: those of the score, for each plant."""
+        return self.plants * self.score.out_features
+
+
+@dataclass(slots=True)
+class Counted:
+    """Forward passes of a network, the values of Q that they gave, and the multiply-adds of its linear layers."""
+
+    passes: int = 0
+    values: int = 0
+    multiply_adds: int = 0
+
+
+@contextmanager
+def counted(network: nn.Module) -> Iterator[Counted]:
+    """Counts what a network computes while this is open."""
+    found = Counted()
+
+    def layer(module: nn.Module, given: Any, out: Tensor) -> None:
+        assert isinstance(module, nn.Linear)
+        found.multiply_adds += out.numel() * module.in_features
+
+    def whole(module: nn.Module, given: Any, out: Tensor) -> None:
+        found.passes += 1
+        found.values += out.numel()
+
+    hooks = [each.register_forward_hook(layer) for each in network.modules() if isinstance(each, nn.Linear)]
+    hooks.append(network.register_forward_hook(whole))
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def values(network: nn.Module, view: Array) -> Array:

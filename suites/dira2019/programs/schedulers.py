@@ -9,8 +9,14 @@ import numpy as np
 from suite_programs.action_space import outputs
 from suite_programs.networked_plants import Array, Setting
 from suite_programs.policies import by_urgency, matched, placed
-from suite_programs.q_networks import SEEN_OF_PLANT, Plain, Shared, of_plants, of_whole, values
+from suite_programs.q_networks import SEEN_OF_PLANT, Plain, Shared, has_channel, of_plants, of_whole, values
 from torch import nn
+
+from scaleproof.spec import registry
+from scaleproof.spec.errors import SpecError
+
+BOOTSTRAPS = ("sub_step", "step")
+"""What the target of a sub-step goes on with: the best value of the next sub-step, or the cost of its own time step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +32,31 @@ class Batch:
     next_seen: Array
 
 
-class Iterative:
-    """Sub-step m gives channel m to a plant that has none. Its reward comes with the last sub-step; so the return of
-    each sub-step is that of its time step and the best value of the next one."""
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Decisions to learn from: views, what was chosen, views at the next decision, which of its actions are taken
+    (rows, outputs), and whether the decision ended its time step."""
 
-    def __init__(self, scheduler: str, setting: Setting, factors: Array, hidden: int) -> None:
-        self.setting, self.factors = setting, factors
-        self.outputs = outputs(scheduler, setting.plants, setting.channels)
+    view: Array
+    action: Array
+    then: Array
+    taken: Array
+    ends: Array
+
+
+class Iterative:
+    """Sub-step m gives channel m to a plant that has none. It has no reward, and what follows it is certain; so its
+    value is the best one of the next sub-step. The last one has the reward of the time step."""
+
+    def __init__(self, scheduler: str, setting: Setting, factors: Array, hidden: int, bootstrap: str) -> None:
+        if bootstrap not in BOOTSTRAPS:
+            known = registry.nearest(bootstrap, list(BOOTSTRAPS))
+            raise SpecError(f"options.bootstrap: unknown target {bootstrap!r}; {known}")
+        self.setting, self.factors, self.by_sub_step = setting, factors, bootstrap == "sub_step"
         self.passes = setting.channels
         inputs = setting.plants * SEEN_OF_PLANT
-        self.network: nn.Module = (
-            Shared(hidden, setting.plants) if scheduler == "shared" else Plain(inputs, hidden, self.outputs)
+        self.network: Plain | Shared = (
+            Shared(hidden, setting.plants) if scheduler == "shared" else Plain(inputs, hidden, setting.plants)
         )
 
     def choose(
@@ -55,15 +75,18 @@ class Iterative:
             channel[rows, found.argmax(1)] = place
         return channel, np.zeros(worlds, np.int64)
 
-    def learned(self, batch: Batch, random: np.random.Generator) -> tuple[Array, Array]:
-        """Views of one random sub-step of each remembered step, and the plants that got a channel then."""
+    def lesson(self, batch: Batch, random: np.random.Generator) -> Lesson:
+        """One random sub-step of each remembered step, and the plants that got a channel then. After the last one
+        comes the first of the next time step."""
         place = random.integers(self.setting.channels, size=len(batch.x))
         view = of_plants(self.factors, batch.x, batch.seen, batch.channel, place)
-        return view, (batch.channel == place[:, None]).argmax(1)
-
-    def first_view(self, x: Array, seen: Array) -> Array:
-        """What is seen before the first decision of a step."""
-        return of_plants(self.factors, x, seen, np.full(x.shape, -1), np.zeros(len(x), np.int64))
+        action = (batch.channel == place[:, None]).argmax(1)
+        ends = (place == self.setting.channels - 1) | (not self.by_sub_step)
+        following = np.where(ends, 0, place + 1)
+        x = np.where(ends[:, None], batch.next_x, batch.x)
+        seen = np.where(ends[:, None, None], batch.next_seen, batch.seen)
+        then = of_plants(self.factors, x, seen, batch.channel, following)
+        return Lesson(view, action, then, has_channel(batch.channel, following), ends)
 
 
 class Flat:
@@ -72,22 +95,22 @@ class Flat:
 
     def __init__(self, scheduler: str, setting: Setting, factors: Array, hidden: int) -> None:
         self.setting, self.factors, self.ordered = setting, factors, scheduler == "flat_ordered"
-        self.outputs = outputs(scheduler, setting.plants, setting.channels)
-        self.passes = 1
+        self.passes, count = 1, outputs(scheduler, setting.plants, setting.channels)
         make = itertools.permutations if self.ordered else itertools.combinations
         self.schedules = np.fromiter(
             itertools.chain.from_iterable(make(range(setting.plants), setting.channels)), np.int16
-        ).reshape(self.outputs, setting.channels)
-        self.network: nn.Module = Plain(setting.plants * (1 + setting.channels), hidden, self.outputs)
+        ).reshape(count, setting.channels)
+        self.network: Plain | Shared = Plain(setting.plants * (1 + setting.channels), hidden, count)
 
     def choose(
         self, network: nn.Module, x: Array, seen: Array, curious: Array, random: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The channel of each plant, and the number of the schedule."""
+        """The channel of each plant, and the number of the schedule. Of a set of plants each takes the first free
+        channel that was good, as the heuristic's do: the network does not learn that."""
         worlds = len(x)
         action = values(network, of_whole(self.factors, x, seen)).argmax(1)
         lucky = random.random(worlds) < curious
-        action = np.where(lucky, random.integers(self.outputs, size=worlds), action)
+        action = np.where(lucky, random.integers(len(self.schedules), size=worlds), action)
         plants = self.schedules[action].astype(np.int64)
         if self.ordered:
             return placed(plants, x.shape[1]), action
@@ -96,10 +119,9 @@ class Flat:
         )
         return matched(order, seen), action
 
-    def learned(self, batch: Batch, random: np.random.Generator) -> tuple[Array, Array]:
-        """Views of the remembered steps, and the schedules that were chosen."""
-        return of_whole(self.factors, batch.x, batch.seen), batch.action
-
-    def first_view(self, x: Array, seen: Array) -> Array:
-        """What is seen before the decision."""
-        return of_whole(self.factors, x, seen)
+    def lesson(self, batch: Batch, random: np.random.Generator) -> Lesson:
+        """The remembered steps, and the schedules that were chosen."""
+        rows = len(batch.x)
+        view = of_whole(self.factors, batch.x, batch.seen)
+        then = of_whole(self.factors, batch.next_x, batch.next_seen)
+        return Lesson(view, batch.action, then, np.zeros((rows, 1), bool), np.ones(rows, bool))

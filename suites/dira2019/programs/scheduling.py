@@ -12,6 +12,7 @@ from suite_programs.action_space import SCHEDULERS, memory_bytes, outputs
 from suite_programs.networked_plants import Array, Setting, Weather, adapted, followed, gains
 from suite_programs.policies import BASELINES
 from suite_programs.q_learning import Budget, Learner, View
+from suite_programs.q_networks import counted
 from suite_programs.schedulers import Flat, Iterative
 
 from scaleproof.core.context import RankContext
@@ -62,10 +63,10 @@ def whole(case: OwnCase, name: str, least: int = 1) -> int:
     return int(value)
 
 
-def setting_of(case: OwnCase) -> Setting:
-    """Plants and channels of a case; SpecError where they make no sense."""
+def setting_of(case: OwnCase, channels: int | None = None) -> Setting:
+    """Plants and channels of a case, or so many channels; SpecError where they make no sense."""
     shares = {name: number(case, name) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
-    return Setting(whole(case, "plants"), whole(case, "channels"), **shares)
+    return Setting(whole(case, "plants"), whole(case, "channels") if channels is None else channels, **shares)
 
 
 def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative | Flat:
@@ -73,7 +74,9 @@ def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative |
     name, hidden = str(case.options["scheduler"]), whole(case, "hidden")
     if name not in SCHEDULERS:
         raise SpecError(f"options.scheduler: unknown scheduler {name!r}; {registry.nearest(name, SCHEDULERS)}")
-    return (Flat if name.startswith("flat") else Iterative)(name, setting, factors, hidden)
+    if name.startswith("flat"):
+        return Flat(name, setting, factors, hidden)
+    return Iterative(name, setting, factors, hidden, str(case.options["bootstrap"]))
 
 
 def budget_of(case: OwnCase) -> Budget:
@@ -115,17 +118,16 @@ def evaluated(case: OwnCase) -> tuple[int, int]:
 
 
 def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int) -> dict[str, float]:
-    """Cost of each policy that learns nothing, with a controller for its own arrivals; `greedy_unaware`: of greedy,
-    with one that takes all packets to arrive."""
+    """Cost of each policy that learns nothing, with a controller for its own arrivals, and as `POLICY_unaware` with one
+    that takes all packets to arrive."""
     random, costs = np.random.default_rng([seed, 4]), dict[str, float]()
     designs = [Weather.drawn(setting, random, DESIGN_STEPS, DESIGN_WORLDS) for _ in range(DESIGNS)]
+    unaware = gains(factors, 1.0, setting.weight)
     for name, make in BASELINES.items():
         policy = make(setting, factors, random)
         gain = adapted(setting, factors, policy, designs, SETTLE)
         costs[name] = followed(setting, factors, gain, policy, weather, SETTLE).cost
-    unaware = gains(factors, 1.0, setting.weight)
-    policy = BASELINES["greedy"](setting, factors, random)
-    costs["greedy_unaware"] = followed(setting, factors, unaware, policy, weather, SETTLE).cost
+        costs[f"{name}_unaware"] = followed(setting, factors, unaware, policy, weather, SETTLE).cost
     return costs
 
 
@@ -143,14 +145,26 @@ def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Arra
 
 
 def work_of(learner: Learner, setting: Setting) -> dict[str, int]:
-    """What was counted: outputs of the network, its forward passes and multiply-adds for one schedule, updates and rows
-    through the network in training."""
-    scheduler = learner.scheduler
+    """What was counted: outputs of the network; its forward passes, values of Q and multiply-adds in one schedule;
+    updates and rows through the network in training. `pairs`: of a plant and a channel."""
     return {
-        "outputs": scheduler.outputs,
         "plants": setting.plants,
-        "passes_of_schedule": scheduler.passes,
-        "multiply_adds_of_schedule": scheduler.passes * int(scheduler.network.multiply_adds),
+        "pairs": setting.plants * setting.channels,
+        **schedule_work(learner.scheduler, setting),
         "updates": learner.updates,
         "rows": learner.rows,
+    }
+
+
+def schedule_work(scheduler: Iterative | Flat, setting: Setting) -> dict[str, int]:
+    """What the network of a scheduler computes in one schedule, counted while it does."""
+    shape = (1, setting.plants)
+    with counted(scheduler.network) as found:
+        seen = np.ones((*shape, setting.channels), bool)
+        scheduler.choose(scheduler.network, np.zeros(shape), seen, np.zeros(1), np.random.default_rng(0))
+    return {
+        "outputs": scheduler.network.outputs,
+        "passes_of_schedule": found.passes,
+        "values_of_schedule": found.values,
+        "multiply_adds_of_schedule": found.multiply_adds,
     }

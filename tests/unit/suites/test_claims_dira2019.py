@@ -61,9 +61,10 @@ def test_the_row_of_the_paper_is_judged_on_the_network_over_the_whole_state(suit
     claims = {claim.form.id: claim.form for claim in load_claims(suite)}
     row, costs = claims["dira2019.claim"], suite.experiment("costs")
     planned = {case.arm: case for case in costs.sizes["smoke"].cases}
-    whole = {name for name, case in planned.items() if case.value("options.scheduler") == "iterative"}
+    own = {"shuffled_plain_8_3", "plain_step_20_8"}
+    whole = {name for name, case in planned.items() if case.value("options.scheduler") == "iterative"} - own
     assert row.control is not None and row.control.select == {"arm": "shuffled_plain_8_3"}
-    assert set(row.select["arm"]) == whole - {"shuffled_plain_8_3"} and len(row.select["arm"]) == 4
+    assert set(row.select["arm"]) == whole and len(whole) == 4
     assert {planned[name].value("options.plants") for name in row.select["arm"]} == {8, 20, 50}
     assert claims["dira2019.own.plain"].select == claims["dira2019.own.plain.greedy"].select == row.select
 
@@ -87,11 +88,22 @@ def test_costs_are_compared_within_a_launch(metrics: Any) -> None:
     assert values["learned_over_greedy"] == 0.75 and values["learned_over_heuristic"] == 1.5
     assert values["heuristic_over_greedy"] == 0.5 and values["learned_over_random"] == 0.25
     assert values["gap_closed"] == 0.75 and values["round_robin_over_greedy"] == 1.5
-    assert (
-        values["learned_over_greedy_unaware"] is None
-        and values["greedy_over_greedy_unaware"] is None
-        and values["network_updates"] is None
-    )
+    assert values["greedy_over_greedy_unaware"] is None and values["network_updates"] is None
+
+
+def test_the_better_controller_of_a_rule_counts(metrics: Any) -> None:
+    rules = {"round_robin": 6.0, "greedy": 4.0, "heuristic": 2.0}
+    worse = {f"{rule}_unaware": 2 * cost for rule, cost in rules.items()}
+    for costs in ({**rules, **worse}, {**{f"{rule}_unaware": cost for rule, cost in rules.items()}, "greedy": 9.0}):
+        found = launch({"learned": 3.0, **costs})
+        values = {name: metrics[name].launch(found.record, found.samples) for name in metrics if metrics[name].launch}
+        assert values["learned_over_round_robin"] == 0.5 and values["learned_over_greedy"] == 0.75
+        assert values["heuristic_over_greedy"] == 0.5 and values["gap_closed"] == 0.75
+    aware = launch({**rules, **worse})
+    for rule in ("greedy", "round_robin"):
+        assert metrics[f"{rule}_over_{rule}_unaware"].launch(aware.record, aware.samples) == 0.5
+    ahead = launch({"learned": 3.0, "round_robin": 4.0, "round_robin_unaware": 2.0})
+    assert MODELS.costs.learned_scales([ahead]) == 0
 
 
 def test_a_gap_that_is_none_has_no_share() -> None:
@@ -108,11 +120,23 @@ def test_one_size_that_costs_more_than_round_robin_does_not_scale() -> None:
 
 
 def test_work_is_counted(metrics: Any) -> None:
-    found = launch(work={"outputs": 56, "plants": 8, "updates": 1200, "multiply_adds_of_schedule": 9792})
+    counts = {"outputs": 56, "plants": 8, "pairs": 24, "values_of_schedule": 24, "updates": 1200}
+    found = launch(work={**counts, "multiply_adds_of_schedule": 9792})
+    assert metrics["values_per_pair"].launch(found.record, found.samples) == 1
     assert metrics["outputs_per_plant"].launch(found.record, found.samples) == 7
     assert metrics["network_updates"].launch(found.record, found.samples) == 1200
     assert metrics["schedule_multiply_adds"].launch(found.record, found.samples) == 9792
-    assert all(metrics[name].own_count for name in ("outputs_per_plant", "network_updates", "schedule_multiply_adds"))
+    counted = ("outputs_per_plant", "values_per_pair", "network_updates", "schedule_multiply_adds", "outputs_growth")
+    assert all(metrics[name].own_count for name in counted)
+
+
+@pytest.mark.parametrize(("outputs", "growth"), [((20, 20, 20), 0.0), ((10, 20, 30), 1.0)])
+def test_the_growth_of_outputs_is_their_slope(outputs: tuple[int, ...], growth: float) -> None:
+    work = {str(channels): {"outputs": each} for channels, each in zip((5, 10, 15), outputs, strict=True)}
+    made = MadeUp(facts={"schedules": work})
+    found = MODELS.decisions.outputs_growth(made.record(case("decisions")), made.samples(1))
+    assert found == pytest.approx(growth, abs=1e-12)
+    assert MODELS.decisions.outputs_growth(launch().record, launch().samples) is None
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])

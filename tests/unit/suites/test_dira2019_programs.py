@@ -45,6 +45,7 @@ OPTIONS: dict[str, Any] = {
     "good": 0.8,
     "weight": 1.0,
     "clip": 1000,
+    "bootstrap": "sub_step",
     "shuffled": 0,
     "hidden": 8,
     "steps": 6,
@@ -78,6 +79,10 @@ def case(entry: str = "scheduling", **options: Any) -> Any:
 
 def setting(of: Any, **options: Any) -> Any:
     return of.scheduling.setting_of(case(**options))
+
+
+def scheduler_of(of: Any, name: str, here: Any, factors: np.ndarray, hidden: int) -> Any:
+    return of.scheduling.scheduler_of(case(scheduler=name, hidden=hidden), here, factors)
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,8 +164,7 @@ def test_every_channel_goes_to_one_plant_and_no_plant_has_two(of: Any, size: tup
     factors = here.factors(seed)
     given = [make(here, factors, random)(seed, x, seen) for make in of.policies.BASELINES.values()]
     for name in of.action_space.SCHEDULERS:
-        kind = of.schedulers.Flat if name.startswith("flat") else of.schedulers.Iterative
-        scheduler = kind(name, here, factors, 4)
+        scheduler = scheduler_of(of, name, here, factors, 4)
         for curious in (0.0, 1.0):
             given.append(scheduler.choose(scheduler.network, x, seen, np.full(3, curious), random)[0])
     for channel in given:
@@ -199,19 +203,29 @@ def test_an_iterative_scheduler_sees_the_channel_that_it_gives_away(of: Any) -> 
     ].any()
 
 
-@pytest.mark.parametrize(("name", "count"), [("shared", 8), ("iterative", 8), ("flat", 56), ("flat_ordered", 336)])
-def test_outputs_are_plants_or_schedules(of: Any, name: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "count", "passes", "multiply_adds"),
+    [
+        ("shared", 8, 3, 3 * (8 * (6 * 8 + 8 * 8 + 8) + 2 * 8 * 8 + 8)),
+        ("iterative", 8, 3, 3 * (8 * 6 * 8 + 8 * 8 + 8 + 8 * 8)),
+        ("flat", 56, 1, 8 * 4 * 8 + 8 * 8 + 8 + 8 * 56),
+        ("flat_ordered", 336, 1, 8 * 4 * 8 + 8 * 8 + 8 + 8 * 336),
+    ],
+)
+def test_outputs_and_work_are_counted_in_the_network_that_was_built(
+    of: Any, name: str, count: int, passes: int, multiply_adds: int
+) -> None:
     here = setting(of, plants=8, channels=3)
-    kind = of.schedulers.Flat if name.startswith("flat") else of.schedulers.Iterative
-    scheduler = kind(name, here, here.factors(1), 8)
-    view = scheduler.first_view(np.zeros((2, 8)), np.ones((2, 8, 3), bool))
-    assert of.q_networks.values(scheduler.network, view).shape == (2, count)
-    assert scheduler.outputs == of.action_space.outputs(name, 8, 3) == count
-
-
-def test_multiply_adds_are_those_of_the_linear_layers(of: Any) -> None:
-    assert of.q_networks.Plain(30, 8, 5).multiply_adds == 30 * 8 + 8 * 8 + 8 + 8 * 5
-    assert of.q_networks.Shared(8, 5).multiply_adds == 5 * (6 * 8 + 8 * 8 + 8) + 2 * 8 * 8 + 8
+    scheduler = scheduler_of(of, name, here, here.factors(1), 8)
+    found = of.scheduling.schedule_work(scheduler, here)
+    assert found == {
+        "outputs": count,
+        "passes_of_schedule": passes,
+        "values_of_schedule": count * passes,
+        "multiply_adds_of_schedule": multiply_adds,
+    }
+    assert of.action_space.outputs(name, 8, 3) == count
+    assert not scheduler.network._forward_hooks, "nothing is counted afterwards"
 
 
 def test_one_network_scores_plants_alike_wherever_they_stand(of: Any) -> None:
@@ -244,6 +258,69 @@ def test_what_is_remembered_is_what_happened(of: Any) -> None:
     assert -drawn.reward == pytest.approx(paid, rel=1e-5)
 
 
+class Known(torch.nn.Module):
+    """Q of a plant: `slope` times how urgent it is, plus how far the schedule is."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        self.slope = slope
+
+    def forward(self, view: torch.Tensor) -> torch.Tensor:
+        return self.slope * view[..., 0] + view[..., 5]
+
+
+def remembered(of: Any, channel: list[int]) -> Any:
+    """One time step of 3 plants and 2 channels, with a reward of -8: |a x| of 4, 2 and 1 before it, of 1, 2 and 3 after
+    it."""
+    seen = np.ones((1, 3, 2), bool)
+    x, then = np.array([[4.0, 2.0, 1.0]]), np.array([[1.0, 2.0, 3.0]])
+    reward = np.array([-8.0], np.float32)
+    return of.schedulers.Batch(x, seen, np.array([channel]), np.array([0]), reward, then, seen)
+
+
+def urgency(size: float) -> float:
+    return math.log1p(size**2) / 2
+
+
+@pytest.mark.parametrize(("slope", "place", "chosen"), [(1.0, 0, 0), (1.0, 1, 2), (-1.0, 0, 0), (-1.0, 1, 2)])
+def test_the_target_of_a_sub_step_is_the_value_of_the_next_one(of: Any, slope: float, place: int, chosen: int) -> None:
+    """Plant 0 gets channel 0, plant 2 channel 1. The network chooses the next plant, the target network values it."""
+    taught = learner(of, plants=3, channels=2, slowest=1.0, fastest=1.0)
+    taught.scheduler.network, taught.target = Known(slope), Known(10.0)
+    batch, always = remembered(of, [0, -1, 1]), SimpleNamespace(integers=lambda *_, **__: np.array([place]))
+    lesson = taught.scheduler.lesson(batch, always)
+    assert lesson.action.tolist() == [chosen] and lesson.ends.tolist() == [place == 1]
+    (found,) = taught.wanted(lesson, batch.reward)
+    if place == 0:  # plant 0 has a channel: of the others 1 is the more urgent; half of the schedule is done
+        assert lesson.taken.tolist() == [[True, False, False]]
+        assert found == pytest.approx(10 * urgency(2 if slope > 0 else 1) + 1 / 2, rel=1e-6)
+    else:
+        assert not lesson.taken.any()
+        assert found == pytest.approx(0.1 * -8 + 0.9 * 10 * urgency(3 if slope > 0 else 1), rel=1e-6)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_with_time_steps_as_target_each_sub_step_has_the_reward(of: Any, place: int) -> None:
+    taught = learner(of, plants=3, channels=2, slowest=1.0, fastest=1.0, bootstrap="step")
+    taught.scheduler.network, taught.target = Known(1.0), Known(10.0)
+    batch, always = remembered(of, [0, -1, 1]), SimpleNamespace(integers=lambda *_, **__: np.array([place]))
+    lesson = taught.scheduler.lesson(batch, always)
+    assert taught.wanted(lesson, batch.reward) == pytest.approx(0.1 * -8 + 0.9 * 10 * urgency(3), rel=1e-6)
+
+
+def test_a_flat_network_learns_from_whole_time_steps(of: Any) -> None:
+    taught = learner(of, scheduler="flat", plants=3, channels=2, slowest=1.0, fastest=1.0)
+    batch = remembered(of, [0, -1, 1])
+    lesson = taught.scheduler.lesson(batch, np.random.default_rng(1))
+    later = of.q_networks.values(taught.target, of.q_networks.of_whole(np.ones(3), batch.next_x, batch.next_seen))
+    assert lesson.ends.all() and not lesson.taken.any()
+    assert taught.wanted(lesson, batch.reward) == pytest.approx(0.1 * -8 + 0.9 * later.max(), rel=1e-5)
+
+
+def test_a_training_of_size_smoke_forgets_nothing(of: Any) -> None:
+    assert of.scheduling.budget_of(case(steps=150)).remembered >= 150
+
+
 @pytest.mark.parametrize("scheduler", ["shared", "iterative", "flat", "flat_ordered"])
 def test_updates_lead_to_the_reward_where_nothing_follows(of: Any, scheduler: str) -> None:
     taught = learner(of, scheduler=scheduler, discount=0.0, rate=0.01, updates=0, steps=9)
@@ -252,8 +329,10 @@ def test_updates_lead_to_the_reward_where_nothing_follows(of: Any, scheduler: st
     for _ in range(300):
         taught.update()
     batch = taught.memory.drawn(32, np.random.default_rng(1))
-    view, action = taught.scheduler.learned(batch, np.random.default_rng(2))
-    assert of.q_networks.values(taught.scheduler.network, view)[np.arange(32), action] == pytest.approx(-3, abs=0.3)
+    lesson = taught.scheduler.lesson(batch, np.random.default_rng(2))
+    found = of.q_networks.values(taught.scheduler.network, lesson.view)[np.arange(32), lesson.action]
+    ended = found[lesson.ends]
+    assert len(ended) and ended == pytest.approx(-3, abs=0.3)
 
 
 def test_a_scheduler_learns_to_serve_the_plant_that_needs_it(of: Any) -> None:
@@ -299,23 +378,38 @@ def test_policies_share_noise_and_channels_and_equal_ones_cost_the_same(of: Any)
     factors = here.factors(1)
     weather = of.networked_plants.Weather.drawn(here, np.random.default_rng(1), 40, 4)
     costs = of.scheduling.baseline_costs(here, factors, weather, 1)
-    assert set(costs) == {*of.policies.BASELINES, "greedy_unaware"}
+    assert set(costs) == {each for name in of.policies.BASELINES for each in (name, f"{name}_unaware")}
     assert max(costs.values()) == pytest.approx(min(costs.values()), rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"scheduler": "flat"}, {"shuffled": 1}])
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_all_schedulers_meet_the_same_plants_noise_and_channels(of: Any, seed: int) -> None:
+    met = []
+    for name in ("shared", "iterative", "flat"):
+        facts = dict[str, Any]()
+        context = SimpleNamespace(
+            case=case(scheduler=name, steps=2, updates=1),
+            seed=seed,
+            facts=facts,
+            counters={},
+            recorder=SimpleNamespace(add=lambda *_, **__: None),
+            at=lambda *_: None,
+            check=lambda *_: None,
+        )
+        of.scheduling.run(context)
+        del facts["costs"]["learned"]
+        met.append((facts["plants"]["factors"], facts["costs"]))
+    assert met[0] == met[1] == met[2]
+
+
+@pytest.mark.parametrize("options", [{}, {"scheduler": "flat"}, {"shuffled": 1}, {"bootstrap": "step"}])
 def test_a_launch_records_costs_work_and_how_it_learned(of: Any, options: dict[str, Any]) -> None:
     def body(context: RankContext) -> None:
         load_entry(PROGRAMS, "scheduling").run(context)
         assert context.facts["work"]["updates"] == 12 and context.facts["work"]["plants"] == 5
-        assert set(context.facts["costs"]) == {
-            "learned",
-            "random",
-            "round_robin",
-            "greedy",
-            "heuristic",
-            "greedy_unaware",
-        }
+        rules = ("random", "round_robin", "greedy", "heuristic")
+        assert set(context.facts["costs"]) == {"learned", *rules, *(f"{rule}_unaware" for rule in rules)}
         assert [check["passed"] for check in context.checks] == [True]
 
     assert run_ranks(case(**options), body) == [""]
@@ -324,7 +418,9 @@ def test_a_launch_records_costs_work_and_how_it_learned(of: Any, options: dict[s
 def test_all_numbers_of_channels_are_timed_in_each_iteration(of: Any) -> None:
     def body(context: RankContext) -> None:
         load_entry(PROGRAMS, "decisions").run(context)
-        assert context.facts["work"]["multiply_adds"]["3"] == 3 * context.facts["work"]["multiply_adds"]["1"]
+        one, three = (context.facts["schedules"][channels] for channels in "13")
+        assert three["multiply_adds_of_schedule"] == 3 * one["multiply_adds_of_schedule"]
+        assert three["outputs"] == one["outputs"] == 5
         assert context.recorder._count == 2 + 2 * 3, "start and end, and two numbers of channels in three iterations"
 
     assert run_ranks(case("decisions", channels="1-3"), body) == [""]
@@ -352,6 +448,7 @@ def test_a_network_larger_than_memory_is_an_obstacle_with_its_number(of: Any) ->
         ({"stay": 0.5}, "options.stay: 0.5 is too small for channels that are good 0.8 of the time; least 0.75"),
         ({"stay": 1.5}, "are no probabilities"),
         ({"slowest": 2.0}, "0 <= slowest <= fastest"),
+        ({"bootstrap": "sub_steps"}, "options.bootstrap: unknown target 'sub_steps'; did you mean 'sub_step'"),
         ({"scheduler": "flatt"}, "options.scheduler: unknown scheduler 'flatt'; did you mean 'flat'"),
     ],
 )
