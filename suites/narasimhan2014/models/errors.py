@@ -45,6 +45,8 @@ def network_of(record: Record, samples: pd.DataFrame) -> Network | None:
     if not len(chosen) or record.case.ranks < 2 or not times_count(record):
         return None
     row, rounds = chosen[0], math.ceil(math.log2(record.case.ranks))
+    if not rows.value[row]:  # no exchange was timed alone
+        return None
     once = float(rows.end[row] - rows.start[row]) / SECOND / float(rows.value[row])
     return Network(once / MESSAGES / rounds, 0.0)
 
