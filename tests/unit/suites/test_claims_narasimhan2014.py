@@ -184,6 +184,12 @@ def test_on_this_machine_messages_take_what_they_took_by_themselves(metrics: dic
         assert error == pytest.approx(took / sum(parts.values()), abs=1e-6), "each cost left out alone"
 
 
+def test_a_launch_that_timed_no_exchange_alone_predicts_nothing(metrics: dict[str, Metric]) -> None:
+    untimed = Event("exchange", 0.0, 0.0, (0,), 0, value=0)
+    of = launch({"iterations": {"original": 100.0}}, {"original": 1.0}, further=(untimed,), ranks=2, transport="tcp")
+    assert value(metrics["solver_iteration_error"], of) is None
+
+
 def test_two_sizes_tell_an_iteration_from_its_elements() -> None:
     module = courses()
     found = of_processes(3e-5, 1e-7, 1e-3, ranks=2)
