@@ -14,10 +14,11 @@ from scaleproof.core.record_schema import Record
 
 
 def value_of(record: Record, samples: pd.DataFrame, event: str) -> float | None:
-    """The last value of an event; None without."""
+    """The last value of an event of rank 0; None without."""
     rows = columns(record, samples)
-    found = rows.value[rows.of(event)]
-    return float(found[-1]) if len(found) else None
+    found = rows.of(event)
+    found = found[rows.rank[found] == 0]
+    return float(rows.value[found[-1]]) if len(found) else None
 
 
 def noted(name: str, unit: str, direction: Direction, doc: str, **further: Any) -> Metric:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import pandas as pd
 
-from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible, reporting
+from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.sample_columns import columns
+from scaleproof.claims.noted import noted, value_of
 from scaleproof.core.record_schema import Record
 
 OWN = (
@@ -18,17 +17,9 @@ OWN = (
 )
 
 
-def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:
-    """The value that rank 0 noted; None where it noted none."""
-    rows = columns(record, samples)
-    found = rows.of(event)
-    found = found[rows.rank[found] == 0]
-    return float(rows.value[found[0]]) if len(found) else None
-
-
 def diverged_words(record: Record, samples: pd.DataFrame) -> str | None:
     """What a launch that diverged has in place of a number."""
-    found = noted(record, samples, "diverged")
+    found = value_of(record, samples, "diverged")
     return None if found is None else f"diverged at pass {int(found)}"
 
 
@@ -37,7 +28,7 @@ def updates_saved(record: Record, samples: pd.DataFrame) -> float | None:
 
     updates_saved = pairs of a clicked item and one without a click of the same user / steps of a pass
     """
-    pairs, updates = noted(record, samples, "all_pairs"), noted(record, samples, "updates_per_pass")
+    pairs, updates = value_of(record, samples, "all_pairs"), value_of(record, samples, "updates_per_pass")
     return pairs / updates if pairs and updates else None
 
 
@@ -51,7 +42,7 @@ def definition_gain(record: Record, samples: pd.DataFrame) -> float | None:
 
     definition_gain = [authors_map_at_5](authors_map_at_5.md) / [map_at_5](map_at_5.md), of the same ranking
     """
-    theirs, usual = noted(record, samples, "authors_map_at_5"), noted(record, samples, "map_at_5")
+    theirs, usual = value_of(record, samples, "authors_map_at_5"), value_of(record, samples, "map_at_5")
     return theirs / usual if theirs is not None and usual else None
 
 
@@ -61,16 +52,8 @@ def made_up_gain(wanted: Wanted) -> MadeUp:
 
 
 def _quality(name: str, text: str) -> Metric:
-    return Metric(
-        name,
-        "fraction",
-        "higher",
-        launch=partial(noted, event=name),
-        made_up=reporting(name),
-        range=(0, math.inf),  # of ratios of two launches, too
-        instead=diverged_words,
-        doc=text,
-    )
+    of_ratios = (0, math.inf)  # of two launches, too
+    return noted(name, "fraction", "higher", text, range=of_ratios, instead=diverged_words)
 
 
 METRICS = [
@@ -138,12 +121,10 @@ METRICS = [
         (suite saros2019); clicks of the test part are hits. As [map_at_5](map_at_5.md) but for the candidates.
         """,
     ),
-    Metric(
+    noted(
         "promoted_place",
         "1",
         "higher",
-        launch=partial(noted, event="promoted_place"),
-        made_up=reporting("promoted_place"),
         doc="""
         Mean place of the item that bots click, among all items, over real users (suite saros2019).
 
@@ -152,12 +133,10 @@ METRICS = [
         Without bots it is the place of the same item, one with about 5 clicks. 1: it stands first for everybody.
         """,
     ),
-    Metric(
+    noted(
         "promoted_share",
         "fraction",
         "lower",
-        launch=partial(noted, event="promoted_share"),
-        made_up=reporting("promoted_share"),
         doc="""
         Share of real users for whom the item that bots click is among the first 10 of all items (suite saros2019).
 
@@ -175,12 +154,10 @@ METRICS = [
     ),
     Metric("updates_saved", "x", "higher", launch=updates_saved, made_up=made_up_updates, own_count=True),
     *(
-        Metric(
+        noted(
             f"{who}_undone",
             "fraction",
             None,
-            launch=partial(noted, event=f"{who}_undone"),
-            made_up=reporting(f"{who}_undone"),
             own_count=True,
             doc=f"Share of {words} with fewer or more blocks than the limits b and B allow (suite saros2019).",
         )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible, reporting
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noted import value_of
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
@@ -19,13 +20,6 @@ COSINES = (0.9, 0.7, 0.5)
 HUNDREDTHS = tuple(round(100 * cosine) for cosine in COSINES)
 Z = 2.394
 """Of a normal variable: 1 - 0.05 / (2 * 3) of it lies below, for 95 % of three intervals together."""
-
-
-def noted(record: Record, samples: pd.DataFrame, event: str) -> float | None:
-    """The value of an event that a launch has once."""
-    rows = columns(record, samples)
-    found = rows.value[rows.of(event)]
-    return float(found[0]) if len(found) else None
 
 
 def option(case: AnyCase, name: str) -> float | None:
@@ -40,7 +34,7 @@ def precision_at_1(record: Record, samples: pd.DataFrame) -> float | None:
 
     Every arm is tested over all labels, whatever it was trained with.
     """
-    return noted(record, samples, "precision")
+    return value_of(record, samples, "precision")
 
 
 def active_share(record: Record, samples: pd.DataFrame) -> float | None:
@@ -48,30 +42,30 @@ def active_share(record: Record, samples: pd.DataFrame) -> float | None:
 
     active_share = 100 * mean active neurons of a sample / labels
     """
-    active, labels = noted(record, samples, "active"), option(record.case, "labels")
+    active, labels = value_of(record, samples, "active"), option(record.case, "labels")
     return 100 * active / labels if active is not None and labels else None
 
 
 def changed_rows(record: Record, samples: pd.DataFrame) -> float | None:
     """Rows of the output layer that Adam changes in an iteration, mean (suite slide2020)."""
-    return noted(record, samples, "changed_rows")
+    return value_of(record, samples, "changed_rows")
 
 
 def page_faults(record: Record, samples: pd.DataFrame) -> float | None:
     """Page faults of a launch's process from the first timed step to the last, as the kernel counts them (getrusage;
     suite slide2020)."""
-    return noted(record, samples, "page_faults")
+    return value_of(record, samples, "page_faults")
 
 
 def huge_memory(record: Record, samples: pd.DataFrame) -> float | None:
     """MiB of a launch's process in huge pages after its last step, as the kernel counts them (suite slide2020)."""
-    return noted(record, samples, "huge_mib")
+    return value_of(record, samples, "huge_mib")
 
 
 def dtlb_misses(record: Record, samples: pd.DataFrame) -> float | None:
     """Misses of reads in the data TLB during the timed steps, as the processor counts them; None where it gives no
     counter (suite slide2020)."""
-    return noted(record, samples, "dtlb_misses")
+    return value_of(record, samples, "dtlb_misses")
 
 
 def retrieval_error(record: Record, samples: pd.DataFrame) -> float | None:
@@ -164,7 +158,7 @@ def best_cosine(record: Record, samples: pd.DataFrame) -> float | None:
 
     Signs of a projection agree with probability 1 - arccos(cosine) / pi: below 0 less often than not.
     """
-    return noted(record, samples, "cosine")
+    return value_of(record, samples, "cosine")
 
 
 def made_up_error(wanted: Wanted) -> MadeUp:

@@ -11,11 +11,12 @@ import pandas as pd
 from scaleproof.claims.finished_launch import SECOND, Launch, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noted import value_of
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
-from .counts import options_of, value_of, workers_of
+from .counts import options_of, workers_of
 from .encoding import weights_of
 
 BASE = "all_reduce"

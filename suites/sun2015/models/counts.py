@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible, reporting
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.sample_columns import columns
+from scaleproof.claims.noted import value_of
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
@@ -17,13 +17,6 @@ from .encoding import map_bytes, map_pairs, shares, weights_of
 
 FORMS = ("naive", "combiner", "in_mapper")
 KILLED = "killed"
-
-
-def value_of(record: Record, samples: pd.DataFrame, event: str) -> float | None:
-    """The value of an event that a launch has once; None where it has not."""
-    rows = columns(record, samples)
-    found = rows.value[rows.timed(event)]
-    return float(found[0]) if len(found) else None
 
 
 def options_of(case: AnyCase) -> OwnCase | None:

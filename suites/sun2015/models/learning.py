@@ -8,10 +8,9 @@ import pandas as pd
 
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noted import value_of
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase
-
-from .counts import value_of
 
 
 def rounding_penalty(record: Record, samples: pd.DataFrame) -> float | None:
