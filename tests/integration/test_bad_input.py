@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from scaleproof.launch.results_lock import locked
 from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
 from tests.integration.launches import assert_nothing_left
 from tests.waiting import wait_until
 
@@ -227,6 +229,14 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> Non
     printed = process.communicate(timeout=60)[1]
     assert process.returncode == 130 and printed.endswith("interrupted\n") and "Traceback" not in printed
     assert_nothing_left(folder / "results", [record.launch for record in Store(folder / "results").records()])
+
+
+def test_supervisors_of_launches_that_no_claim_times_share_a_folder_and_keep_others_out(tmp_path: Path) -> None:
+    held = f"another scaleproof .pid {os.getpid()} .*is using"
+    with locked(tmp_path, shared=True), locked(tmp_path, shared=True), pytest.raises(SpecError, match=held):
+        locked(tmp_path).__enter__()
+    with locked(tmp_path), pytest.raises(SpecError, match="is using"), locked(tmp_path, shared=True):
+        pass
 
 
 def test_a_running_supervisor_keeps_others_out(folder: Path) -> None:

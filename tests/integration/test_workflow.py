@@ -121,6 +121,16 @@ def test_a_timing_job_takes_the_whole_machine(project):
         assert ("machine=100" in job) == job.startswith(("run:", "floors:")), job
 
 
+def test_launches_that_no_claim_times_leave_half_of_the_machine(project: Path) -> None:
+    suite = project / "suites" / "small" / "suite.yaml"
+    alone = "{program: train, ranks: 1, strategy: local_only, workload: cd_dnn, minibatch: 8, steps: 2}"
+    text = suite.read_text().replace("    summary:", "    timed: false\n    summary:")
+    text = text.replace("{program: transfer, sizes: [1 KiB]}", alone)
+    suite.write_text(text.replace("{transport: tcp}", "{}").replace("{transport: shm}", "{}"))
+    jobs = [job for job in snakemake(project, "-n").stdout.split("\nrule ")[1:] if job.startswith("run:")]
+    assert jobs and all("machine=50" in job for job in jobs)
+
+
 def test_an_unknown_size_is_named(project):
     ended = snakemake(project, "-n", "--config", "size=big")
     assert ended.returncode == 1

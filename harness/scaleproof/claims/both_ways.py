@@ -34,6 +34,8 @@ def check_both_ways(
     """A claim must be able to fall both ways, with launches enough."""
     if form.experiment is not None:
         _check_selected(document, path, form, planned)
+    if form.experiment is not None and metric is not None and metric.timing:
+        _check_alone(document, path, form, planned)
     if form.kind == "context" or form.rule is None or metric is None or metric.model is not None:
         return
     if reason := cannot_fall(form.rule, metric, published, direction):
@@ -56,6 +58,18 @@ def _check_selected(document: Document, path: Key, form: ClaimForm, planned: Pla
         options = [name for name in names if name.startswith("options.")]  # others are fields of some program's cases
         if wrong := planned.without(experiment, options):
             raise document.error((*path, *key), wrong[1])
+
+
+def _check_alone(document: Document, path: Key, form: ClaimForm, planned: PlannedCases) -> None:
+    """What comes from clocks is of launches beside which nothing else ran."""
+    experiment = str(form.experiment)
+    for key, _, select in _selections(form):
+        if planned.beside_others(experiment, planned.chosen(experiment, select)):
+            raise document.error(
+                (*path, "metric"),
+                f"{form.id!r}: metric {form.metric!r} comes from clocks, and launches of experiment {experiment!r} run "
+                f"beside others ({'.'.join(map(str, key))}); leave out its 'timed: false', or choose another metric",
+            )
 
 
 def _named(form: ClaimForm) -> Iterator[tuple[Key, Iterable[str]]]:

@@ -58,6 +58,13 @@ class PlannedCases:
                 return name, f"no case of experiment {experiment!r} has the field {name!r}; {nearest(name, known)}"
         return None
 
+    def beside_others(self, experiment: str, chosen: Iterable[str]) -> bool:
+        """Whether other launches may run beside some of these cases, whose clocks then say nothing; virtual time does
+        not notice."""
+        cases = self.of(experiment)
+        timed = self._suite.experiments[experiment].timed
+        return not timed and any(not cases[each].plugin("fabric").predicted for each in chosen)
+
     def most_steps(self, experiment: str, select: Mapping[str, Any], along: str) -> int:
         """The most values of the field `along` that one size plans at one level of evidence."""
         counts = [0]

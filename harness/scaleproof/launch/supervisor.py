@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from scaleproof.launch.start.predicted_ahead import PredictedAhead
 from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.launch.teardown import clean_leftovers
 from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
     from scaleproof.spec.plan import PlannedLaunch
@@ -49,6 +50,7 @@ def run_plan(
     allocated: AllocatedNodes | None = None,
     on_node_loss: str = "continue",
     near_cores_s: float | None = None,
+    timed: bool = True,
 ) -> PlanOutcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. When all have ended, `more` is
     called for further launches until it returns none. `verify` returns a failure where the values of an ok record
@@ -56,22 +58,35 @@ def run_plan(
     needs more than this machine can carry. `allocated`: nodes on which cases of fabric `host` run. `on_node_loss`:
     `continue` with the cases that fit the remaining nodes, or `stop`.
     `near_cores_s`: how long each launch of several ranks on this machine waits for cores that are near each other.
+    `timed: False`: other supervisors that say so too may run launches beside these.
 
     SpecError when another supervisor uses the results folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the
     current launch was torn down."""
     results = results.resolve()
     progress = progress if progress is not None else Silent()
-    with locked(results), interruptible(), ExitStack() as stack:
+    with interruptible(), ExitStack() as stack:
         store = Store(results, progress.note)
-        for leftover in clean_leftovers(store.staging):
-            progress.note(f"removed what a dead supervisor left: {leftover}")
+        _lock(stack, store, progress, shared=not timed)
         ahead = stack.enter_context(PredictedAhead(simulator)) if simulator is not None else None
         rules = LaunchRules(size, deadline_s, stall_s, verify, ahead, refuse, near_cores_s)
         ids = CallIds(plan, store, allocated, again)
-        preflight = Preflight(store.results, store.staging, allocated, progress.note)
+        preflight = Preflight(store.results, store.staging, allocated, progress.note, timed=timed)
         launches = SingleLaunch(store, rules, preflight, ids)
         stack.callback(launches.parents.close)
         return _PlanRun(launches, progress, on_node_loss).run(plan, again, more)
+
+
+def _lock(stack: ExitStack, store: Store, progress: Progress, shared: bool) -> None:
+    """Hold the results folder, without what a dead supervisor has left in it. Beside one that lives nothing is
+    removed."""
+    with suppress(SpecError) if shared else nullcontext(), ExitStack() as alone:
+        alone.enter_context(locked(store.results))
+        for leftover in clean_leftovers(store.staging):
+            progress.note(f"removed what a dead supervisor left: {leftover}")
+        if not shared:
+            stack.push(alone.pop_all())
+    if shared:
+        stack.enter_context(locked(store.results, shared=True))
 
 
 class _PlanRun:

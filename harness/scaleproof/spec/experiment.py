@@ -76,6 +76,8 @@ class Experiment:
     arms: tuple[str, ...]
     sizes: dict[str, Size]
     on_node_loss: str = "continue"
+    timed: bool = True
+    """Whether its launches need the machine to themselves."""
     tune: TuneForm | None = None
 
     def size(self, name: str) -> Size:
@@ -103,7 +105,21 @@ def resolve_experiment(
         allocation = size_form.allocation.over(form.allocation)
         campaigns = _campaigns(size, size_form, cases)
         sizes[size] = Size(size, size_form.launches, deadline_s, cases, stop, stall_s, allocation, campaigns)
-    return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss, form.tune)
+    if not form.timed:
+        _check_one_rank(document, path, sizes)
+    return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss, form.timed, form.tune)
+
+
+def _check_one_rank(document: Document, path: Key, sizes: dict[str, Size]) -> None:
+    """Interfaces count what all launches send, so that such as run beside others send nothing."""
+    for size in sizes.values():
+        for case in size.cases:
+            if case.ranks > 1 and not case.plugin("fabric").predicted:
+                raise document.error(
+                    (*path, "timed"),
+                    f"false, and arm {case.arm!r} has {case.ranks} ranks at size {size.name}: launches that run beside "
+                    "others have one rank, since interfaces count the bytes of all",
+                )
 
 
 def _campaigns(size: str, form: SizeForm, cases: Sequence[AnyCase]) -> int:

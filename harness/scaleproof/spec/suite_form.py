@@ -108,6 +108,11 @@ class ExperimentForm(_Form):
     allocation: RequestForm = Field(
         RequestForm(), description="What the experiment requests from a cluster (docs/clusters.md)."
     )
+    timed: bool = Field(
+        True,
+        description="false: no claim reads its clocks, and its launches have one rank or are predicted, so that "
+        "`snakemake` runs it beside another such experiment (docs/measuring.md).",
+    )
     on_node_loss: OnNodeLoss = Field(
         "continue",
         description="When a node of an allocation is lost: go on with the launches that the other nodes can hold, or "

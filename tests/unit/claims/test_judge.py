@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from scaleproof.claims.claims_file import ClaimResult, read_claims, write_claims
+from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.judge import judge_suite
 from scaleproof.cli import main
 from scaleproof.core.record_schema import SAMPLES, Failure, Warning
@@ -600,6 +602,14 @@ def test_a_floor_is_no_tolerance_of_what_no_clock_measures(tmp_path: Path) -> No
     del claim["against"]
     with pytest.raises(SpecError, match=r"claims.yaml:\d+: .*rule: .*needs a metric that comes from clocks"):
         judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
+
+
+def test_no_clock_of_launches_that_run_beside_others_is_judged(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, SPEEDUP)
+    load_claims(suite)
+    suite.experiments["speed"] = replace(suite.experiment("speed"), timed=False)
+    with pytest.raises(SpecError, match=r"claims.yaml:\d+: .*metric: .*'speed' run beside others .*'timed: false'"):
+        load_claims(suite)
 
 
 WINS = """

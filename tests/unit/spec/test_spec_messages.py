@@ -46,6 +46,12 @@ experiments:
 
 # (text of GOOD, what a person wrote instead, the message after the file's name)
 MISTAKES = [
+    (
+        "    summary: Messages\n",
+        "    summary: Messages\n    timed: false\n",
+        "26: experiments.moves.timed: false, and arm 'tcp' has 2 ranks at size ci: launches that run beside others "
+        "have one rank, since interfaces count the bytes of all",
+    ),
     # names
     (
         "transport: tcp\n",

@@ -42,6 +42,8 @@ class Preflight:
     allocated: AllocatedNodes | None = None
     note: Callable[[str], None] = lambda line: None
     """Called with the result of the sniff test of the nodes."""
+    timed: bool = True
+    """Whether nothing else runs beside its launches."""
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes per second that each interface sent before the first launch."""
     sniff: Sniff | None = None
@@ -63,7 +65,8 @@ class Preflight:
         """All checks that concern a launch of this case; the first call makes those of the experiment."""
         if not self._of_experiment:
             quiet, self.idle = machine.idle_traffic()
-            self._of_experiment = [machine.disk(self.results, self._cases), quiet]
+            shares = [] if self.timed else [machine.shared()]
+            self._of_experiment = [machine.disk(self.results, self._cases), quiet, *shares]
         expected = [other for other in self._cases if has_room(other, self.allocated)]
         answers = self._answers(groups([*expected, case])[case.launcher, case.fabric, case.interface])
         own = self._machine(case)

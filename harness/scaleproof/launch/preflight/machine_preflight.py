@@ -43,6 +43,12 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
     return checked("disk", free >= needed, message, "" if free >= needed else advice)
 
 
+def shared() -> PreflightCheck:
+    """Of an experiment that is not timed: what its records have to say about their clocks."""
+    message = "launches of other experiments may run beside this one (timed: false), so that its times say nothing"
+    return checked("beside_others", True, message, "compare its times with none")
+
+
 def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
     """The estimated memory of one launch against the machine's memory (fails) and its free memory (warns). Of several
     nodes the one with the most ranks counts, against the memory of this machine, which is one of the nodes or like
