@@ -140,6 +140,13 @@ def test_levels_have_a_logarithmic_axis_where_the_figure_says_so() -> None:
     assert {"2", "5"} <= labels_of(plotted("levels", [1.5, 6.0], log=True)), "a decade has more than one label"
 
 
+@pytest.mark.parametrize("values", [[0.021, 0.033], [0.021, 0.4], [0.021, 40.0]])
+def test_dots_on_a_logarithmic_axis_have_some_labels_and_room_between_them(values: list[float]) -> None:
+    labels = {label for label in labels_of(plotted("dots", values, log=True)) if re.fullmatch(r"[0-9.]+", label)}
+    assert 2 <= len(labels) <= 7
+    assert "\u00d7" not in plotted("dots", values, log=True), "a label of Matplotlib's own"
+
+
 @pytest.mark.parametrize("kind", ["levels", "dots"])
 def test_negative_values_are_on_the_axis_which_else_begins_at_zero(kind: str) -> None:
     def least(values: list[float]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Plot, Series
@@ -85,12 +85,22 @@ def rows(plot: Plot) -> Markup:
     names = [f"{series.name}, {level}" if series.name in several else series.name for series, level in lines]
     axes.set_yticks(range(len(lines)), names)
     axes.set_ylim(len(lines) - 0.5, -0.5)
-    if not plot.log:
+    if plot.log:
+        _log_ticks(axes)
+    else:
         from_zero(axes, horizontal=True)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel(plot.y_label)
     return svg(figure, plot.alt, titles)
+
+
+def _log_ticks(axes: Axes) -> None:
+    """Few enough that their labels do not run into each other, and more than one."""
+    low, high = axes.get_xlim()
+    between = LogLocator(10, (1.0, 2.0, 5.0) if high < 100 * low else (1.0,))
+    axes.xaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else between)
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _levels(series: Series) -> list[str | None]:
