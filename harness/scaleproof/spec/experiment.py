@@ -106,19 +106,19 @@ def resolve_experiment(
         campaigns = _campaigns(size, size_form, cases)
         sizes[size] = Size(size, size_form.launches, deadline_s, cases, stop, stall_s, allocation, campaigns)
     if not form.timed:
-        _check_one_rank(document, path, sizes)
+        _check_interfaces(document, path, sizes)
     return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss, form.timed, form.tune)
 
 
-def _check_one_rank(document: Document, path: Key, sizes: dict[str, Size]) -> None:
-    """Interfaces count what all launches send, so that such as run beside others send nothing."""
+def _check_interfaces(document: Document, path: Key, sizes: dict[str, Size]) -> None:
+    """This machine's interfaces count what all launches send, so that such as run beside others do not use them."""
     for size in sizes.values():
         for case in size.cases:
-            if case.ranks > 1 and not case.plugin("fabric").predicted:
+            if case.ranks > 1 and case.plugin("fabric").existing_network:
                 raise document.error(
                     (*path, "timed"),
-                    f"false, and arm {case.arm!r} has {case.ranks} ranks at size {size.name}: launches that run beside "
-                    "others have one rank, since interfaces count the bytes of all",
+                    f"false, and {case.ranks} ranks of arm {case.arm!r} share this machine's interfaces at size "
+                    f"{size.name}, which would count the bytes of other launches too",
                 )
 
 

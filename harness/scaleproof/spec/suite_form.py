@@ -110,8 +110,8 @@ class ExperimentForm(_Form):
     )
     timed: bool = Field(
         True,
-        description="false: no claim reads its clocks, and its launches have one rank or are predicted, so that "
-        "`snakemake` runs it beside another such experiment (docs/measuring.md).",
+        description="false: no claim reads its clocks, and several ranks do not share the machine's interfaces, so "
+        "that `snakemake` runs it beside another such experiment (docs/measuring.md).",
     )
     on_node_loss: OnNodeLoss = Field(
         "continue",

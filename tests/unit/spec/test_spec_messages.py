@@ -49,8 +49,8 @@ MISTAKES = [
     (
         "    summary: Messages\n",
         "    summary: Messages\n    timed: false\n",
-        "26: experiments.moves.timed: false, and arm 'tcp' has 2 ranks at size ci: launches that run beside others "
-        "have one rank, since interfaces count the bytes of all",
+        "24: experiments.moves.timed: false, and 2 ranks of arm 'tcp' share this machine's interfaces at size ci, "
+        "which would count the bytes of other launches too",
     ),
     # names
     (
