@@ -60,7 +60,7 @@ def test_every_row_has_its_entry_and_controls_belong_to_the_claims_on_cost(suite
 def test_the_row_of_the_paper_is_judged_on_the_network_over_the_whole_state(suite: Suite) -> None:
     claims = {claim.form.id: claim.form for claim in load_claims(suite)}
     row, costs = claims["dira2019.claim"], suite.experiment("costs")
-    planned = {case.arm: case for case in costs.sizes["smoke"].cases}
+    planned = {case.arm: case for case in costs.sizes["small"].cases}
     own = {"shuffled_plain_8_3", "plain_step_20_8"}
     whole = {name for name, case in planned.items() if case.value("options.scheduler") == "iterative"} - own
     assert row.control is not None and row.control.select == {"arm": "shuffled_plain_8_3"}
