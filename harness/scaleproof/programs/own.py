@@ -41,12 +41,21 @@ def load_entry(folder: Path, entry: str) -> ModuleType:
     if package is None or list(package.__path__) != [str(folder)]:
         for name in list(sys.modules):
             if name == PACKAGE or name.startswith(f"{PACKAGE}."):  # programs of another suite
-                del sys.modules[name]
+                _keep_nothing(sys.modules.pop(name))
         sys.modules[PACKAGE] = package = ModuleType(PACKAGE)
         # Its files are part of the case and not of the code: `importlib.util.find_spec` gives no folder for them.
         package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)
         package.__path__ = [str(folder)]
     return importlib.import_module(f"{PACKAGE}.{entry}")
+
+
+def _keep_nothing(module: ModuleType) -> None:
+    """What numba compiles of a module that has lost its name must not be kept: other processes would look for a module
+    `<dynamic>`, and fail."""
+    caching = sys.modules.get("numba.core.caching")
+    for kernel in vars(module).values():
+        if caching is not None and hasattr(kernel, "enable_caching"):
+            kernel._cache = caching.NullCache()
 
 
 def preload_entry(folder: Path, entry: str) -> None:
