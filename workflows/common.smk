@@ -1,6 +1,7 @@
 import hashlib
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import scaleproof
@@ -220,3 +221,24 @@ TARGETS = {
     "smoke": (list(SUITES), "smoke"),
     **{name: ([name], SIZE) for name in SUITES},
 }
+
+
+def in_this_call(size):
+    """Targets of one size that this call of Snakemake names, by name. Snakemake knows them once all rules are read."""
+    named = set(map(str, workflow.dag_settings.targets))
+    return sorted(name for name in named & set(TARGETS) if TARGETS[name][1] == size)
+
+
+def makes_pages(target, wildcards):
+    """Whether a target is the one that makes the pages of its size."""
+    return target in in_this_call(TARGETS[target][1])[:1]
+
+
+def awaited(target, wildcards):
+    """The verdicts that a target waits for."""
+    suites, size = TARGETS[target]
+    if makes_pages(target, wildcards):
+        suites = sorted(
+            {name for each in in_this_call(size) for name in TARGETS[each][0]}
+        )
+    return verdicts(suites, size)

@@ -1,12 +1,13 @@
 # Pages from the existing records of a size, after the requested verdicts are up to date. No output is declared: every
-# target writes the same folder, and making the pages takes seconds.
+# target writes the same folder, and making the pages takes seconds. Of several targets of one call the first by name
+# waits for the verdicts of all and makes the pages, once.
 for target, (suites, size) in TARGETS.items():
 
     rule:
         name:
             target
         input:
-            verdicts(suites, size),
+            partial(awaited, target),
             fitted(suites, size),
         log:
             f"logs/report/{target}.{size}.log",
@@ -17,7 +18,8 @@ for target, (suites, size) in TARGETS.items():
             machine=1,
             pages=1,
         params:
+            makes_pages=partial(makes_pages, target),
             size=size,
             code=digest_of("report", "claims"),
         shell:
-            "scaleproof report --size {params.size} 2>&1 | tee {log}"
+            "test {params.makes_pages} = False || scaleproof report --size {params.size} 2>&1 | tee {log}"

@@ -30,19 +30,21 @@ rule run:
         profile=profiling,
         over=over,
         campaign=campaign_option,
-        then="scaleproof collect {suite} {experiment} --size {size} -o",
+        # In the same process: another would import and read all of it again.
+        table="--table results/tables/{suite}.{experiment}.{size}.parquet ",
+        then="test -e",
     shell:
         # Exit code 1 means that a launch failed: that is part of the result, and the report shows it. Higher codes are
         # errors or interruptions.
         "{params.profile}"
         "code=0; "
         "scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} "
-        "{params.campaign}{params.over}2>&1 | tee {log} || code=$?; "
+        "{params.campaign}{params.over}{params.table}2>&1 | tee {log} || code=$?; "
         # Exit code 75 means that too few nodes are left: once Slurm notices the lost node, it requeues the job without
         # it. A job that ended earlier could get the same node again.
         'if test $code -eq 75 && test -n "${{SLURM_JOB_ID:-}}"; then sleep 900; fi; '
         "test $code -le 1 || exit $code; "
-        "{params.then} {output} >> {log} 2>&1"
+        "{params.then} {output}"
 
 
 # A campaign before the last one: its output says that it ended.
@@ -56,4 +58,5 @@ use rule run as run_before with:
         profile=profiling,
         over=over,
         campaign=campaign_option,
+        table="",
         then="touch",

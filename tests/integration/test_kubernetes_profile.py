@@ -147,7 +147,7 @@ def test_a_pod_has_a_node_to_itself_the_volume_and_the_rules_command(project: Pa
     claim = f"scaleproof:{project}"
     ended = snakemake(project, cluster, "small", "--config", "size=ci", "--kubernetes-shared-persistent-volumes", claim)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert [call.partition(" ")[0] for call in calls(project)] == ["run", "collect", "judge", "report"]
+    assert [call.partition(" ")[0] for call in calls(project)] == ["run", "judge", "report"]
     for secret in cluster.secrets:
         check(secret, "io.k8s.api.core.v1.Secret")
     for job in cluster.jobs.values():

@@ -33,8 +33,9 @@ COMMAND = """\
 #!/bin/sh
 echo "$*" >> calls
 case "$1" in
-    run) exit ${RUN_CODE:-0} ;;
-    collect) while [ "$1" != -o ]; do shift; done; echo table > "$2" ;;
+    run) while [ $# -gt 1 ] && [ "$1" != --table ]; do shift; done
+        test $# -eq 1 || test ${RUN_CODE:-0} -gt 1 || echo table > "$2"
+        exit ${RUN_CODE:-0} ;;
     judge) echo '[]' > "results/claims/$2.$4.json" ;;
 esac
 """
@@ -69,20 +70,36 @@ def calls(project: Path) -> list[str]:
     return (project / "calls").read_text().splitlines()
 
 
-def test_a_suites_target_runs_collects_judges_and_reports_and_does_nothing_twice(project):
+TABLE = "--table results/tables/small.{}.{}.parquet"
+
+
+def test_a_suites_target_runs_judges_and_reports_and_does_nothing_twice(project):
     assert snakemake(project, "small").returncode == 0
-    table = "results/tables/small.{}.smoke.parquet"
-    expected = [f"run small {name} --size smoke" for name in ("first", "second")]
-    expected += [f"collect small {name} --size smoke -o {table.format(name)}" for name in ("first", "second")]
-    assert sorted(calls(project)[:4]) == sorted(expected)
+    expected = [f"run small {name} --size smoke {TABLE.format(name, 'smoke')}" for name in ("first", "second")]
+    assert sorted(calls(project)[:2]) == sorted(expected)
     ends = ["calibrate small --size smoke", "judge small --size smoke", "report --size smoke"]
-    assert calls(project)[4:] == ends
+    assert calls(project)[2:] == ends
     assert snakemake(project, "small").returncode == 0
-    assert calls(project)[7:] == ["report --size smoke"]
+    assert calls(project)[5:] == ["report --size smoke"]
     (project / "suites" / "small" / "programs").mkdir()
     (project / "suites" / "small" / "programs" / "own.py").write_text("")
     assert snakemake(project, "small").returncode == 0
-    assert "run small first --size smoke" in calls(project)[8:], "another program of the suite's own is another launch"
+    again = f"run small first --size smoke {TABLE.format('first', 'smoke')}"
+    assert again in calls(project)[6:], "another program of the suite's own is another launch"
+
+
+def test_several_targets_of_one_call_make_the_pages_once_after_the_verdicts_of_all(project: Path) -> None:
+    shutil.copytree(project / "suites" / "small", project / "suites" / "other")
+    suite = project / "suites" / "other" / "suite.yaml"
+    suite.write_text(SUITE.replace("suite: small", "suite: other"))
+    assert snakemake(project, "small", "other").returncode == 0
+    assert {call for call in calls(project) if call.startswith("judge")} == {
+        f"judge {name} --size smoke" for name in ("small", "other")
+    }
+    assert [call for call in calls(project) if call.startswith("report")] == ["report --size smoke"]
+    assert calls(project)[-1] == "report --size smoke"
+    assert snakemake(project, "small").returncode == 0
+    assert calls(project)[-1] == "report --size smoke" and calls(project)[-2] == "report --size smoke"
 
 
 def test_new_verdicts_of_suite_validation_let_others_be_judged_anew_and_nothing_run(project):
@@ -98,7 +115,8 @@ def test_new_verdicts_of_suite_validation_let_others_be_judged_anew_and_nothing_
 
 def test_a_size_runs_only_the_experiments_that_have_it(project):
     assert snakemake(project, "--config", "size=ci").returncode == 0
-    assert [call for call in calls(project) if call.startswith("run")] == ["run small first --size ci"]
+    runs = [call for call in calls(project) if call.startswith("run")]
+    assert runs == [f"run small first --size ci {TABLE.format('first', 'ci')}"]
 
 
 def test_a_failed_launch_does_not_stop_the_report(project):
@@ -109,7 +127,7 @@ def test_a_failed_launch_does_not_stop_the_report(project):
 @pytest.mark.parametrize("code", [2, 130])
 def test_a_mistake_or_an_interruption_stops_it(project, code):
     assert snakemake(project, "--config", "size=ci", run_code=code).returncode == 1
-    assert calls(project) == ["run small first --size ci"]
+    assert calls(project) == [f"run small first --size ci {TABLE.format('first', 'ci')}"]
     assert not list(project.glob("results/tables/*"))
 
 
@@ -150,7 +168,7 @@ def test_campaigns_of_an_experiment_are_calls_of_run_one_after_the_other_and_the
     assert snakemake(project, "small").returncode == 0
     first = [call for call in calls(project) if " first " in call]
     assert first == [
-        *(f"run small first --size smoke --campaign {number}" for number in range(3)),
-        "collect small first --size smoke -o results/tables/small.first.smoke.parquet",
+        *(f"run small first --size smoke --campaign {number}" for number in range(2)),
+        f"run small first --size smoke --campaign 2 {TABLE.format('first', 'smoke')}",
     ]
-    assert "run small second --size smoke" in calls(project)
+    assert f"run small second --size smoke {TABLE.format('second', 'smoke')}" in calls(project)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scaleproof.commands.collect import make_table
 from scaleproof.commands.common import (
     allocation_arguments,
     nodes_of_run,
@@ -60,10 +61,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the campaign of each experiment that is run, from 0 (default: the next unfinished one)",
     )
+    parser.add_argument(
+        "--table", type=Path, metavar="PATH", help="then write the experiment's table, as `scaleproof collect` does"
+    )
 
 
 def main(options: argparse.Namespace) -> int:
     """Plan, then show or run."""
+    from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite import load_suite
 
     size = size_of(options)
@@ -74,6 +79,8 @@ def main(options: argparse.Namespace) -> int:
     plans = {name: _chosen(launches, options) for name, launches in planned.items()}
     _must_match(plans, options)
     plans = {name: launches for name, launches in plans.items() if launches}
+    if options.table is not None and len(plans) > 1:
+        raise SpecError("--table is the table of one experiment; name it after the suite")
     if options.dry_run:
         _rules(suite, plans, size, options)  # an unknown metric is an error here too
         return dry_run(suite, plans, size, options.results)
@@ -91,6 +98,9 @@ def main(options: argparse.Namespace) -> int:
         allocated = outcome.allocated
         if outcome.ended:
             break
+    if options.table is not None and max(codes) <= 1:  # failed launches are rows, too
+        (name,) = plans
+        make_table(suite, name, size, options.results, options.table)
     return max(codes)
 
 
