@@ -2,7 +2,8 @@
 rank calls, or its class `PROGRAM`, a rank program (rank_programs/), which can be simulated too.
 
 The file may also define `obstacle(case) -> tuple[str, str] | None`, called before anything starts (why the program
-cannot run here, and what to do), and `PRELOAD`, names of modules that the ranks' common parent imports before the fork.
+cannot run here, and what to do), and `PRELOAD`, names of modules that the ranks' common parent imports before the fork;
+where they depend on the case, `preload(case)` returns them.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ def _keep_nothing(module: ModuleType) -> None:
             kernel._cache = caching.NullCache()
 
 
-def preload_entry(folder: Path, entry: str) -> None:
+def preload_entry(folder: Path, case: OwnCase) -> None:
     """Imports the program and its PRELOAD modules, before the fork."""
-    for module in getattr(load_entry(folder, entry), "PRELOAD", ()):
+    program = load_entry(folder, case.entry)
+    for module in program.preload(case) if hasattr(program, "preload") else getattr(program, "PRELOAD", ()):
         importlib.import_module(module)
 
 

@@ -39,7 +39,7 @@ def preload(case: AnyCase, programs: str = "") -> None:
     if isinstance(case, OwnCase):
         from scaleproof.programs.own import preload_entry
 
-        preload_entry(Path(programs), case.entry)
+        preload_entry(Path(programs), case)
 
 
 def import_for(launch_spec: LaunchSpec) -> None:

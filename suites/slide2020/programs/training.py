@@ -19,7 +19,8 @@ from scaleproof.spec.case import AnyCase, OwnCase
 
 ROWS = 1024
 """Test samples that are scored at once."""
-PRELOAD = ("torch", "numba")
+SLIDE = "slide"
+"""The method of ours; all others are torch's."""
 
 
 class Network(Protocol):
@@ -38,6 +39,11 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
     """Huge pages need a kernel that gives them."""
     wanted = isinstance(case, OwnCase) and case.options.get("pages") == "huge"
     return memory.huge_pages_obstacle() if wanted else None
+
+
+def preload(case: OwnCase) -> tuple[str, ...]:
+    """Modules that the ranks' parent imports. SLIDE needs no torch, whose import takes a second."""
+    return ("numba",) if case.options.get("method") == SLIDE else ("torch", "numba")
 
 
 class Rebuilds:
@@ -84,7 +90,7 @@ def slide_network(of: Options, weights: Weights, threads: int, seed: int) -> Sli
 def network(of: Options, threads: int, seed: int) -> Network:
     """SLIDE, or a baseline."""
     weights = initial(of.number("labels"), seed, spread=of.real("spread"))
-    if of.text("method") == "slide":
+    if of.text("method") == SLIDE:
         return slide_network(of, weights, threads, seed)
     from suite_programs.torch_softmax import TorchNetwork
 
