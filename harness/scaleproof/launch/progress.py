@@ -48,6 +48,22 @@ def failure_line(record: Record) -> str:
     return f"{name}: {failure.code}{position}: {failure.message}{advice} [{record.launch}]"
 
 
+class Told:
+    """What the user has been told: what keeps hundreds of launches from running here is one line and not hundreds."""
+
+    def __init__(self) -> None:
+        self._obstacles = set[str]()
+
+    def line(self, record: Record) -> str:
+        """The line about a launch without a result; empty where an earlier one says the same."""
+        if record.status != "not_runnable" or record.failure is None:
+            return failure_line(record)
+        if record.failure.message in self._obstacles:
+            return ""
+        self._obstacles.add(record.failure.message)
+        return f"{failure_line(record)}; others like it are only counted"
+
+
 def tracked(title: str, items: Sequence[Item], every_s: float = 5.0) -> Iterable[Item]:
     """The items, with a bar on a terminal and a line from time to time elsewhere."""
     console = Console(stderr=True)
@@ -84,6 +100,7 @@ class Lines:
 
     def __init__(self, title: str, every_s: float = 5.0) -> None:
         self.title, self.every_s = title, every_s
+        self._told = Told()
         self._planned = self._ended = self._failed = 0
         self._began_at = self._counted_at = 0.0
 
@@ -104,7 +121,8 @@ class Lines:
         self._ended += 1
         if record.status != "ok":
             self._failed += 1
-            self.note(failure_line(record))
+            if line := self._told.line(record):
+                self.note(line)
         if time.monotonic() - self._counted_at > self.every_s:
             self._print_counts()
 
@@ -132,7 +150,8 @@ class Bar:
         )
         # Redrawn only twice a second: drawing takes processor time from the launches that are measured.
         self._bar = RichProgress(*columns, console=console, refresh_per_second=2)
-        self._title, self._failed, self._task = title, 0, self._bar.add_task(title, total=None, failed="")
+        self._told, self._title, self._failed = Told(), title, 0
+        self._task = self._bar.add_task(title, total=None, failed="")
 
     def begin(self, planned: int, finished: int) -> None:
         """See Progress."""
@@ -147,7 +166,8 @@ class Bar:
         """See Progress."""
         if record.status != "ok":
             self._failed += 1
-            self.note(failure_line(record))
+            if line := self._told.line(record):
+                self.note(line)
         self._bar.update(self._task, advance=1, failed=f"{self._failed} without a result" if self._failed else "")
 
     def finish(self) -> None:

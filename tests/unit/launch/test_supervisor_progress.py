@@ -24,6 +24,18 @@ def test_plain_output_prints_failures_at_once_and_the_count_at_the_end(capsys: p
     assert len(printed) == 3
 
 
+def test_what_keeps_many_launches_from_running_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines, missing = Lines("s e"), failure().model_copy(update={"message": "no trace"})
+    lines.begin(4, 0)
+    for message in ("no trace", "no trace", "no GPU"):
+        of = missing.model_copy(update={"message": message})
+        lines.ended(record(status="not_runnable", failure=of))
+    lines.finish()
+    printed = capsys.readouterr().err.splitlines()
+    assert [line.count("no trace") + line.count("no GPU") for line in printed] == [0, 1, 1, 0]
+    assert printed[1].endswith("others like it are only counted") and printed[-1].endswith("3 without a result")
+
+
 def test_the_bar_shows_counts_and_prints_failures_as_they_are() -> None:
     screen = io.StringIO()
     bar = Bar("s e", Console(file=screen, force_terminal=True, width=120))
