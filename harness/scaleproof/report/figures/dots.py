@@ -36,6 +36,7 @@ def draw(axes: Axes, dots: list[Dot], look: Look, titles: dict[str, str], size: 
     for dot in dots:
         face, alpha = (PAGE, 1.0) if dot.hollow else (look.colour, 0.55)
         (line,) = axes.plot(dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=face, mec=look.colour, alpha=alpha)
+        line.set_clip_on(False)  # a dot at zero is whole
         group = f"dot{len(titles)}"
         line.set_gid(group)
         line.set_url(dot.href)
@@ -56,7 +57,7 @@ def median_mark(
     if low is not None and high is not None:
         span = ([low, high], [y, y]) if horizontal else ([x, x], [low, high])
         axes.plot(*span, "-", marker="|" if horizontal else "_", ms=9, mew=1.8, color=look.colour)
-    axes.plot(x, y, look.marker, ms=7.5, mew=1.6, mfc=PAGE if hollow else look.colour, mec=look.colour)
+    axes.plot(x, y, look.marker, ms=7.5, mew=1.6, mfc=PAGE if hollow else look.colour, mec=look.colour, clip_on=False)
 
 
 @styled
