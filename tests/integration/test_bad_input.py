@@ -122,6 +122,15 @@ FILES = [
 ]
 
 
+def test_run_writes_the_table_of_one_experiment_only(folder: Path) -> None:
+    second = SUITE.partition("experiments:\n")[2].replace("speed:", "more:")
+    (folder / "suites/x/suite.yaml").write_text(SUITE + second)
+    before = files(folder)
+    done = scaleproof(folder, "run", "x", "--table", "t.parquet")
+    assert done.returncode == 2 and files(folder) == before
+    assert done.stderr == "--table is the table of one experiment; name it after the suite\n"
+
+
 WRONG = [(["run", "x"], *mistake) for mistake in FILES] + [
     (command, *FILES[0])
     for command in (["run", "x", "--dry-run"], ["collect", "x", "speed"], ["judge", "x"], ["report"], ["list"])

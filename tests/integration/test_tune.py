@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -105,6 +106,9 @@ def test_the_page_shows_what_was_tuned_and_how_arms_learned_in_virtual_time(fold
     assert main([*TUNE]) == 0
     assert main(["run", "x", "--size", "ci"]) == 0
     assert main(["collect", "x", "e", "--size", "ci"]) == 0
+    assert main(["run", "x", "e", "--size", "ci", "--table", "at_once.parquet"]) == 0
+    collected = folder / "results" / "tables" / "x.e.ci.parquet"
+    assert pq.read_table(folder / "at_once.parquet").equals(pq.read_table(collected))
     assert main(["report", "x", "--size", "ci"]) == 0
     page = (folder / "reports" / "x.html").read_text()
     assert "Tuned values" in page and "learning_rate" in page

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from scaleproof.paths import PROJECT
 from scaleproof.programs import common
-from scaleproof.programs.own import load_entry
+from scaleproof.programs.own import load_entry, preload_entry
 from scaleproof.record import used_code
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
@@ -31,6 +32,13 @@ def test_the_code_of_a_program_is_known_after_its_module_was_loaded() -> None:
     for cached in (used_code._hashes, used_code._source, used_code._folders):
         cached.cache_clear()
     assert "scaleproof.rank.process_lifetime" in used_code.used_files(case, str(folder / "programs"))
+
+
+def test_what_is_imported_ahead_may_depend_on_the_case(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("def preload(case):\n    return (case.options['wanted'],)\n")
+    preload_entry(tmp_path, own_case(wanted="json"))
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        preload_entry(tmp_path, own_case(wanted="no_such_module"))
 
 
 def own_case(**options: int | str) -> OwnCase:
