@@ -78,7 +78,7 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
         if record.placement and record.placement.job
     ]
     assert {(first, 0), (first, 1), (project.jobs[1], 0)} == set(jobs)
-    assert "scaleproof run disturbed often --size ci --interface eth0 2>&1" in project.said
+    assert "scaleproof run disturbed often --size ci --interface eth0 --table " in project.said
 
 
 @pytest.mark.timeout(600)
