@@ -13,6 +13,7 @@ from scaleproof.report.groups import Summary, arm, by_arm, grouped, summary
 from scaleproof.report.messages import Quantity, series_of, table_of
 from scaleproof.report.numbers import nbytes
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, median_cell, section
+from scaleproof.spec.experiment import Experiment
 
 HOW = "Metrics of this suite alone: medians over launches with their 95 % interval where there are at least 6 launches."
 SWEPT = 3
@@ -33,12 +34,24 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
         for name, metric in suite_metrics(data.suite.folder).items()
         if name not in METRICS and metric.model is None
     }
-    values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
+    values = {run.launch: _values(run, _of(data, run, own)) for run in data.runs if own and run.status == "ok"}
     runs = [run for run in data.runs if values.get(run.launch)]
     return [
-        _section(name, data.suite.experiment(name).summary, group, own, values, looks)
+        _section(name, _said(data.suite.experiment(name)), group, own, values, looks)
         for name, group in grouped(runs, _experiment).items()
     ]
+
+
+def _of(data: SuiteData, run: Run, own: dict[str, Metric]) -> dict[str, Metric]:
+    """The metrics that say something of a launch: beside others its clocks do not."""
+    alone = data.suite.experiment(_experiment(run)).timed or (run.record and run.record.case.plugin("fabric").predicted)
+    return own if alone else {name: metric for name, metric in own.items() if not metric.timing}
+
+
+def _said(experiment: Experiment) -> str:
+    """What the experiment says of itself."""
+    said = experiment.summary.rstrip(".")
+    return said if experiment.timed else f"{said}. Other launches ran beside measured ones, so their times are left out"
 
 
 def _experiment(run: Run) -> str:

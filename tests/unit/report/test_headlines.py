@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -370,6 +371,19 @@ def test_a_row_whose_place_is_no_number_is_told_at_its_own_line(tmp_path: Path) 
     wrong = r"published\.yaml:\d+: rows\[0\]\.x\.gpus: '\\x00' is not a number, and .*figures\.yaml:\d+: .* draws it$"
     with pytest.raises(SpecError, match=wrong):
         load_headlines(suite)
+
+
+def test_no_figure_draws_times_of_launches_that_run_beside_others(tmp_path: Path) -> None:
+    _, suite = example(tmp_path)
+    write_files(suite.folder)
+    beside = {name: replace(experiment, timed=False) for name, experiment in suite.experiments.items()}
+    (suite.folder / "claims.yaml").write_text(
+        "- {id: example.claim0, kind: context}\n- {id: example.recalled, kind: context}\n"
+    )
+    with pytest.raises(
+        SpecError, match=r"figures\.yaml:\d+: \[0\]\.metric: .* draws times, and launches of experiment"
+    ):
+        load_headlines(replace(suite, experiments=beside))
 
 
 def test_every_suite_of_the_tree_has_figures_that_load() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,29 @@ def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_col
         arm(run) for run in data.completed("transfer")
     }
     assert [panel.title for panel in made[0].panels] == ["calls"]
+
+
+CLOCKED = """\
+from scaleproof.claims.metrics import Metric
+
+METRICS = [
+    Metric("counted", "1", "higher", size=lambda record, samples, nbytes: 1.0 if nbytes else None),
+    Metric("clocked", "s", "lower", size=lambda record, samples, nbytes: 1.0 if nbytes else None),
+]
+"""
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_times_of_launches_that_ran_beside_others_are_left_out(tmp_path: Path, timed: bool) -> None:
+    results, suite = example(tmp_path)
+    (suite.folder / "models.py").write_text(CLOCKED)
+    beside = {name: replace(experiment, timed=timed) for name, experiment in suite.experiments.items()}
+    data = load(results, "smoke", [replace(suite, experiments=beside)])[0]
+    made = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    columns = [column for section in made for table in section.tables for column in table.columns[1:-1]]
+    shown = {column.split(" at ")[0] for column in columns}
+    assert made and shown == ({"counted", "clocked"} if timed else {"counted"})
+    assert all(("their times are left out" in section.how) is not timed for section in made)
 
 
 RATE = """\

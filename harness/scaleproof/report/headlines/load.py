@@ -12,6 +12,7 @@ from scaleproof.claims.arithmetic import Published
 from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.planned_cases import PlannedCases
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
@@ -24,6 +25,8 @@ from scaleproof.spec.suite import Suite
 FILE = "figures.yaml"
 EVENTS = {"final_loss": "loss", "test_loss": "test_loss", "test_accuracy": "test_accuracy"}
 """Metrics whose curve can be drawn, with the event that has it."""
+SECONDS = "seconds"
+"""Name of the x axis of curves over time."""
 SIZE = "nbytes"
 """Name of the x axis of metrics per message size."""
 
@@ -83,6 +86,7 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
     if figure.metric is not None:
         _expect(document, (index, "metric"), "metric", figure.metric, headlines.metrics)
         _check_metric(document, index, figure, headlines.metrics[figure.metric])
+        _check_alone(document, index, figure, suite, headlines.metrics[figure.metric])
     _check_x(document, index, figure)
     _check_rows(document, index, figure)
     _check_sources(document, index, figure)
@@ -155,6 +159,22 @@ def _check_metric(document: Document, index: int, figure: FigureForm, metric: Me
         raise document.error((index, "metric"), f"metric {metric.name!r} compares: every series gives 'against'")
     if metric.size and (figure.x is None or figure.x.field != SIZE):
         raise document.error((index, "metric"), f"metric {metric.name!r} is per message size: x has 'field: {SIZE}'")
+
+
+def _check_alone(document: Document, index: int, figure: FigureForm, suite: Suite, metric: Metric) -> None:
+    """As for claims: what comes from clocks is of launches beside which nothing else ran."""
+    clocked = metric.timing or (kinds()[figure.kind].curves and figure.x is not None and figure.x.field == SECONDS)
+    if not clocked or figure.experiment is None:
+        return
+    planned = PlannedCases(suite)
+    for series in figure.series:
+        for side in (series.select, series.against or {}):
+            if side and planned.beside_others(figure.experiment, planned.chosen(figure.experiment, side)):
+                raise document.error(
+                    (index, "metric"),
+                    f"figure {figure.id!r} draws times, and launches of experiment {figure.experiment!r} run beside "
+                    "others; leave out its 'timed: false', or draw another metric",
+                )
 
 
 def _check_x(document: Document, index: int, figure: FigureForm) -> None:
