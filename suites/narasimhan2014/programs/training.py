@@ -29,7 +29,6 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.inputs.findings import BadInput
 
-PRELOAD = ("sklearn.svm",)
 WARM_ITERATIONS = 8
 
 
@@ -43,6 +42,13 @@ class Found:
     accuracy: float
     predictions: np.ndarray
     alpha: np.ndarray
+
+
+def preload(case: OwnCase) -> tuple[str, ...]:
+    """Modules that the ranks' parent imports: scikit-learn's, which take longer than a short launch, where they are
+    used."""
+    uses_library = set(str(case.options["variants"]).split()) & set(library.NAMES)
+    return ("sklearn.svm",) if uses_library else ()
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
