@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 SPREAD, LEAST = 0.8, 10
 """As in programs/planted.py: of the logarithm of a user's interactions, and the fewest."""
@@ -62,7 +62,7 @@ def _missed(of: Setting) -> np.ndarray:
     where t makes that c in all (an approximation of drawing without replacement)."""
     weights = np.arange(1, of.items + 1, dtype=float) ** -of.exponent
     p = weights / weights.sum()
-    drawn = np.exp(np.log(of.mean) - SPREAD**2 / 2 + SPREAD * norm.ppf(QUANTILES))
+    drawn = np.exp(np.log(of.mean) - SPREAD**2 / 2 + SPREAD * ndtri(QUANTILES))
     missed = np.zeros(of.items)
     for count in TRAIN * np.clip(drawn, LEAST, of.items // 3):
         missed += np.exp(-_strength(p, float(count)) * p) / len(QUANTILES)
