@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.metrics_sizes import PER_SIZE
@@ -136,7 +136,7 @@ def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES)
 def _widening(blocks: int) -> float:
     """Student's quantile over the normal one: 1.31 for 6 blocks, 1.04 for 30."""
     both_sides = (1 + CONFIDENCE) / 2
-    return float(t.ppf(both_sides, blocks - 1) / norm.ppf(both_sides))
+    return float(stdtrit(blocks - 1, both_sides) / ndtri(both_sides))
 
 
 def spread(first: np.ndarray, second: np.ndarray) -> float:

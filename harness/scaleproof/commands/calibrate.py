@@ -123,15 +123,15 @@ def missing_of_suite(
     from scaleproof.commands.dry_run import earlier_launches
     from scaleproof.record.digest import machine_id
     from scaleproof.record.machine import read_profile
+    from scaleproof.spec.estimate import Earlier
     from scaleproof.spec.suite import load_suite
 
-    suite, size, earlier = (
-        load_suite(options.suite, options.suites),
-        size_of(options),
-        earlier_launches(options.results),
-    )
+    suite, size = load_suite(options.suite, options.suites), size_of(options)
     profile = read_profile(options.results, machine_id() if allocated is None else allocated.machine)
-    calibration = missing_calibration(suite, size, missing_floors(suite, size, profile, allocated), earlier)
+    missing = missing_floors(suite, size, profile, allocated)
+    # All records are read for it, which takes seconds.
+    earlier = earlier_launches(options.results) if missing else Earlier()
+    calibration = missing_calibration(suite, size, missing, earlier)
     return calibration, calibration.seconds(earlier)
 
 
