@@ -1,5 +1,5 @@
-"""A supervisor in a process of its own, to be killed: `run_small_plan.py RESULTS REPETITIONS ITERATIONS`. Prints each
-launch's id when it has its record."""
+"""A supervisor in a process of its own, to be killed: `run_small_plan.py RESULTS REPETITIONS ITERATIONS [--beside]`.
+Prints each launch's id when it has its record. `--beside`: other launches may run beside these."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if __name__ == "__main__":
             size="ci",
             deadline_s=30.0,
             progress=Printing(),
+            timed="--beside" not in sys.argv,
         )
     except SpecError as error:
         print(error)

@@ -59,11 +59,9 @@ class PlannedCases:
         return None
 
     def beside_others(self, experiment: str, chosen: Iterable[str]) -> bool:
-        """Whether other launches may run beside some of these cases, whose clocks then say nothing; virtual time does
-        not notice."""
-        cases = self.of(experiment)
-        timed = self._suite.experiments[experiment].timed
-        return not timed and any(not cases[each].plugin("fabric").predicted for each in chosen)
+        """Whether other launches may run beside some of these cases, whose clocks then say nothing."""
+        cases, of = self.of(experiment), self._suite.experiments[experiment]
+        return not all(of.clocks_count(cases[each]) for each in chosen)
 
     def most_steps(self, experiment: str, select: Mapping[str, Any], along: str) -> int:
         """The most values of the field `along` that one size plans at one level of evidence."""

@@ -97,6 +97,7 @@ def _tune(tuning: Tuning, metric: Metric, results: Path) -> int:
         progress=progress_on_terminal(title),
         stall_s=tuning.stall_s or STALL_S,
         simulator=Predictor(results),
+        timed=tuning.timed,
     )
     print(
         f"{title}: {outcome.planned} launches: {outcome.skipped} finished before, {outcome.completed} done", flush=True

@@ -36,6 +36,7 @@ class LaunchRules:
     simulator: PredictedAhead | None = None
     refuse: Refusal = lambda case: None
     near_cores_s: float | None = None
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from scaleproof.launch.start.replay_profile import (
 )
 from scaleproof.launch.start.simulated_launch import finished, not_predictable, predicted_record
 from scaleproof.launch.start.starter import launcher_for
+from scaleproof.launch.start.warm_parents import WarmParents
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.record.core_distance import before_launch
 from scaleproof.record.difference import write_difference
@@ -67,7 +68,7 @@ class SingleLaunch:
 
     def __init__(self, store: Store, rules: LaunchRules, preflight: Preflight, ids: CallIds) -> None:
         self.store, self.rules, self.preflight, self.ids = store, rules, preflight, ids
-        self.parents = ParentsAhead(self._ahead)
+        self.parents = ParentsAhead(self._ahead, None if rules.timed else WarmParents())
 
     @property
     def allocated(self) -> AllocatedNodes | None:
@@ -151,7 +152,7 @@ class SingleLaunch:
         if prepared.replayed is not None:
             write_profile(prepared.replayed, folder)
         launcher = launcher_for(planned.case.fabric, planned.case.launcher, prepared.placement)
-        variables = launch_environment(launch_spec, launcher, folder)
+        variables = launch_environment(launch_spec, launcher, folder, self.rules.timed)
         watch = new_watch(folder, launch_spec)
         surroundings = self._surroundings(prepared, variables)
         interrupted = False

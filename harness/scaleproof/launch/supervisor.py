@@ -68,7 +68,7 @@ def run_plan(
         store = Store(results, progress.note)
         _lock(stack, store, progress, shared=not timed)
         ahead = stack.enter_context(PredictedAhead(simulator)) if simulator is not None else None
-        rules = LaunchRules(size, deadline_s, stall_s, verify, ahead, refuse, near_cores_s)
+        rules = LaunchRules(size, deadline_s, stall_s, verify, ahead, refuse, near_cores_s, timed)
         ids = CallIds(plan, store, allocated, again)
         preflight = Preflight(store.results, store.staging, allocated, progress.note, timed=timed)
         launches = SingleLaunch(store, rules, preflight, ids)

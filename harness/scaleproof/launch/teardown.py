@@ -16,6 +16,7 @@ import psutil
 from scaleproof.core.atomic_write import read_json
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.fabric.netns import core_quota
+from scaleproof.launch.adopted_process import LauncherProcess
 from scaleproof.launch.launchers.launcher_contract import SCRATCH, SHARED, node_scratch, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 
@@ -31,7 +32,7 @@ TERM_S = 0.3
 _POLL_S = 0.01
 
 
-def end_launch(process: subprocess.Popen[bytes] | None, folder: Path, launch_spec: LaunchSpec) -> list[str]:
+def end_launch(process: LauncherProcess | None, folder: Path, launch_spec: LaunchSpec) -> list[str]:
     """End all processes of the launch and remove its files outside of the folder; returns what it had left behind."""
     if launch_spec.nodes and process is not None:
         process.terminate()  # the coordinator then makes the agents end all processes on their nodes
@@ -44,7 +45,7 @@ def end_launch(process: subprocess.Popen[bytes] | None, folder: Path, launch_spe
     return [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
 
 
-def wait_for_launcher(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
+def wait_for_launcher(process: LauncherProcess, within_s: float) -> list[str]:
     """What survived: the launcher, or nothing."""
     try:
         process.wait(within_s)

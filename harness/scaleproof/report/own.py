@@ -34,24 +34,29 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
         for name, metric in suite_metrics(data.suite.folder).items()
         if name not in METRICS and metric.model is None
     }
-    values = {run.launch: _values(run, _of(data, run, own)) for run in data.runs if own and run.status == "ok"}
+    values = {run.launch: _values(run, _telling(data, run, own)) for run in data.runs if own and run.status == "ok"}
     runs = [run for run in data.runs if values.get(run.launch)]
     return [
-        _section(name, _said(data.suite.experiment(name)), group, own, values, looks)
+        _section(name, _summary(data.suite.experiment(name)), group, own, values, looks)
         for name, group in grouped(runs, _experiment).items()
     ]
 
 
-def _of(data: SuiteData, run: Run, own: dict[str, Metric]) -> dict[str, Metric]:
+def _telling(data: SuiteData, run: Run, own: dict[str, Metric]) -> dict[str, Metric]:
     """The metrics that say something of a launch: beside others its clocks do not."""
-    alone = data.suite.experiment(_experiment(run)).timed or (run.record and run.record.case.plugin("fabric").predicted)
-    return own if alone else {name: metric for name, metric in own.items() if not metric.timing}
+    experiment = data.suite.experiment(_experiment(run))
+    clocks_count = experiment.timed or (run.record is not None and experiment.clocks_count(run.record.case))
+    return own if clocks_count else {name: metric for name, metric in own.items() if not metric.timing}
 
 
-def _said(experiment: Experiment) -> str:
-    """What the experiment says of itself."""
-    said = experiment.summary.rstrip(".")
-    return said if experiment.timed else f"{said}. Other launches ran beside measured ones, so their times are left out"
+def _summary(experiment: Experiment) -> str:
+    """What the experiment says of itself, and whether its times count."""
+    summary = experiment.summary.rstrip(".")
+    return (
+        summary
+        if experiment.timed
+        else f"{summary}. Other launches ran beside measured ones, so their times are left out"
+    )
 
 
 def _experiment(run: Run) -> str:

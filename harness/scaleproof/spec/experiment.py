@@ -88,6 +88,10 @@ class Experiment:
             )
         return self.sizes[name]
 
+    def clocks_count(self, case: AnyCase) -> bool:
+        """Whether times of a launch of this case say something: nothing ran beside it, or its time is virtual."""
+        return self.timed or case.plugin("fabric").predicted
+
 
 def resolve_experiment(
     document: Document, suite: str, name: str, form: ExperimentForm, tuned: Chosen | None = None

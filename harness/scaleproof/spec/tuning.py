@@ -49,6 +49,7 @@ class Tuning:
     """File, line and key of the metric."""
     deadline_s: float
     stall_s: float | None
+    timed: bool
     cells: tuple[Cell, ...]
 
     @property
@@ -102,6 +103,7 @@ def _tuning(document: Document, suite: SuiteForm, name: str, size: str) -> Tunin
         document.place(("experiments", name, "tune", "metric")),
         size_form.deadline_s or form.deadline_s,
         size_form.stall_s or form.stall_s,
+        form.timed,
         tuple(_cells(document, suite.suite, name, form, form.tune, size)),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import select
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from scaleproof.core.board import Board
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.stall_schema import Stall
 from scaleproof.core.uninterrupted import uninterrupted
+from scaleproof.launch.adopted_process import LauncherProcess
 from scaleproof.launch.launchers.launcher_contract import Launcher, scratch, waits_for_go
 from scaleproof.launch.start.started_launcher import StartedLauncher, start, wait_for_imports
 from scaleproof.launch.teardown import LEAVE_NODES_S, LEAVE_S, end_launch, wait_for_launcher
@@ -72,15 +72,15 @@ class LaunchEnd:
     stall: Stall | None = None
 
 
-def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path) -> dict[str, str]:
-    """Variables of every process of the launch."""
+def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path, timed: bool = True) -> dict[str, str]:
+    """Variables of every process of the launch. Where its clocks are read, hash seed and length are its own."""
     threads = {name: str(launch_spec.case["threads_per_rank"]) for name in THREAD_VARIABLES}
     paths = [str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {
         ENVIRONMENT: launch_spec.launch,
-        "PYTHONHASHSEED": str(launch_spec.seed % 2**32),
+        "PYTHONHASHSEED": str(launch_spec.seed % 2**32 if timed else 0),
         "PYTHONPATH": os.pathsep.join(paths),
-        PADDING: padding(launch_spec.seed),
+        PADDING: padding(launch_spec.seed) if timed else "",
         # pydantic would look for plugins in every installed package, and they would instrument what is measured.
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
@@ -112,7 +112,7 @@ def execute(
         if waits_for_go(launcher):
             started = ahead.take(launch_spec.launch) if ahead is not None else None
             if started is None:
-                started = start(folder, launch_spec, launcher, variables)
+                started = start(folder, launch_spec, launcher, variables, ahead.warm if ahead is not None else None)
                 _import_together(started, ahead, launch_spec.deadline_s)
             before_ranks(started.cpu_s())
             began = time.monotonic()
@@ -177,7 +177,7 @@ class _Ending:
     silence: Silence | None = None
 
 
-def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> _Ending:
+def _until_end(watch: Watch, process: LauncherProcess, deadline: float, stall_s: float) -> _Ending:
     """Watch until all ranks have ended, one has failed, or nothing moves any more."""
     first_sign_at, snapshots = 0.0, list[RankSnapshot]()
     with os.fdopen(os.pidfd_open(process.pid)) as ending:

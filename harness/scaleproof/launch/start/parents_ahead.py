@@ -13,6 +13,7 @@ from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.uninterrupted import uninterrupted
 from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.start.started_launcher import StartedLauncher, start
+from scaleproof.launch.start.warm_parents import WarmParents
 from scaleproof.launch.teardown import end_launch
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import available_mib, memory_mib, usable_cores
@@ -52,10 +53,12 @@ def has_room() -> bool:
 
 
 class ParentsAhead:
-    """`prepare` makes the folder of a launch whose parent can import before its turn; None for any other."""
+    """`prepare` makes the folder of a launch whose parent can import before its turn; None for any other. With `warm`
+    nothing imports ahead: the parent is forked from a process that has imported."""
 
-    def __init__(self, prepare: Callable[[PlannedLaunch], Prepared | None], most: int = MOST) -> None:
-        self._prepare, self._most = prepare, min(most, int(usable_cores()))
+    def __init__(self, prepare: Callable[[PlannedLaunch], Prepared | None], warm: WarmParents | None = None) -> None:
+        self._prepare, self.warm = prepare, warm
+        self._most = min(MOST, int(usable_cores())) if warm is None else 0
         self._next: Sequence[PlannedLaunch] = ()
         self._begun: dict[int, _Begun] = {}
 
@@ -114,6 +117,8 @@ class ParentsAhead:
         """End those whose launch did not come."""
         for order in list(self._begun):
             self._end(order)
+        if self.warm is not None:
+            self.warm.close()
 
     def _end(self, order: int) -> None:
         with uninterrupted():

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import psutil
 
 from scaleproof.core.go_signal import GO, WAIT_FOR_GO
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.adopted_process import LauncherProcess
 from scaleproof.launch.launchers.launcher_contract import Launcher, scratch, waits_for_go
+from scaleproof.launch.start.warm_parents import WarmParents
 
 
 @dataclass(slots=True)
@@ -23,7 +26,7 @@ class StartedLauncher:
     """`gate`: to a launcher that begins when told; None: it begins by itself. `imports_s`: from its start until all was
     imported."""
 
-    process: subprocess.Popen[bytes]
+    process: LauncherProcess
     gate: socket.socket | None
     started: float
     imports_s: float | None = None
@@ -54,21 +57,34 @@ class StartedLauncher:
                 return
 
 
-def start(folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: dict[str, str]) -> StartedLauncher:
-    """Start the launcher of a launch in its folder."""
+def start(
+    folder: Path,
+    launch_spec: LaunchSpec,
+    launcher: Launcher,
+    variables: dict[str, str],
+    warm: WarmParents | None = None,
+) -> StartedLauncher:
+    """Start the launcher of a launch in its folder. `warm`: it is forked from one of these if it can be."""
     scratch(launch_spec.launch).mkdir(mode=0o700)
     command, started = launcher.command(folder, launch_spec), time.monotonic()
     if not waits_for_go(launcher):
-        return StartedLauncher(_process(command, variables, folder, subprocess.DEVNULL), None, started, 0.0)
+        with _log(folder) as log:
+            return StartedLauncher(_process(command, variables, log, subprocess.DEVNULL), None, started, 0.0)
+    command = [*command, WAIT_FOR_GO]
     gate, its_gate = socket.socketpair()
-    with its_gate:
-        process = _process([*command, WAIT_FOR_GO], variables, folder, its_gate.fileno())
+    with its_gate, _log(folder) as log:
+        files = [its_gate.fileno(), log.fileno()]
+        forked = warm.fork(folder, launch_spec, command, variables, files) if warm is not None else None
+        process = forked or _process(command, variables, log, its_gate.fileno())
     return StartedLauncher(process, gate, started)
 
 
-def _process(command: list[str], variables: dict[str, str], folder: Path, stdin: int) -> subprocess.Popen[bytes]:
-    with (folder / "launcher.log").open("wb") as log:
-        return subprocess.Popen(command, env=variables, stdin=stdin, stdout=log, stderr=log, start_new_session=True)
+def _log(folder: Path) -> IO[bytes]:
+    return (folder / "launcher.log").open("wb")
+
+
+def _process(command: list[str], variables: dict[str, str], log: IO[bytes], stdin: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, env=variables, stdin=stdin, stdout=log, stderr=log, start_new_session=True)
 
 
 def wait_for_imports(launchers: Sequence[StartedLauncher], until: float) -> None:
