@@ -110,8 +110,9 @@ def matches(case: AnyCase, select: Mapping[str, Any]) -> bool:
 
 def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
     """Whether a claim with this selection uses the case: traced and slowed launches only where it names the field."""
-    is_neutral = all(name in select or case.value(name, value) == value for name, value in NEUTRAL_VALUES.items())
-    return is_neutral and matches(case, select)
+    return matches(case, select) and all(
+        name in select or case.value(name, value) == value for name, value in NEUTRAL_VALUES.items()
+    )
 
 
 def _repetition(record: Record) -> tuple[tuple[int, str], str]:

@@ -19,6 +19,7 @@ from scaleproof.commands.common import (
 )
 from scaleproof.commands.dry_run import dry_run
 from scaleproof.commands.sequential import sequential
+from scaleproof.spec.launch_kind import replays
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from scaleproof.launch.obstacle import Obstacle
     from scaleproof.launch.plan_outcome import PlanOutcome
     from scaleproof.launch.sequential_stopping import Sequential
+    from scaleproof.launch.start.simulated_launch import Simulator
     from scaleproof.record.store import Store
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
@@ -199,16 +201,29 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
     return lambda record, samples: impossible(record, samples.to_pandas(), profile)
 
 
+def _simulator(results: Path, cases: Sequence[AnyCase]) -> Simulator | None:
+    """For launches that are predicted, or that replay beside a strategy whose own work is; None where there are none:
+    its import takes half a second."""
+    if not any(case.plugin("fabric").predicted or replays(case) for case in cases):
+        return None
+    from scaleproof.simulate.predict import Predictor
+
+    return Predictor(results)
+
+
 def _refusal(results: Path) -> Callable[[AnyCase], Obstacle | None]:
     """A check that refuses cases which need more than this machine can carry, if that was measured."""
     from scaleproof.calibrate.cluster_capacity import read_capacity
-    from scaleproof.calibrate.needed_dilation import too_much
     from scaleproof.launch.obstacle import Obstacle
     from scaleproof.record.digest import machine_id
 
     capacity = read_capacity(results)
 
     def refuse(case: AnyCase) -> Obstacle | None:
+        if capacity is None or case.program != "train":
+            return None  # before an import that takes half a second
+        from scaleproof.calibrate.needed_dilation import too_much
+
         reason = too_much(case, capacity, results / "machines" / machine_id())
         return Obstacle(*reason, requirement="capacity of the machine") if reason else None
 
@@ -230,7 +245,6 @@ def _run(
     from scaleproof.launch.sequential_stopping import fixed_number
     from scaleproof.launch.supervisor import run_plan
     from scaleproof.record.stops import write_stops
-    from scaleproof.simulate.predict import Predictor
 
     limits, campaign = suite.experiment(experiment).size(size), launches[0].campaign
     title = f"{suite.name} {experiment} {size}"
@@ -248,7 +262,7 @@ def _run(
         more=rule.more if rule else None,
         verify=_verifier(options.results),
         stall_s=limits.stall_s or STALL_S,
-        simulator=Predictor(options.results),
+        simulator=_simulator(options.results, [launch.case for launch in launches]),
         refuse=_refusal(options.results),
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,

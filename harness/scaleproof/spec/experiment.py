@@ -16,7 +16,6 @@ from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.messages import field_of, options_of, phrase
-from scaleproof.spec.programs import programs_digest, programs_folder
 from scaleproof.spec.request import Request, RequestForm, request
 from scaleproof.spec.suite_form import CAMPAIGNS, ExperimentForm, MatrixForm, SizeForm, TuneForm
 from scaleproof.spec.tuned import Chosen
@@ -239,14 +238,13 @@ def resolved_case(layers: CaseLayers, names: tuple[str, str], arm: str, row_path
 def _source(layers: CaseLayers, row_path: Key) -> str:
     """Digest of the suite's own programs; raises SpecError when the entry is not among them."""
     entry = layers.values.get("entry")
-    folder = programs_folder(layers.document.file.parent)
-    entries = sorted(path.stem for path in folder.glob("[a-z]*.py"))
+    entries, digest = layers.document.programs
     if isinstance(entry, str) and entry not in entries:
-        advice = registry.nearest(entry, entries) if entries else f"{folder.name}/ holds none"
+        advice = registry.nearest(entry, entries) if entries else "programs/ holds none"
         raise layers.document.error(
             layers.origins.get("entry", row_path), f"unknown program {entry!r} of this suite; {advice}"
         )
-    return programs_digest(folder)
+    return digest
 
 
 def _wrong_case(layers: CaseLayers, failed: ValidationError, program: str, row_path: Key) -> SpecError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from yaml.constructor import SafeConstructor
 
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.errors import shown as shown
+from scaleproof.spec.programs import OwnPrograms, own_programs
 
 Key = tuple[str | int, ...]
 MAX_ENTRIES = 100_000
@@ -27,6 +29,11 @@ class Document:
     file: Path
     data: Any
     lines: dict[Key, int]
+
+    @cached_property
+    def programs(self) -> OwnPrograms:
+        """Of the suite whose file this is: read once, since each of its cases has their digest."""
+        return own_programs(self.file.parent)
 
     def line(self, path: Key) -> int:
         """The line of the path, or of the nearest thing around it."""
