@@ -13,6 +13,8 @@ from suite_programs.networked_plants import Array, Policy, Setting, arrivals_of,
 from suite_programs.q_networks import copied, values
 from suite_programs.schedulers import Batch, Flat, Iterative, Lesson
 
+from scaleproof.frameworks.torch.adam import Adam
+
 CLIP = 10.0
 """Largest |x| while a scheduler learns: the cost of few lost plants would outweigh all others."""
 PUSHED = 0.02
@@ -96,7 +98,7 @@ class Learner:
         self.scheduler, self.budget, self.view = scheduler, budget, view
         self.setting = replace(setting, clip=min(CLIP, setting.clip))
         self.target = copy.deepcopy(scheduler.network)
-        self.optimiser = torch.optim.Adam(scheduler.network.parameters(), lr=budget.rate, fused=True)
+        self.optimiser = Adam(scheduler.network.parameters(), budget.rate)
         self.memory, self.random = Memory(setting, budget), np.random.default_rng([seed, 3])
         self.arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
         self.gain = gains(scheduler.factors, self.arrived, setting.weight)
@@ -140,7 +142,7 @@ class Learner:
         lesson = self.scheduler.lesson(batch, self.random)
         wanted = torch.from_numpy(self.wanted(lesson, batch.reward))
         found = network(torch.from_numpy(lesson.view)).gather(1, torch.from_numpy(lesson.action)[:, None])[:, 0]
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         torch.nn.functional.smooth_l1_loss(found, wanted).backward()
         self.optimiser.step()
         copied(network, self.target, TARGET)

@@ -22,8 +22,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
 
-PRELOAD = ("torch", "torch._dynamo", "psutil")
-"""torch.optim imports torch._dynamo when it is first used, which takes as long as torch itself."""
+PRELOAD = ("torch", "psutil")
 SETTLE = 30
 """Steps after a start from states of 0 that no cost counts."""
 DESIGNS, DESIGN_STEPS, DESIGN_WORLDS = 2, 100, 16

@@ -38,4 +38,4 @@ def run(context: RankContext) -> None:
     context.recorder.add("loss_difference", 0, now(), now(), value=apart)
 
 
-PRELOAD = ("torch", "torch._dynamo", "numba")
+PRELOAD = ("torch", "numba")

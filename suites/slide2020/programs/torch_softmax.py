@@ -8,6 +8,8 @@ import torch
 from suite_programs.slide_network import Batch, Weights
 from torch.nn import functional
 
+from scaleproof.frameworks.torch.adam import Adam, SparseAdam
+
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
@@ -27,10 +29,7 @@ class TorchNetwork:
         self.output, self.output_bias = parameter(weights.output), parameter(weights.output_bias[:, None])
         sparse, dense = [self.first], [self.first_bias]
         (sparse if classes else dense).extend([self.output, self.output_bias])
-        self._optimizers: list[torch.optim.Optimizer] = [
-            torch.optim.SparseAdam(sparse, rate, BETAS, EPSILON),
-            torch.optim.Adam(dense, rate, BETAS, EPSILON, fused=True),
-        ]
+        self._optimizers = SparseAdam(sparse, rate, BETAS, EPSILON), Adam(dense, rate, BETAS, EPSILON)
 
     def rebuild(self) -> None:
         """There are no tables."""
@@ -42,7 +41,7 @@ class TorchNetwork:
         drawn = self._generator.choice(count, self.classes, replace=False, shuffle=False) if self.classes else None
         loss = self._full(hidden, labels) if drawn is None else self._sampled(hidden, labels, torch.from_numpy(drawn))
         for optimizer in self._optimizers:
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer in self._optimizers:
             optimizer.step()

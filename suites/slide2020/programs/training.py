@@ -42,9 +42,8 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
 
 
 def preload(case: OwnCase) -> tuple[str, ...]:
-    """Modules that the ranks' parent imports. SLIDE needs no torch, whose import takes a second, and as long again for
-    torch._dynamo, which torch.optim imports when it is first used."""
-    return ("numba",) if case.options.get("method") == SLIDE else ("torch", "torch._dynamo", "numba")
+    """Modules that the ranks' parent imports. SLIDE needs no torch, whose import takes a second."""
+    return ("numba",) if case.options.get("method") == SLIDE else ("torch", "numba")
 
 
 class Rebuilds:
