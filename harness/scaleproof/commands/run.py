@@ -19,7 +19,6 @@ from scaleproof.commands.common import (
 )
 from scaleproof.commands.dry_run import dry_run
 from scaleproof.commands.sequential import sequential
-from scaleproof.spec.launch_kind import replays
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,6 +203,8 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
 def _simulator(results: Path, cases: Sequence[AnyCase]) -> Simulator | None:
     """For launches that are predicted, or that replay beside a strategy whose own work is; None where there are none:
     its import takes half a second."""
+    from scaleproof.spec.launch_kind import replays
+
     if not any(case.plugin("fabric").predicted or replays(case) for case in cases):
         return None
     from scaleproof.simulate.predict import Predictor

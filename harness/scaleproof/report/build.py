@@ -27,8 +27,7 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     costs.write(pages, results, profiles)
     for suite_data in data:
         suite.write(pages, suite_data, profiles)
-        for launch in suite_data.launches.values():
-            run.write(pages, suite_data, launch)
+        run.write_all(pages, suite_data)
     glossary.write(pages)
     write_claims(
         reports / "claims.json",

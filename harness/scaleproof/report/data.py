@@ -106,7 +106,7 @@ class SuiteData:
         """Name of the suite and of its page."""
         return self.suite.name
 
-    @property
+    @cached_property
     def launches(self) -> dict[str, Run]:
         """Launches with a record, by id."""
         return {run.launch: run for run in self.runs if run.record}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,8 @@ from scaleproof.calibrate.attained_rate import rate_lines
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
+from scaleproof.record.host import usable_cores
+from scaleproof.record.parallel import in_parallel
 from scaleproof.record.write import RUN
 from scaleproof.report import inputs, nodes, surroundings
 from scaleproof.report.data import Run, SuiteData
@@ -81,12 +83,25 @@ class Spark:
     picture: Markup
 
 
-def write(pages: Pages, data: SuiteData, run: Run) -> None:
-    """Write runs/<launch>.html and a copy of its run.json."""
+def write_all(pages: Pages, data: SuiteData) -> None:
+    """Write the pages of all launches that have a record, on all cores."""
+    of_case: dict[str, list[Record]] = {}
+    for run in data.launches.values():
+        if run.record is not None:
+            of_case.setdefault(run.record.case_id, []).append(run.record)
+
+    def some(runs: Sequence[Run]) -> None:
+        for run in runs:
+            _write(pages, data, run, of_case)
+
+    in_parallel(some, list(data.launches.values()), int(usable_cores()))
+
+
+def _write(pages: Pages, data: SuiteData, run: Run, of_case: Mapping[str, Sequence[Record]]) -> None:
+    """Write runs/<launch>.html and a copy of its run.json. `of_case`: records by the id of their case."""
     record, folder = run.record, run.folder
     assert record is not None and folder is not None, "a launch without a record has no page"
     title, sparks = _sparks(run)
-    others = [other.record for other in data.runs if other.record is not None]
     pages.write(
         f"runs/{record.launch}.html",
         "run.html.j2",
@@ -117,7 +132,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
         unexplained=run.metric("unexplained_share"),
         nodes=nodes.nodes(record),
         node_head=nodes.HEAD,
-        elsewhere=nodes.elsewhere(record, others),
+        elsewhere=nodes.elsewhere(record, of_case[record.case_id]),
     )
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
 
