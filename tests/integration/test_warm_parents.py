@@ -7,14 +7,17 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.adopted_process import AdoptedProcess
 from scaleproof.launch.progress import Silent
+from scaleproof.launch.start import warm_parents
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean_leftovers, processes
 from scaleproof.paths import IMPORT_ROOT
@@ -91,6 +94,21 @@ def test_a_launch_goes_on_without_the_process_that_should_have_forked_it(tmp_pat
     assert [record.status for record in records] == ["ok"] * 3
     assert len(watched.warm[0]) == 1 and watched.warm[1] == [] and len(watched.warm[2]) == 1
     assert_nothing_left(tmp_path, [record.launch for record in records])
+
+
+def test_a_fork_that_fails_is_answered_at_once_and_the_launch_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = warm_parents._started
+
+    def with_short_mark(launch_spec: LaunchSpec, variables: dict[str, str]) -> warm_parents._Warm:
+        return started(replace(launch_spec, launch="short"), variables)
+
+    monkeypatch.setattr(warm_parents, "_started", with_short_mark)
+    began = time.monotonic()
+    (record,) = run(tmp_path, launches([small_case()]))
+    assert record.status == "ok" and time.monotonic() - began < 45  # its deadline is 60 s
+    assert_nothing_left(tmp_path, [record.launch])
 
 
 def test_a_launcher_that_cannot_be_forked_starts_as_ever(tmp_path: Path) -> None:

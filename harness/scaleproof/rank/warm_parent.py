@@ -3,7 +3,7 @@
 and the address layout of this process.
 
 Standard input is a socket. A request is JSON, {"folder", "launch", "arguments", "variables"}, with two open files: the
-parent's standard input and its log. The answer is the parent's process id."""
+parent's standard input and its log. The answer is the parent's process id, or 0 where it could not be made."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ MODULE = "scaleproof.rank.warm_parent"
 REQUEST_MAX = 1 << 20
 """Bytes; the variables of the environment are most of it."""
 ADOPTION_S = 10.0
+NOBODY = b"0"
+"""The answer where no process could be made."""
 
 
 def main() -> int:
@@ -62,21 +64,30 @@ def _fork(request: dict[str, Any], files: Sequence[int], requests: socket.socket
     if between := os.fork():
         os.waitpid(between, 0)
         return
-    if os.fork():
-        os._exit(0)
-    code = 1
     try:
+        if os.fork():
+            os._exit(0)
         _become(request, files)
         _wait_for_adoption(supervisor)
         with requests:
             requests.send(str(os.getpid()).encode())
-        from scaleproof.rank import parent
-
-        code = parent.main()
     except BaseException:
         traceback.print_exc()
-    finally:
-        os._exit(code)
+        with suppress(OSError), requests:
+            requests.send(NOBODY)
+        os._exit(1)
+    os._exit(_parent())
+
+
+def _parent() -> int:
+    """What the process does once the supervisor knows it."""
+    from scaleproof.rank import parent
+
+    try:
+        return parent.main()
+    except BaseException:
+        traceback.print_exc()
+        return 1
 
 
 def _become(request: dict[str, Any], files: Sequence[int]) -> None:

@@ -30,6 +30,13 @@ COMPARED = dedent(
         losses(step, ours).backward()
         own.step()
     assert "torch._dynamo" not in sys.modules
+    own.zero_grad()
+    try:
+        own.step()
+    except ValueError as error:
+        assert "1 of 1 parameters" in str(error)
+    else:
+        raise AssertionError("a step without gradients")
     optimizer = torch.optim.SparseAdam([theirs], 0.03) if SPARSE else torch.optim.Adam([theirs], 0.03, fused=True)
     for step in range(5):
         optimizer.zero_grad()

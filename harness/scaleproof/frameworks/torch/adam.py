@@ -32,11 +32,19 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One step with the gradients of all parameters."""
+        """One step; every parameter has a gradient."""
+        gradients = [each.grad for each in self.parameters if each.grad is not None]
+        if len(gradients) < len(self.parameters):
+            raise ValueError(
+                f"{len(self.parameters) - len(gradients)} of {len(self.parameters)} parameters lack a gradient"
+            )
         torch._foreach_add_(self._steps, 1)
+        self._update(gradients)
+
+    def _update(self, gradients: list[Tensor]) -> None:
         torch._fused_adam_(
             self.parameters,
-            self._gradients(),
+            gradients,
             self._means,
             self._squares,
             [],
@@ -50,20 +58,14 @@ class Adam:
             maximize=False,
         )
 
-    def _gradients(self) -> list[Tensor]:
-        return [each.grad for each in self.parameters if each.grad is not None]
-
 
 class SparseAdam(Adam):
     """The same for sparse gradients: only rows that have one are changed, and their averages."""
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """One step with the gradients of all parameters."""
-        torch._foreach_add_(self._steps, 1)
+    def _update(self, gradients: list[Tensor]) -> None:
         _functional.sparse_adam(
             self.parameters,
-            self._gradients(),
+            gradients,
             self._means,
             self._squares,
             [int(step) for step in self._steps],

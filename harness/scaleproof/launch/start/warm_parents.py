@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.launch.adopted_process import AdoptedProcess
-from scaleproof.rank.warm_parent import MODULE
+from scaleproof.rank.warm_parent import MODULE, NOBODY
 
 FORKS_RANKS = "scaleproof.rank.fork_ranks"
 END_S = 5.0
@@ -66,8 +66,8 @@ class WarmParents:
             socket.send_fds(requests, [json.dumps(request).encode()], files)
             answer = requests.recv(32)
         except OSError:
-            answer = b""
-        if not answer:
+            answer = NOBODY
+        if answer in (NOBODY, b""):
             self._end(kind)
             return None
         return AdoptedProcess(int(answer))
