@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from scaleproof.core.board import Board
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.launch.finish.disturbances import address_warnings, machine_warnings, network_warnings, rank_warnings
 from scaleproof.launch.finish.rank_agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
+from scaleproof.launch.finish.surroundings import Surroundings
+from scaleproof.launch.finish.validity import disturbances
 from scaleproof.launch.preflight import experiment_preflight, machine_preflight, rank_preflight
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
+from scaleproof.launch.watch.failure_signs import Watch
 from scaleproof.record import machine_load
 from scaleproof.record.machine_load import HZ
 from scaleproof.record.wire import (
@@ -130,6 +134,16 @@ def test_a_launch_that_was_disturbed_is_marked() -> None:
     assert codes(machine_warnings(start, reading(second, steal=HZ, own_s=9))) == ["stolen"]
     assert codes(machine_warnings(reading(heat=4), reading(second, own_s=10, heat=6))) == ["throttled"]
     assert codes(machine_warnings(start, reading(1, own_s=0))) == [], "a tick is no share"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_work_of_launches_that_may_run_beside_a_launch_is_not_foreign(tmp_path: Path, timed: bool) -> None:
+    """A record says that others may run beside it, or that others have to end: not both."""
+    watch = Watch(tmp_path, Board(tmp_path / "board", 1))
+    surroundings = Surroundings({}, "", load={"before": reading(), "after": reading(10 * HZ, idle=0, own_s=5)})
+    surroundings.preflight = [] if timed else [machine_preflight.shared()]
+    found = disturbances(small_case(), "127.0.0.1", watch, {}, surroundings, [])
+    assert codes(found) == (["contended"] if timed else [])
 
 
 def test_warnings_name_ranks_with_slower_cores_or_used_up_quotas() -> None:

@@ -33,9 +33,9 @@ SHORT_S = 0.3
 """Below this the kernel's ticks are too coarse for shares."""
 
 
-def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], ranks_are_here: bool = True) -> list[Warning]:
-    """From readings of `read_machine_load` before and after the launch. `ranks_are_here`: whether the ranks are
-    processes of this machine, so that all other work on it is foreign."""
+def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], alone: bool = True) -> list[Warning]:
+    """From readings of `read_machine_load` before and after the launch. `alone`: whether the ranks run here and no
+    other launch may run beside them, so that all other work on this machine is foreign."""
     warnings = list[Warning]()
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
@@ -49,7 +49,7 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], ranks_
             - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
         )
         foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
-        if ranks_are_here and foreign > FOREIGN:
+        if alone and foreign > FOREIGN:
             warnings.append(
                 _warning(
                     "contended",

@@ -13,6 +13,7 @@ from scaleproof.launch.finish.disturbances import address_warnings, machine_warn
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.preflight.experiment_preflight import failed
+from scaleproof.launch.preflight.machine_preflight import BESIDE_OTHERS
 from scaleproof.launch.watch.failure_signs import Watch
 from scaleproof.record.wire import other_carrier, too_few_link_bytes, traffic_by_namespace
 from scaleproof.spec.case import AnyCase
@@ -107,8 +108,10 @@ def disturbances(
     paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
     of_machine = []
     if {"before", "after"} <= load.keys():
-        # Ranks on other nodes are no processes of this machine: all of its work would count as foreign.
-        of_machine = machine_warnings(load["before"], load["after"], ranks_are_here=surroundings.placement is None)
+        # Ranks on other nodes are no processes of this machine, and those of a launch beside this one are no foreign
+        # work: all of it would count.
+        alone = surroundings.placement is None and BESIDE_OTHERS not in {check.code for check in surroundings.preflight}
+        of_machine = machine_warnings(load["before"], load["after"], alone)
     of_network = network_warnings(case, network, _path(watch), messages, surroundings.idle, seconds)
     of_addresses = address_warnings(_other_addresses(case, address, watch), address, case.interface)
     return [*of_machine, *rank_warnings(paces), *of_network, *of_addresses]

@@ -26,6 +26,8 @@ IDLE_S = 0.2
 """How long the traffic of interfaces is counted before an experiment."""
 BUSY = float(1 << 20)
 """Bytes per second above which an interface counts as busy before the experiment."""
+BESIDE_OTHERS = "beside_others"
+"""Code of the warning on every record of an experiment that is not timed."""
 FEW_FILES = 16
 """Open files that a rank needs besides its connections."""
 
@@ -46,7 +48,7 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
 def shared() -> PreflightCheck:
     """Of an experiment that is not timed: what its records have to say about their clocks."""
     message = "launches of other experiments may run beside this one (timed: false), so that its times say nothing"
-    return checked("beside_others", True, message, "compare its times with none")
+    return checked(BESIDE_OTHERS, True, message, "compare its times with none")
 
 
 def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
