@@ -116,6 +116,22 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
             )
 
 
+@pytest.mark.parametrize("variant", ["horovod", "horovod-mpi"])
+def test_a_peer_that_is_only_slow_is_waited_for(variant: str) -> None:
+    """These look whether Horovod's threads still run; none of them may end in a launch that goes on."""
+    require(variant)
+    with folder() as results:
+        if entry_of(variant).launcher in STARTED:
+            process = mpirun("process_set.a_peer_is_slow", case_of(variant, 3), results, SET_S)
+            assert process.returncode == 0, process.stderr
+        else:
+            body = partial(process_set.a_peer_is_slow, results=results)
+            assert run_ranks(case_of(variant, 3), body, SET_S) == ["", "", ""]
+        for rank in range(3):
+            seconds, total = json.loads((results / f"{rank}.slow").read_text())
+            assert seconds > process_set.SLOW_S - 1 and total == 3.0  # ranks do not start at the same moment
+
+
 @pytest.mark.parametrize("transport", LISTENING)
 def test_who_does_not_know_the_token_is_not_let_in(transport: str) -> None:
     """The stranger gets an error; the others may go on waiting for the peer that they expect."""

@@ -28,6 +28,8 @@ from tests.integration.conformance.checks import FEW, MANY, Checked, Checks, Mes
 MESSAGES, LEAVING, CHANNELS = "messages", "leaving", "channels"
 """Names of the checks that concern no collective."""
 LOSS_S = 15.0
+SLOW_S = 3.5
+"""Longer than any transport takes to look whether its library still runs."""
 LIFTED, LIFTED_RANKS = "ring", 3
 """What also runs over the sends and receives of a transport with collectives of its own, and on how many ranks at most.
 """
@@ -112,6 +114,17 @@ def a_peer_dies(context: RankContext, results: Path) -> None:
 def a_peer_leaves(context: RankContext, results: Path) -> None:
     """The last rank fails and closes its transport, as a program does that raises."""
     _go_on_without(context, results, _close_and_fail)
+
+
+def a_peer_is_slow(context: RankContext, results: Path) -> None:
+    """The last rank comes SLOW_S late to an all-reduce. Writes down how many seconds each rank took, and the sum."""
+    group = open_group(context)
+    buffer, start = np.ones(10_007, np.float32), time.monotonic()
+    if context.rank == context.world_size - 1:
+        time.sleep(SLOW_S)
+    group.all_reduce(buffer).wait()
+    (results / f"{context.rank}.slow").write_text(json.dumps([time.monotonic() - start, float(buffer[0])]))
+    group.close()
 
 
 def _go_on_without(context: RankContext, results: Path, leave: Callable[[Collectives], None]) -> None:
