@@ -1,11 +1,15 @@
-"""Options of a suite's own program."""
+"""Options of a suite's own program, and how one reads them: what is wrong is a SpecError of one line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from scaleproof.spec.errors import SpecError
+
+
+Options = Mapping[str, str | int | float]
 
 
 class ProgramOptions(dict[str, str | int | float]):
@@ -22,3 +26,39 @@ class ProgramOptions(dict[str, str | int | float]):
         advice = nearest(name, list(self)) if self else ""
         similar = f"; {advice}" if advice.startswith("did you mean") else ""
         raise SpecError(f"programs/{self._entry}.py needs option {name!r} (options.{name}); {there}{similar}")
+
+
+def real(of: Options, name: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number from `low` to `high`."""
+    value = of[name]
+    if not _is_finite(value) or not low <= float(value) <= high:
+        raise SpecError(f"options.{name}: {value!r} is no number{_range(low, high)}")
+    return float(value)
+
+
+def whole(of: Options, name: str, low: float = 0, high: float = math.inf) -> int:
+    """A whole number from `low` to `high`."""
+    value = of[name]
+    if not _is_finite(value) or not low <= float(value) <= high or not float(value).is_integer():
+        raise SpecError(f"options.{name}: {value!r} is no whole number{_range(low, high)}")
+    return int(value)
+
+
+def word(of: Options, name: str, known: Iterable[str]) -> str:
+    """One of the `known` words."""
+    from scaleproof.spec.registry import nearest
+
+    value, names = of[name], list(known)
+    if value not in names:
+        raise SpecError(f"options.{name}: unknown value {value!r}; {nearest(str(value), names)}")
+    return str(value)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _range(low: float, high: float) -> str:
+    if high < math.inf:
+        return f" from {low:g} to {high:g}"
+    return f" of at least {low:g}" if low > -math.inf else ""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from suite_programs import library
 from suite_programs.data_sets import SOURCES
 from suite_programs.heuristics import heuristic
 
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import real, whole
 
 LEAST = {"samples": 0, "parts": 1, "most": 0, "cache_mb": 1, "alone": 0, "exchanges": 0}
 """The smallest value of each option that is a whole number."""
@@ -18,13 +17,11 @@ LEAST = {"samples": 0, "parts": 1, "most": 0, "cache_mb": 1, "alone": 0, "exchan
 def check_options(case: OwnCase) -> None:
     """SpecError for the first option that makes no solution. Data are looked up elsewhere (data_sets.py)."""
     options = case.options
-    eps = _number(options["eps"], "eps")
+    eps = real(options, "eps")
     if not 0 < eps < 1:
         raise SpecError(f"options.eps: {eps:g} is not above 0 and below 1")
     for name, least in LEAST.items():
-        value = _number(options[name], name)
-        if value != int(value) or value < least:
-            raise SpecError(f"options.{name}: {value:g} is no whole number of at least {least}")
+        whole(options, name, least)
     source, samples = SOURCES.get(str(options["data"])), int(options["samples"])
     if source is not None and source.draw is not None and samples < max(2, case.ranks):
         raise SpecError(f"options.samples: {samples} are too few for two classes on {case.ranks} ranks")
@@ -36,10 +33,3 @@ def check_options(case: OwnCase) -> None:
             heuristic(name, 1)
         elif case.ranks > 1:
             raise SpecError(f"options.variants: {name} runs on one rank, not on {case.ranks}")
-
-
-def _number(value: object, name: str) -> float:
-    """A finite number; SpecError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SpecError(f"options.{name}: {value!r} is no number")
-    return float(value)

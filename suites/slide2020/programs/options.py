@@ -12,7 +12,7 @@ from suite_programs.kernels import SAMPLINGS
 from suite_programs.tables import POLICIES
 
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.registry import nearest
+from scaleproof.spec.program_options import real, whole, word
 
 TOP = 10
 """Neurons of the largest inner products, of which tables should find more than their share."""
@@ -36,12 +36,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "fill": (0, math.inf),
     "rehash": (0, math.inf),
     "shift": (0, CODE_BITS),
-    "two": (0, 1),
-    "decay": (0, math.inf),
-    "rate": (0, 1),
-    "spread": (0, 10),
 }
-"""The least and the largest value of each number."""
+"""The least and the largest value of each whole number."""
+REALS: dict[str, tuple[float, float]] = {"two": (0, 1), "decay": (0, math.inf), "rate": (0, 1), "spread": (0, 10)}
+"""The same of each other number."""
 
 
 @dataclass
@@ -51,27 +49,17 @@ class Options:
     given: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if name in self.given and self.text(name) not in allowed:
-                raise SpecError(
-                    f"options.{name}: unknown value {self.text(name)!r}; {nearest(self.text(name), allowed)}"
-                )
-        for name in RANGES:
-            if name in self.given:
-                self._check_range(name)
+        for name in self._given_of(CHOICES):
+            word(self.given, name, CHOICES[name])
+        for name in self._given_of(RANGES):
+            whole(self.given, name, *RANGES[name])
+        for name in self._given_of(REALS):
+            if not real(self.given, name, *REALS[name]) and name in ("rate", "spread"):
+                raise SpecError(f"options.{name}: 0 lets nothing be learned")
         self._check_together()
 
-    def _check_range(self, name: str) -> None:
-        low, high = RANGES[name]
-        try:
-            value = float(self.given[name])
-        except ValueError:
-            raise SpecError(f"options.{name}: {self.given[name]!r} is not a number") from None
-        if not low <= value <= high or math.isinf(value):
-            limit = f"less than {low:g}" if value < low else f"more than {high:g}"
-            raise SpecError(f"options.{name}: {self.given[name]} is {limit if math.isfinite(value) else 'not finite'}")
-        if name in ("rate", "spread") and not value:
-            raise SpecError(f"options.{name}: 0 lets nothing be learned")
+    def _given_of(self, names: Mapping[str, object]) -> list[str]:
+        return [name for name in names if name in self.given]
 
     def _check_together(self) -> None:
         has = self.given.keys()
