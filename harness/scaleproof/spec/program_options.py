@@ -8,7 +8,6 @@ from typing import NoReturn
 
 from scaleproof.spec.errors import SpecError
 
-
 Options = Mapping[str, str | int | float]
 
 

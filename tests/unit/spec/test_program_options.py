@@ -42,5 +42,7 @@ def test_an_unknown_word_is_one_line_with_the_nearest_one() -> None:
 
 
 def test_an_option_that_the_case_lacks_is_named_with_what_there_is() -> None:
-    with pytest.raises(SpecError, match=r"programs/training.py needs option 'rat' \(options.rat\).*did you mean 'rate'"):
+    with pytest.raises(
+        SpecError, match=r"programs/training.py needs option 'rat' \(options.rat\).*did you mean 'rate'"
+    ):
         real(options(1), "rat")
