@@ -63,7 +63,8 @@ def test_items_of_a_users_taste_come_before_others_also_those_not_clicked() -> N
 def test_a_seed_fixes_the_scores_and_each_pass_goes_on_with_pairs_of_its_own() -> None:
     assert (scores(3) == scores(3)).all() and (scores(3) != scores(3, seed=6)).any()
     made = learner(two_tastes())
-    done, moved = [], []
+    done: list[int] = []
+    moved: list[float] = []
     for _ in range(8):
         before, updates = made.scores(60) if done else np.zeros((60, 40)), made.work.updates
         made.one_pass()
