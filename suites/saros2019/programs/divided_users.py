@@ -19,7 +19,7 @@ from scaleproof.programs.common import leave, mark, timed_iterations
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
 
-PRELOAD, obstacle = recommender.PRELOAD, recommender.obstacle
+preload, obstacle = recommender.preload, recommender.obstacle
 WAYS = ("alone", "all_reduce", "server")
 SKETCH = 32
 """Projections, with which a distance is known to about an eighth."""

@@ -1,12 +1,11 @@
-"""Ways to learn scores from interactions, each a class with `one_pass`: SAROS, BPR, BPR_b, and what does not learn."""
+"""Ways to learn scores from interactions, each a Learner (contract.py): SAROS, BPR, BPR_b, and what does not learn.
+BPR of a library has a file of its own (library_bpr.py)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-
 import numpy as np
-from suite_programs import kernels
+from suite_programs import kernels, library_bpr
+from suite_programs.contract import Learner, Settings, Work
 from suite_programs.interactions import Blocks, Interactions, blocks_of, blocks_of_clicks, limits, pairs_of
 
 from scaleproof.spec.errors import SpecError
@@ -14,42 +13,6 @@ from scaleproof.spec.errors import SpecError
 INITIAL = 0.1
 """Standard deviation of the first factors."""
 SIGNS = ("normal", "positive")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`dim` of the factors; `initial`: first factors are normal, of both signs, or their absolute values (`positive`);
-    `rate`: step; `l2`; `momentum`; `least`, `most`: quantiles of blocks per user outside of which a user is undone (0
-    and 1: none); `fixed_most`: a limit in blocks in place of the second, 0: none."""
-
-    dim: int
-    initial: str
-    rate: float
-    l2: float
-    momentum: float
-    least: float
-    most: float
-    fixed_most: int
-
-
-@dataclass(slots=True)
-class Work:
-    """What was done: steps of the factors, pairs of items compared."""
-
-    updates: int = 0
-    pairs: int = 0
-
-
-class Learner(Protocol):
-    """Learns in passes over the training interactions."""
-
-    work: Work
-
-    def one_pass(self) -> float:
-        """Returns the mean loss before the steps of the pass."""
-
-    def scores(self, users: int) -> np.ndarray:
-        """Of the first so many users and all items (users, items)."""
 
 
 class Factors:
@@ -150,16 +113,15 @@ class MostPopular:
         self._clicks = np.bincount(rows.item[rows.clicked], minlength=rows.items).astype(float)
         self.work = Work()
 
-    def one_pass(self) -> float:
+    def one_pass(self) -> None:
         """See Learner; there is no loss."""
-        return 0.0
 
     def scores(self, users: int) -> np.ndarray:
         """See Learner."""
         return np.broadcast_to(self._clicks, (users, len(self._clicks)))
 
 
-METHODS = ("saros", "saros_clicks", "bpr", "bpr_b", "mostpop", "untrained")
+METHODS = ("saros", "saros_clicks", "bpr", "bpr_b", library_bpr.NAME, "mostpop", "untrained")
 
 
 def learner_of(method: str, rows: Interactions, known: int, settings: Settings, seed: int) -> Learner:
@@ -172,6 +134,8 @@ def learner_of(method: str, rows: Interactions, known: int, settings: Settings, 
         return Bpr(rows, known, settings, seed)
     if method == "bpr_b":
         return FullBatch(rows, known, settings, seed)
+    if method == library_bpr.NAME:
+        return library_bpr.LibraryBpr(rows, settings, seed)
     if method == "mostpop":
         return MostPopular(rows)
     raise SpecError(f"options.method: {method!r} is none of {', '.join(METHODS)}")

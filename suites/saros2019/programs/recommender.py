@@ -1,17 +1,18 @@
 """Learns from the first part of each user's interactions and ranks the items of the last part: MovieLens 100K or
 planted preferences, by SAROS or by what it is compared with, with and without bots. Tested once, after training.
 
-Events: `step`: a pass; `loss` of each pass; `diverged`: the pass after which it ended; else a value for each metric of
-ranking.py, and what was counted."""
+Events: `step`: a pass; `loss` of each pass, where one is computed; `diverged`: the pass after which it ended; else a
+value for each metric of ranking.py, and what was counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from suite_programs import movielens, planted
+from suite_programs import library_bpr, movielens, planted
+from suite_programs.contract import Learner, Settings
 from suite_programs.interactions import Interactions, blocks_of, divided, joined, pairs_of, shuffled
-from suite_programs.learners import Learner, Saros, Settings, learner_of
+from suite_programs.learners import Saros, learner_of
 from suite_programs.options import Options, real, whole
 from suite_programs.ranking import average_precision, ndcg, places_of, quality, ranked_catalogue, ranked_own
 
@@ -27,13 +28,21 @@ TRAIN = 0.8
 """Share of each user's interactions, the first ones, that is learned from (SAROS@9ce3670)."""
 DIVERGED = 100 * float(np.log(2))
 """Mean loss above which a training has diverged: 100 times that of guessing."""
-PRELOAD = ("numba",)
+
+
+def preload(case: OwnCase) -> tuple[str, ...]:
+    """See harness/scaleproof/programs/own.py: the library of one method takes as long to import as a launch of it."""
+    return ("numba", library_bpr.MODULE) if case.options.get("method") == library_bpr.NAME else ("numba",)
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
-    """See harness/scaleproof/programs/own.py: MovieLens 100K comes with an extra."""
-    wants = isinstance(case, OwnCase) and case.options.get("data") == "movielens"
-    return movielens.obstacle() if wants else None
+    """See harness/scaleproof/programs/own.py: MovieLens 100K and the library come with an extra."""
+    if not isinstance(case, OwnCase):
+        return None
+    missing = library_bpr.obstacle() if case.options.get("method") == library_bpr.NAME else None
+    if missing is None and case.options.get("data") == "movielens":
+        return movielens.obstacle()
+    return missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,8 @@ def run(context: RankContext) -> None:
         loss = learner.one_pass()
         end = now()
         context.recorder.add("step", step, start, end)
+        if loss is None:
+            continue
         context.recorder.add("loss", step, end, end, value=loss)
         if not np.isfinite(loss) or loss > DIVERGED:
             context.recorder.add("diverged", step, end, end, value=step)

@@ -21,6 +21,8 @@ SUITES = Path(__file__).resolve().parents[3] / "suites"
         ("slide2020", "learning", "sampled", "torch", True),
         ("narasimhan2014", "heuristics", "looks", "sklearn.svm", False),
         ("narasimhan2014", "heuristics", "easy", "sklearn.svm", True),
+        ("saros2019", "planted", "bpr", "implicit.cpu.bpr", False),
+        ("saros2019", "planted", "bpr_library", "implicit.cpu.bpr", True),
     ],
 )
 def test_a_heavy_library_is_imported_ahead_where_the_case_uses_it(
