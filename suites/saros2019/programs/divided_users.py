@@ -9,7 +9,6 @@ from suite_programs import kernels, recommender
 from suite_programs.exchange import FLOAT, AllReduce, Alone, Exchange, Servers
 from suite_programs.interactions import Blocks, blocks_of
 from suite_programs.learners import Factors
-from suite_programs.options import whole
 from suite_programs.recommender import Task, settings_of, task_of
 
 from scaleproof.collectives.group import Group, open_group
@@ -18,6 +17,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark, timed_iterations
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import whole, word
 
 preload, obstacle = recommender.preload, recommender.obstacle
 WAYS = ("alone", "all_reduce", "server")
@@ -128,8 +128,7 @@ def items_met(blocks: Blocks, users: np.ndarray) -> np.ndarray:
 
 
 def _exchange(way: str, group: Group, items: np.ndarray) -> Exchange:
-    if way not in WAYS:
-        raise SpecError(f"options.exchange: {way!r} is none of {', '.join(WAYS)}")
+    word({"exchange": way}, "exchange", WAYS)
     if (way == "alone") != (group.world_size == 1):
         raise SpecError(f"options.exchange: {way!r} does not go with {group.world_size} ranks: one rank is alone")
     if way == "alone":

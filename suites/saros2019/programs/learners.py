@@ -8,7 +8,7 @@ from suite_programs import kernels, library_bpr
 from suite_programs.contract import Learner, Settings, Work
 from suite_programs.interactions import Blocks, Interactions, blocks_of, blocks_of_clicks, limits, pairs_of
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import word
 
 INITIAL = 0.1
 """Standard deviation of the first factors."""
@@ -19,8 +19,6 @@ class Factors:
     """First factors: those of the items and of the first `known` users do not depend on how many follow them."""
 
     def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int) -> None:
-        if settings.initial not in SIGNS:
-            raise SpecError(f"options.initial: {settings.initial!r} is none of {', '.join(SIGNS)}")
         dim, real, further = settings.dim, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
         self.items = INITIAL * real.standard_normal((rows.items, dim))
         first = real.standard_normal((known, dim))
@@ -126,6 +124,7 @@ METHODS = ("saros", "saros_clicks", "bpr", "bpr_b", library_bpr.NAME, "mostpop",
 
 def learner_of(method: str, rows: Interactions, known: int, settings: Settings, seed: int) -> Learner:
     """`known`: real users, the first of all. SpecError names the methods."""
+    word({"method": method}, "method", METHODS)
     if method in ("saros", "untrained"):
         return Saros(rows, known, settings, seed, blocks_of(rows))
     if method == "saros_clicks":
@@ -136,6 +135,4 @@ def learner_of(method: str, rows: Interactions, known: int, settings: Settings, 
         return FullBatch(rows, known, settings, seed)
     if method == library_bpr.NAME:
         return library_bpr.LibraryBpr(rows, settings, seed)
-    if method == "mostpop":
-        return MostPopular(rows)
-    raise SpecError(f"options.method: {method!r} is none of {', '.join(METHODS)}")
+    return MostPopular(rows)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from suite_programs.interactions import Interactions
-from suite_programs.options import Options, real, whole
+
+from scaleproof.spec.program_options import Options, real, whole
 
 SPREAD, LEAST = 0.8, 10
 """Of the logarithm of a user's number of interactions; the fewest that a user has."""

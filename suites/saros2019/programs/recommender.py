@@ -12,15 +12,14 @@ import numpy as np
 from suite_programs import library_bpr, movielens, planted
 from suite_programs.contract import Learner, Settings
 from suite_programs.interactions import Interactions, blocks_of, divided, joined, pairs_of, shuffled
-from suite_programs.learners import Saros, learner_of
-from suite_programs.options import Options, real, whole
+from suite_programs.learners import SIGNS, Saros, learner_of
 from suite_programs.ranking import average_precision, ndcg, places_of, quality, ranked_catalogue, ranked_own
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import Options, real, whole, word
 
 PROMOTED = 10
 """Places that an item is shown in."""
@@ -89,22 +88,18 @@ def settings_of(options: Options) -> Settings:
     of = {name: real(options, name, 0) for name in ("rate", "l2")}
     of |= {name: real(options, name, 0, 1) for name in ("momentum", "least", "most")}
     dim, fixed_most = whole(options, "dim", 1), whole(options, "fixed_most", 0)
-    return Settings(dim, str(options["initial"]), fixed_most=fixed_most, **of)
+    return Settings(dim, word(options, "initial", SIGNS), fixed_most=fixed_most, **of)
 
 
 def task_of(options: Options, seed: int) -> Task:
     """With `split: validation` the last part of the training part stands for the test, which is not touched."""
     rows = _rows(options, seed)
     train, test = divided(rows, TRAIN)
-    if options["split"] == "validation":
+    if word(options, "split", ("test", "validation")) == "validation":
         train, test = divided(train, TRAIN)
-    elif options["split"] != "test":
-        raise SpecError(f"options.split: {options['split']!r} is none of test, validation")
     known, target = train.users, planted.rare_item(train, whole(options, "target_clicks", 0))
-    if options["order"] == "shuffled":
+    if word(options, "order", ("time", "shuffled")) == "shuffled":
         train = shuffled(train, np.random.default_rng([seed, 6]))
-    elif options["order"] != "time":
-        raise SpecError(f"options.order: {options['order']!r} is none of time, shuffled")
     if bots := whole(options, "bots", 0):
         robots = planted.bots(bots, whole(options, "bot_blocks", 1), target, train.items, seed)
         train = joined(train, robots)
@@ -112,10 +107,8 @@ def task_of(options: Options, seed: int) -> Task:
 
 
 def _rows(options: Options, seed: int) -> Interactions:
-    if options["data"] == "movielens":
+    if word(options, "data", ("planted", "movielens")) == "movielens":
         return movielens.read_movielens()
-    if options["data"] != "planted":
-        raise SpecError(f"options.data: {options['data']!r} is none of movielens, planted")
     return planted.draw(planted.law_of(options), seed)
 
 

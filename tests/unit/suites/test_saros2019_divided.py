@@ -129,7 +129,7 @@ def test_a_way_that_does_not_fit_the_ranks_is_named() -> None:
     class Two:
         world_size = 2
 
-    with pytest.raises(ValueError, match="options.exchange: 'gossip' is none of alone, all_reduce, server"):
+    with pytest.raises(ValueError, match="options.exchange: unknown value 'gossip'; known: alone, all_reduce, server"):
         divided._exchange("gossip", Two(), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="options.exchange: 'alone' does not go with 2 ranks"):
         divided._exchange("alone", Two(), np.zeros((1, 1)))

@@ -432,7 +432,11 @@ TABLES_ALONE = {"labels": 100, "units": 16, "hash": "simhash", "bits": 3, "table
     [
         ("retrieval", {"queries": 0, "shuffled": 0}, "options.queries: 0 is no whole number of at least 1"),
         ("retrieval", {"queries": 5, "shuffled": 0, "bits": 30}, r"options.bits: 2\^30 buckets a table are too many"),
-        ("retrieval", {"queries": 5, "shuffled": 0, "labels": 10}, "options.labels: 10 is no whole number of at least 11"),
+        (
+            "retrieval",
+            {"queries": 5, "shuffled": 0, "labels": 10},
+            "options.labels: 10 is no whole number of at least 11",
+        ),
         ("insertion", {"policy": "lifo"}, "options.policy: unknown value 'lifo'; did you mean 'fifo'"),
         ("insertion", {"policy": "fifo", "units": 4}, "options.units: 4 is no whole number of at least 8"),
         ("insertion", {"policy": "fifo", "room": 0}, "options.room: 0 is no whole number of at least 1"),
