@@ -64,7 +64,7 @@ def test_one_seed_has_one_cost(of: Any, library: Any) -> None:
 
 def test_its_worlds_step_as_those_of_our_learner(of: Any, library: Any) -> None:
     """Both get the same schedules and draw the same random numbers."""
-    options = {"steps": 60, "updates": 0, "discount": 0.75}
+    options: dict[str, Any] = {"steps": 60, "updates": 0, "discount": 0.75}
     ours = of.scheduling.learner_of(case(**LIBRARY | options | {"scheduler": "flat"}), *here(of), 1)
     schedules = np.random.default_rng(9).integers(10, size=(60, 4))
     script = iter(schedules)
