@@ -11,11 +11,13 @@ COPIES = 5
 SCHEDULERS = ("iterative", "shared", "flat", "flat_ordered")
 """A plant after the other, by one network over the whole state or by one that scores each plant; a whole schedule at
 once, as a set of plants or with their channels."""
+LIBRARY = "flat_library"
+"""The actions of `flat`, learned by stable-baselines3."""
 
 
 def outputs(scheduler: str, plants: int, channels: int) -> int:
     """Outputs of the Q-network: one per action."""
-    if scheduler == "flat":
+    if scheduler in ("flat", LIBRARY):
         return math.comb(plants, channels)
     if scheduler == "flat_ordered":
         return math.perm(plants, channels)

@@ -4,24 +4,18 @@ run beside each other; the gains follow the arrivals that the scheduler has."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from suite_programs.networked_plants import Array, Policy, Setting, arrivals_of, faded, gains, moved
+from suite_programs.networked_plants import Array, Policy, Setting
 from suite_programs.q_networks import copied, values
 from suite_programs.schedulers import Batch, Flat, Iterative, Lesson
+from suite_programs.training_worlds import Shown, View, Worlds
 
 from scaleproof.frameworks.torch.adam import Adam
 
-CLIP = 10.0
-"""Largest |x| while a scheduler learns: the cost of few lost plants would outweigh all others."""
-PUSHED = 0.02
-"""Probability that a plant is moved to a state between +-CLIP before a step, so that a scheduler learns to serve plants
-that are far away, which are rare (exploring starts: Sutton and Barto, section 5.3)."""
-REDESIGN = 25
-"""Time steps from one design of the gains to the next; arrivals are averaged over about as many."""
 TARGET = 0.02
 """Share by which the target network follows in each update."""
 
@@ -39,10 +33,6 @@ class Budget:
     discount: float
     remembered: int = 500
     least_curious: float = 0.05
-
-
-Shown = tuple[Array, Array]
-"""States (worlds, plants) and channels as last seen (worlds, plants, channels)."""
 
 
 class Memory:
@@ -74,66 +64,36 @@ class Memory:
         return Batch(x, seen, *of, then, seen_then)
 
 
-class View:
-    """What a scheduler is shown: states up to +-CLIP, as while it learns, since a network says nothing sensible of
-    larger ones; as a control, those of the plants in a random order."""
-
-    def __init__(self, shuffled: bool, random: np.random.Generator) -> None:
-        self.shuffled, self.random = shuffled, random
-
-    def of(self, x: Array, seen: Array) -> Shown:
-        """States and channels as they are shown."""
-        x = np.clip(x, -CLIP, CLIP)
-        if not self.shuffled:
-            return x, seen
-        order = np.argsort(self.random.random(x.shape), axis=1)
-        return np.take_along_axis(x, order, axis=1), np.take_along_axis(seen, order[..., None], axis=1)
-
-
 class Learner:
     """A scheduler with its network, target network, optimiser and memory. `updates`: steps of the optimiser;
     `rows`: rows that went through a network, both so far."""
 
     def __init__(self, scheduler: Iterative | Flat, setting: Setting, budget: Budget, view: View, seed: int) -> None:
         self.scheduler, self.budget, self.view = scheduler, budget, view
-        self.setting = replace(setting, clip=min(CLIP, setting.clip))
         self.target = copy.deepcopy(scheduler.network)
         self.optimiser = Adam(scheduler.network.parameters(), budget.rate)
         self.memory, self.random = Memory(setting, budget), np.random.default_rng([seed, 3])
-        self.arrived = np.full(setting.plants, setting.good * setting.channels / setting.plants)
-        self.gain = gains(scheduler.factors, self.arrived, setting.weight)
+        self.worlds = Worlds(setting, scheduler.factors, budget.worlds, view, self.random)
         self.updates = self.rows = 0
 
-    def train(self) -> Iterator[float]:
-        """Uses the budget. Yields the mean cost of a plant in each time step."""
-        setting, factors, budget, random = self.setting, self.scheduler.factors, self.budget, self.random
-        x, seen = self._start()
-        shown = self.view.of(x, seen)
+    @property
+    def gain(self) -> Array:
+        """The controller's gain of each plant."""
+        return self.worlds.gain
+
+    def train(self, note: Callable[[float], None]) -> None:
+        """Uses the budget. Notes the mean cost of a plant in each time step."""
+        budget, shown = self.budget, self.worlds.start()
         for step in range(budget.steps):
             curious = np.full(budget.worlds, max(budget.least_curious, 1 - 2 * step / budget.steps))
-            channel, action = self.scheduler.choose(self.scheduler.network, *shown, curious, random)
+            channel, action = self.scheduler.choose(self.scheduler.network, *shown, curious, self.random)
             self.rows += self.scheduler.passes * budget.worlds
-            seen = faded(setting, random, seen)
-            hit = arrivals_of(channel, seen)
-            x, u = moved(setting, factors, self.gain, x, hit, random.standard_normal(x.shape))
-            cost = np.mean(x * x + setting.weight * u * u, axis=1)
-            self.memory.add(shown, channel, action, -cost, self.view.of(x, seen))
-            x = np.where(random.random(x.shape) < PUSHED, random.uniform(-CLIP, CLIP, x.shape), x)
-            shown = self.view.of(x, seen)
-            self._redesign(step, hit)
+            stepped = self.worlds.step(channel)
+            self.memory.add(shown, channel, action, -stepped.cost, stepped.then)
+            shown = stepped.shown
             for _ in range(budget.updates):
                 self.update()
-            yield float(cost.mean())
-
-    def _start(self) -> Shown:
-        setting, shape = self.setting, (self.budget.worlds, self.setting.plants)
-        return np.zeros(shape), self.random.random((*shape, setting.channels)) < setting.good
-
-    def _redesign(self, step: int, hit: Array) -> None:
-        """Follows the arrivals, and designs the gains for them every so many steps."""
-        self.arrived += (hit.mean(axis=0) - self.arrived) / REDESIGN
-        if step % REDESIGN == REDESIGN - 1:
-            self.gain = gains(self.scheduler.factors, self.arrived, self.setting.weight)
+            note(float(stepped.cost.mean()))
 
     def update(self) -> None:
         """One step of Adam."""

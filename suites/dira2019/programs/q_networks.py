@@ -89,6 +89,19 @@ class Shared(nn.Module):
         return self.plants * self.score.out_features
 
 
+class Built(nn.Module):
+    """A network over the whole view that a library has built."""
+
+    def __init__(self, network: nn.Module, outputs: int) -> None:
+        super().__init__()
+        self.network, self.outputs = network, outputs
+
+    def forward(self, view: Tensor) -> Tensor:
+        """(worlds, outputs)."""
+        found: Tensor = self.network(view)
+        return found
+
+
 @dataclass(slots=True)
 class Counted:
     """Forward passes of a network, the values of Q that they gave, and the multiply-adds of its linear layers."""

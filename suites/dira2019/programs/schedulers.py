@@ -9,7 +9,7 @@ import numpy as np
 from suite_programs.action_space import outputs
 from suite_programs.networked_plants import Array, Setting
 from suite_programs.policies import by_urgency, matched, placed
-from suite_programs.q_networks import SEEN_OF_PLANT, Plain, Shared, has_channel, of_plants, of_whole, values
+from suite_programs.q_networks import SEEN_OF_PLANT, Built, Plain, Shared, has_channel, of_plants, of_whole, values
 from torch import nn
 
 from scaleproof.spec import registry
@@ -100,24 +100,28 @@ class Flat:
         self.schedules = np.fromiter(
             itertools.chain.from_iterable(make(range(setting.plants), setting.channels)), np.int16
         ).reshape(count, setting.channels)
-        self.network: Plain | Shared = Plain(setting.plants * (1 + setting.channels), hidden, count)
+        self.network: Plain | Built = Plain(setting.plants * (1 + setting.channels), hidden, count)
 
     def choose(
         self, network: nn.Module, x: Array, seen: Array, curious: Array, random: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The channel of each plant, and the number of the schedule. Of a set of plants each takes the first free
-        channel that was good, as the heuristic's do: the network does not learn that."""
+        """The channel of each plant, and the number of the schedule."""
         worlds = len(x)
         action = values(network, of_whole(self.factors, x, seen)).argmax(1)
         lucky = random.random(worlds) < curious
         action = np.where(lucky, random.integers(len(self.schedules), size=worlds), action)
+        return self.given(action, x, seen), action
+
+    def given(self, action: Array, x: Array, seen: Array) -> Array:
+        """The channel of each plant in these schedules (worlds). Of a set of plants each takes the first free channel
+        that was good, as the heuristic's do: the network does not learn that."""
         plants = self.schedules[action].astype(np.int64)
         if self.ordered:
-            return placed(plants, x.shape[1]), action
+            return placed(plants, x.shape[1])
         order = np.take_along_axis(
             plants, by_urgency(self.factors[plants], np.take_along_axis(x, plants, axis=1)), axis=1
         )
-        return matched(order, seen), action
+        return matched(order, seen)
 
     def lesson(self, batch: Batch, random: np.random.Generator) -> Lesson:
         """The remembered steps, and the schedules that were chosen."""

@@ -5,15 +5,20 @@ shares."""
 
 from __future__ import annotations
 
+import itertools
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
 import numpy as np
 import psutil
 import torch
-from suite_programs.action_space import SCHEDULERS, memory_bytes, outputs
+from suite_programs.action_space import LIBRARY, SCHEDULERS, memory_bytes, outputs
 from suite_programs.networked_plants import Array, Setting, Weather, adapted, followed, gains
 from suite_programs.policies import BASELINES
-from suite_programs.q_learning import Budget, Learner, View
+from suite_programs.q_learning import Budget, Learner
 from suite_programs.q_networks import counted
 from suite_programs.schedulers import Flat, Iterative
+from suite_programs.training_worlds import View
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -22,7 +27,13 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
 
-PRELOAD = ("torch", "psutil")
+if TYPE_CHECKING:
+    from suite_programs.library_dqn import LibraryLearner
+
+    Learning = Learner | LibraryLearner
+
+PACKAGES = ("stable_baselines3", "gymnasium", "farama_notifications")
+"""What the library's scheduler needs beside the packages of all suites."""
 SETTLE = 30
 """Steps after a start from states of 0 that no cost counts."""
 DESIGNS, DESIGN_STEPS, DESIGN_WORLDS = 2, 100, 16
@@ -30,10 +41,29 @@ DESIGNS, DESIGN_STEPS, DESIGN_WORLDS = 2, 100, 16
 GIB = 1 << 30
 
 
+def preload(case: OwnCase) -> tuple[str, ...]:
+    """Modules that the ranks' parent imports. Only the library's scheduler needs the library, and torch's compiler,
+    which torch's own Adam imports."""
+    common = ("torch", "psutil")
+    return (*common, "torch._dynamo", "stable_baselines3") if case.options["scheduler"] == LIBRARY else common
+
+
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
-    """A Q-network with an output per schedule may be larger than memory."""
-    if not isinstance(case, OwnCase) or case.options.get("scheduler") not in SCHEDULERS:
+    """Packages that only the library's scheduler needs may lack, and a Q-network with an output per schedule may be
+    larger than memory."""
+    if not isinstance(case, OwnCase) or case.options.get("scheduler") not in (*SCHEDULERS, LIBRARY):
         return None
+    uses = PACKAGES if case.options["scheduler"] == LIBRARY else ()
+    if lacking := [name for name in uses if find_spec(name) is None]:
+        return (
+            f"the DQN of stable-baselines3 needs packages that are not installed: {', '.join(lacking)}",
+            "type: python3 -m tools.setup extras dira2019",
+        )
+    return too_large(case)
+
+
+def too_large(case: OwnCase) -> tuple[str, str] | None:
+    """A Q-network that does not fit into the memory of the machine."""
     plants, channels, hidden, batch = (whole(case, name) for name in ("plants", "channels", "hidden", "batch"))
     count = outputs(str(case.options["scheduler"]), plants, channels)
     needed = memory_bytes(count, hidden, batch)
@@ -131,20 +161,33 @@ def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int
     return costs
 
 
-def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Array) -> Learner:
+def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Array) -> Learning:
     """The scheduler after its training."""
-    view = View(bool(whole(case, "shuffled", 0)), np.random.default_rng([context.seed, 5]))
-    learner = Learner(scheduler_of(case, setting, factors), setting, budget_of(case), view, context.seed)
-    start = now()
-    for step, cost in enumerate(learner.train()):
-        moment = now()
+    learner = learner_of(case, setting, factors, context.seed)
+    start, steps = now(), itertools.count()
+
+    def note(cost: float) -> None:
+        step, moment = next(steps), now()
         context.recorder.add("learning", step, moment, moment, value=cost)
         context.at(step, "training")
+
+    learner.train(note)
     context.recorder.add("training", 0, start, now())
     return learner
 
 
-def work_of(learner: Learner, setting: Setting) -> dict[str, int]:
+def learner_of(case: OwnCase, setting: Setting, factors: Array, seed: int) -> Learning:
+    """The learner that a case names: ours, or that of the library."""
+    view = View(bool(whole(case, "shuffled", 0)), np.random.default_rng([seed, 5]))
+    if case.options["scheduler"] == LIBRARY:
+        from suite_programs.library_dqn import LibraryLearner  # its packages are an extra
+
+        flat = Flat(LIBRARY, setting, factors, whole(case, "hidden"))
+        return LibraryLearner(flat, setting, whole(case, "hidden"), budget_of(case), view, seed)
+    return Learner(scheduler_of(case, setting, factors), setting, budget_of(case), view, seed)
+
+
+def work_of(learner: Learning, setting: Setting) -> dict[str, int]:
     """What was counted: outputs of the network; its forward passes, values of Q and multiply-adds in one schedule;
     updates and rows through the network in training. `pairs`: of a plant and a channel."""
     return {

@@ -31,6 +31,7 @@ NAMES = (
     "policies",
     "q_networks",
     "schedulers",
+    "training_worlds",
     "q_learning",
     "scheduling",
     "decisions",
@@ -240,14 +241,21 @@ def learner(of: Any, shuffled: bool = False, **options: Any) -> Any:
     of_case = case(**options)
     here = of.scheduling.setting_of(of_case)
     scheduler = of.scheduling.scheduler_of(of_case, here, here.factors(1))
-    view = of.q_learning.View(shuffled, np.random.default_rng(1))
+    view = of.training_worlds.View(shuffled, np.random.default_rng(1))
     return of.q_learning.Learner(scheduler, here, of.scheduling.budget_of(of_case), view, 1)
+
+
+def trained(taught: Any) -> list[float]:
+    """The mean cost of a plant in each time step of the training."""
+    costs = list[float]()
+    taught.train(costs.append)
+    return costs
 
 
 def test_what_is_remembered_is_what_happened(of: Any) -> None:
     taught = learner(of, updates=0, steps=9)
-    assert len(list(taught.train())) == 9 and taught.updates == 0
-    drawn, setting = taught.memory.drawn(64, np.random.default_rng(1)), taught.setting
+    assert len(trained(taught)) == 9 and taught.updates == 0
+    drawn, setting = taught.memory.drawn(64, np.random.default_rng(1)), taught.worlds.setting
     arrived = of.networked_plants.arrivals_of(drawn.channel, drawn.next_seen)
     gain = of.networked_plants.gains(taught.scheduler.factors, np.full(5, 0.8 * 2 / 5), 1.0)
     u = np.where(arrived, gain * drawn.x, 0)
@@ -324,7 +332,7 @@ def test_a_training_of_size_smoke_forgets_nothing(of: Any) -> None:
 @pytest.mark.parametrize("scheduler", ["shared", "iterative", "flat", "flat_ordered"])
 def test_updates_lead_to_the_reward_where_nothing_follows(of: Any, scheduler: str) -> None:
     taught = learner(of, scheduler=scheduler, discount=0.0, rate=0.01, updates=0, steps=9)
-    list(taught.train())
+    trained(taught)
     taught.memory.reward[:] = -3.0
     for _ in range(300):
         taught.update()
@@ -338,8 +346,8 @@ def test_updates_lead_to_the_reward_where_nothing_follows(of: Any, scheduler: st
 def test_a_scheduler_learns_to_serve_the_plant_that_needs_it(of: Any) -> None:
     options: dict[str, Any] = {"plants": 4, "channels": 1, "good": 1.0, "stay": 1.0, "fastest": 1.1, "hidden": 16}
     taught = learner(of, **options, steps=60, worlds=16, updates=8, batch=64)
-    list(taught.train())
-    here, factors = taught.setting, taught.scheduler.factors
+    trained(taught)
+    here, factors = taught.worlds.setting, taught.scheduler.factors
     weather = of.networked_plants.Weather.drawn(here, np.random.default_rng(5), 80, 60)
     turns = of.policies.round_robin(here, factors, np.random.default_rng(1))
     ours, theirs = (
@@ -356,21 +364,22 @@ def test_gains_follow_the_arrivals_while_a_scheduler_learns(of: Any) -> None:
         np.broadcast_to(np.array([0, 1, -1, -1, -1]), x.shape),
         np.zeros(len(x), np.int64),
     )
-    list(taught.train())
+    trained(taught)
     assert (taught.gain[:2] < first[:2]).all(), "packets that arrive more often do less each"
     assert (taught.gain[2:] >= first[2:]).all() and taught.gain[3] > first[3]
-    assert taught.arrived[:2] == pytest.approx(0.3, abs=0.15) and (taught.arrived[2:] < 0.01).all()
+    arrived = taught.worlds.arrived
+    assert arrived[:2] == pytest.approx(0.3, abs=0.15) and (arrived[2:] < 0.01).all()
 
 
 def test_a_shuffled_view_has_the_same_plants_in_another_order(of: Any) -> None:
     x, seen = np.arange(10.0).reshape(2, 5), np.arange(20).reshape(2, 5, 2) % 3 == 0
-    view = of.q_learning.View(True, np.random.default_rng(1))
+    view = of.training_worlds.View(True, np.random.default_rng(1))
     shown, channels = view.of(x, seen)
     assert (np.sort(shown, axis=1) == x).all() and (shown != x).any()
     for world in range(2):
         for plant in range(5):
             assert (channels[world, plant] == seen[world, int(shown[world, plant] - x[world, 0])]).all()
-    assert of.q_learning.View(False, np.random.default_rng(1)).of(10 * x, seen)[0].max() == of.q_learning.CLIP
+    assert of.training_worlds.View(False, np.random.default_rng(1)).of(10 * x, seen)[0].max() == of.training_worlds.CLIP
 
 
 def test_policies_share_noise_and_channels_and_equal_ones_cost_the_same(of: Any) -> None:
