@@ -12,9 +12,6 @@ from suite_programs.policies import by_urgency, matched, placed
 from suite_programs.q_networks import SEEN_OF_PLANT, Built, Plain, Shared, has_channel, of_plants, of_whole, values
 from torch import nn
 
-from scaleproof.spec import registry
-from scaleproof.spec.errors import SpecError
-
 BOOTSTRAPS = ("sub_step", "step")
 """What the target of a sub-step goes on with: the best value of the next sub-step, or the cost of its own time step."""
 
@@ -49,9 +46,6 @@ class Iterative:
     value is the best one of the next sub-step. The last one has the reward of the time step."""
 
     def __init__(self, scheduler: str, setting: Setting, factors: Array, hidden: int, bootstrap: str) -> None:
-        if bootstrap not in BOOTSTRAPS:
-            known = registry.nearest(bootstrap, list(BOOTSTRAPS))
-            raise SpecError(f"options.bootstrap: unknown target {bootstrap!r}; {known}")
         self.setting, self.factors, self.by_sub_step = setting, factors, bootstrap == "sub_step"
         self.passes = setting.channels
         inputs = setting.plants * SEEN_OF_PLANT

@@ -17,15 +17,15 @@ from suite_programs.networked_plants import Array, Setting, Weather, adapted, fo
 from suite_programs.policies import BASELINES
 from suite_programs.q_learning import Budget, Learner
 from suite_programs.q_networks import counted
-from suite_programs.schedulers import Flat, Iterative
+from suite_programs.schedulers import BOOTSTRAPS, Flat, Iterative
 from suite_programs.training_worlds import View
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
-from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import real, whole, word
 
 if TYPE_CHECKING:
     from suite_programs.library_dqn import LibraryLearner
@@ -64,7 +64,8 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
 
 def too_large(case: OwnCase) -> tuple[str, str] | None:
     """A Q-network that does not fit into the memory of the machine."""
-    plants, channels, hidden, batch = (whole(case, name) for name in ("plants", "channels", "hidden", "batch"))
+    of = case.options
+    plants, channels, hidden, batch = (whole(of, name, 1) for name in ("plants", "channels", "hidden", "batch"))
     count = outputs(str(case.options["scheduler"]), plants, channels)
     needed = memory_bytes(count, hidden, batch)
     available = psutil.virtual_memory().total
@@ -77,45 +78,28 @@ def too_large(case: OwnCase) -> tuple[str, str] | None:
     )
 
 
-def number(case: OwnCase, name: str) -> float:
-    """An option that is a number; SpecError where it is none."""
-    try:
-        return float(case.options[name])
-    except ValueError:
-        raise SpecError(f"options.{name}: {case.options[name]!r} is no number") from None
-
-
-def whole(case: OwnCase, name: str, least: int = 1) -> int:
-    """An option that is a whole number, at least 1 unless another is given; SpecError where it is none."""
-    value = number(case, name)
-    if value != int(value) or value < least:
-        raise SpecError(f"options.{name}: {case.options[name]!r} is no whole number of at least {least}")
-    return int(value)
-
-
 def setting_of(case: OwnCase, channels: int | None = None) -> Setting:
     """Plants and channels of a case, or so many channels; SpecError where they make no sense."""
-    shares = {name: number(case, name) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
-    return Setting(whole(case, "plants"), whole(case, "channels") if channels is None else channels, **shares)
+    of = case.options
+    shares = {name: real(of, name) for name in ("slowest", "fastest", "stay", "good", "weight", "clip")}
+    return Setting(whole(of, "plants", 1), whole(of, "channels", 1) if channels is None else channels, **shares)
 
 
 def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative | Flat:
     """The scheduler that a case names."""
-    name, hidden = str(case.options["scheduler"]), whole(case, "hidden")
-    if name not in SCHEDULERS:
-        raise SpecError(f"options.scheduler: unknown scheduler {name!r}; {registry.nearest(name, SCHEDULERS)}")
+    name, hidden = word(case.options, "scheduler", SCHEDULERS), whole(case.options, "hidden", 1)
     if name.startswith("flat"):
         return Flat(name, setting, factors, hidden)
-    return Iterative(name, setting, factors, hidden, str(case.options["bootstrap"]))
+    return Iterative(name, setting, factors, hidden, word(case.options, "bootstrap", BOOTSTRAPS))
 
 
 def budget_of(case: OwnCase) -> Budget:
     """What the training of a case may use."""
-    rate, discount = number(case, "rate"), number(case, "discount")
+    rate, discount = real(case.options, "rate"), real(case.options, "discount")
     if rate <= 0 or not 0 <= discount < 1:
         raise SpecError(f"options: rate {rate:g} must be above 0, and discount {discount:g} at least 0 and below 1")
-    counts = {name: whole(case, name) for name in ("steps", "worlds", "batch")}
-    return Budget(**counts, updates=whole(case, "updates", 0), rate=rate, discount=discount)
+    counts = {name: whole(case.options, name, 1) for name in ("steps", "worlds", "batch")}
+    return Budget(**counts, updates=whole(case.options, "updates"), rate=rate, discount=discount)
 
 
 def run(context: RankContext) -> None:
@@ -144,7 +128,7 @@ def run(context: RankContext) -> None:
 
 def evaluated(case: OwnCase) -> tuple[int, int]:
     """Steps and worlds of the evaluation."""
-    return SETTLE + whole(case, "judged_steps"), whole(case, "judged_worlds")
+    return SETTLE + whole(case.options, "judged_steps", 1), whole(case.options, "judged_worlds", 1)
 
 
 def baseline_costs(setting: Setting, factors: Array, weather: Weather, seed: int) -> dict[str, float]:
@@ -178,12 +162,12 @@ def trained(context: RankContext, case: OwnCase, setting: Setting, factors: Arra
 
 def learner_of(case: OwnCase, setting: Setting, factors: Array, seed: int) -> Learning:
     """The learner that a case names: ours, or that of the library."""
-    view = View(bool(whole(case, "shuffled", 0)), np.random.default_rng([seed, 5]))
+    view = View(bool(whole(case.options, "shuffled", 0, 1)), np.random.default_rng([seed, 5]))
     if case.options["scheduler"] == LIBRARY:
         from suite_programs.library_dqn import LibraryLearner  # its packages are an extra
 
-        flat = Flat(LIBRARY, setting, factors, whole(case, "hidden"))
-        return LibraryLearner(flat, setting, whole(case, "hidden"), budget_of(case), view, seed)
+        flat = Flat(LIBRARY, setting, factors, whole(case.options, "hidden", 1))
+        return LibraryLearner(flat, setting, whole(case.options, "hidden", 1), budget_of(case), view, seed)
     return Learner(scheduler_of(case, setting, factors), setting, budget_of(case), view, seed)
 
 

@@ -457,8 +457,8 @@ def test_a_network_larger_than_memory_is_an_obstacle_with_its_number(of: Any) ->
         ({"stay": 0.5}, "options.stay: 0.5 is too small for channels that are good 0.8 of the time; least 0.75"),
         ({"stay": 1.5}, "are no probabilities"),
         ({"slowest": 2.0}, "0 <= slowest <= fastest"),
-        ({"bootstrap": "sub_steps"}, "options.bootstrap: unknown target 'sub_steps'; did you mean 'sub_step'"),
-        ({"scheduler": "flatt"}, "options.scheduler: unknown scheduler 'flatt'; did you mean 'flat'"),
+        ({"bootstrap": "sub_steps"}, "options.bootstrap: unknown value 'sub_steps'; did you mean 'sub_step'"),
+        ({"scheduler": "flatt"}, "options.scheduler: unknown value 'flatt'; did you mean 'flat'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(of: Any, options: dict[str, Any], message: str) -> None:
