@@ -12,7 +12,7 @@ import numpy as np
 from suite_programs.audit import Found, most_at_once
 from suite_programs.jobs import Jobs, Pools, sorted_jobs
 from suite_programs.policies import rule_of
-from suite_programs.simulation import PRIOR_S, Rule, history_keys, simulate
+from suite_programs.simulation import PRIOR_S, Rolling, Rule, history_keys, simulate
 from suite_programs.traces import read_slice
 
 from scaleproof.rank_programs.effects import Effect, Receive, Send, Sleep
@@ -102,7 +102,7 @@ class Queue:
             if key in self.past:
                 total, count = self.past[key]
                 return total / count
-        return self.rule.prior
+        return self.rule.rolling.prior
 
     def ended(self, job: int) -> None:
         """A job's duration is known."""
@@ -127,7 +127,7 @@ class Dispatcher(RankProgram):
             raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")
         if rank == 0:
             self.jobs, prior = scaled_jobs(int(case.options["jobs"]), case.ranks - 1, clock.seed)
-            self.rule = rule_of(policy, self.jobs, clock.seed, "fungible", prior)
+            self.rule = rule_of(policy, self.jobs, clock.seed, "fungible", Rolling(prior))
             self.ends, self.runs = np.full(self.jobs.count, -1.0), list[Run]()
             self.predicted = simulate(self.jobs, self.rule, "fungible")
 

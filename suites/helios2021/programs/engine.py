@@ -22,25 +22,26 @@ from suite_programs.placement import drop_slots, fits, lend, place
 GIVEN, ROLLING, MIXED, REMAINING = 0, 1, 2, 3
 """Where a priority comes from: given for each job; GPUs times the rolling estimate at its submission; the same with a
 given prediction mixed in; the time that is left to run, for which running jobs are stopped."""
-ROLLING_SHARE = 0.1
-"""Of the rolling estimate in the mix; the artifact has 0.1 for it and 0.9 for the prediction."""
 
 
 @njit(cache=True, nogil=True)
 def estimate(s: State, keys: np.ndarray) -> float:
-    """Mean duration of the ended jobs that share the most specific of these keys (levels,) of the history."""
-    for level in range(len(keys)):
-        if s.past_count[keys[level]]:
-            return s.past_sum[keys[level]] / s.past_count[keys[level]]
-    return s.prior
+    """Mean duration, weighted by `decay`, of the ended jobs that share the most specific of these keys (levels,) of the
+    history, with `pull` jobs more that last as long as is estimated from the less specific ones."""
+    expected = s.prior
+    for level in range(len(keys) - 1, -1, -1):
+        count = s.past_count[keys[level]]
+        if count:
+            expected = (s.past_sum[keys[level]] + s.pull * expected) / (count + s.pull)
+    return expected
 
 
 @njit(cache=True, nogil=True)
 def learn(s: State, keys: np.ndarray, duration: float) -> None:
     """A duration is known from now on."""
     for level in range(len(keys)):
-        s.past_sum[keys[level]] += duration
-        s.past_count[keys[level]] += 1
+        s.past_sum[keys[level]] = s.decay * s.past_sum[keys[level]] + duration
+        s.past_count[keys[level]] = s.decay * s.past_count[keys[level]] + 1
 
 
 @njit(cache=True, nogil=True)
@@ -189,7 +190,7 @@ def admit(s: State, w: Work, job: int, rule: int) -> None:
     else:
         expected = w.guess[job]
         if rule == MIXED and w.given[job] > 0:
-            expected = ROLLING_SHARE * w.guess[job] + (1 - ROLLING_SHARE) * w.given[job]
+            expected = (1 - s.share) * w.guess[job] + s.share * w.given[job]
         s.key[job] = w.gpus[job] * expected
     wait_for_gpus(s, w, job)
 

@@ -20,6 +20,12 @@ class State(NamedTuple):
     placement: int
     prior: float
     """The estimate before any job has ended, s."""
+    decay: float
+    """What the weight of past durations is multiplied with when another of their group is known; 1: all count alike."""
+    pull: float
+    """Jobs that the estimate from a less specific group counts for in the mean of a more specific one."""
+    share: float
+    """Of a given prediction in the mix; the rest is the rolling estimate."""
     first_node: np.ndarray
     """(v + 1,): the nodes of VC v are first_node[v] to first_node[v + 1] - 1."""
     free: np.ndarray
@@ -58,7 +64,7 @@ class State(NamedTuple):
     heap_place: np.ndarray
     past_sum: np.ndarray
     past_count: np.ndarray
-    """Durations of ended jobs by key of the history."""
+    """Durations of ended jobs by key of the history, and their number, both weighted by `decay`."""
     waiting: np.ndarray
     """(v, classes): waiting jobs by number of GPUs."""
     waited: np.ndarray

@@ -10,6 +10,7 @@ import numpy as np
 from suite_programs import forest
 from suite_programs.forecasts import NEEDS_LIGHTGBM, forecasts
 from suite_programs.node_series import STEPS_OF_DAY, generated
+from suite_programs.options import models_of
 from suite_programs.saving_rule import FIRST_STEPS, switched, thresholds_of
 from suite_programs.sources import missing
 from suite_programs.used_series import NodeUse, used_in_trace
@@ -48,7 +49,7 @@ def errors(used: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
 class NodeSaving(RankProgram):
     """Options: `trace` (generated, helios, philly), `cluster`, whose thresholds hold, `forecast`; of a generated series
     `total` nodes, `days`, of which the last 21 are the test, and `shape` (varied; controls: constant, full,
-    equal_days)."""
+    equal_days). Of LightGBM `leaves` and `rate`, of forecast linear `penalty`: see Models."""
 
     def main(self) -> Generator[Effect, Any, None]:
         """See RankProgram."""
@@ -69,7 +70,8 @@ class NodeSaving(RankProgram):
         rule = thresholds_of(str(of["cluster"]))
         ahead, holidays = 2 * rule.future, of["trace"] != "philly"
         kind, train = str(of["forecast"]), len(used) - test
-        made = forecasts(used, train, ahead, self._clock.seed, kind, self._series.first, holidays)[-test:]
+        models = models_of(of)
+        made = forecasts(used, train, ahead, self._clock.seed, kind, self._series.first, holidays, models)[-test:]
         naive = forecasts(used, 0, ahead, 0, "yesterday")[-test:]
         tested = used[-test:]
         self._course = switched(tested, made, total, rule)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from suite_programs import engine
+from suite_programs.forest import QUEUE_TREES, Trees, predictions
 from suite_programs.jobs import Jobs
-from suite_programs.simulation import PRIOR_S, Rule, simulate
+from suite_programs.simulation import ROLLING, Rolling, Rule, simulate
 
 from scaleproof.spec.errors import SpecError
 
@@ -16,20 +17,25 @@ POLICIES = {
     "fewest": "GPUs: a baseline of ours that knows no duration",
     "srtf": "true time that is left; running jobs are stopped (the artifact's goes with `queue: backfill`)",
     "qssf": "GPUs times the rolling estimate, from jobs that have ended in this schedule",
-    "qssf_lightgbm": "the same with 0.9 of a LightGBM prediction mixed in, from jobs that have ended under FIFO: some "
-    "of them end later under QSSF, so that a model may know them too early",
+    "qssf_lightgbm": "the same with a share of a LightGBM prediction mixed in, from jobs that have ended under FIFO: "
+    "some of them end later under QSSF, so that a model may know them too early",
     "shuffled": "control: true service with the durations of other jobs",
     "leaky": "control: the rolling estimate from jobs when they are submitted, before they have ended",
 }
 
 
-def rule_of(policy: str, jobs: Jobs, seed: int, placement: str = "consolidate", prior: float = PRIOR_S) -> Rule:
-    """The rule of a policy for these jobs. `prior`: the estimate before any has ended, s."""
+def rule_of(
+    policy: str,
+    jobs: Jobs,
+    seed: int,
+    placement: str = "consolidate",
+    rolling: Rolling = ROLLING,
+    trees: Trees = QUEUE_TREES,
+) -> Rule:
+    """The rule of a policy for these jobs. `trees`: of the prediction by LightGBM."""
     if policy == "qssf_lightgbm":
-        from suite_programs.forest import predictions
-
         ended = simulate(jobs, Rule(engine.GIVEN, jobs.submit), placement).end
-        return Rule(engine.MIXED, predictions(jobs, ended, seed), prior=prior)
+        return Rule(engine.MIXED, predictions(jobs, ended, seed, trees), rolling=rolling)
     random = np.random.default_rng([5, seed])
     rules = {
         "fifo": lambda: Rule(engine.GIVEN, jobs.submit),
@@ -37,9 +43,9 @@ def rule_of(policy: str, jobs: Jobs, seed: int, placement: str = "consolidate", 
         "service": lambda: Rule(engine.GIVEN, jobs.duration * jobs.gpus),
         "fewest": lambda: Rule(engine.GIVEN, jobs.gpus),
         "srtf": lambda: Rule(engine.REMAINING),
-        "qssf": lambda: Rule(engine.ROLLING, prior=prior),
+        "qssf": lambda: Rule(engine.ROLLING, rolling=rolling),
         "shuffled": lambda: Rule(engine.GIVEN, random.permutation(jobs.duration) * jobs.gpus),
-        "leaky": lambda: Rule(engine.ROLLING, leaky=True, prior=prior),
+        "leaky": lambda: Rule(engine.ROLLING, leaky=True, rolling=rolling),
     }
     if policy not in rules:
         raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")

@@ -10,6 +10,7 @@ import numpy as np
 from suite_programs import forest
 from suite_programs.audit import audit
 from suite_programs.jobs import Jobs
+from suite_programs.options import rolling_of, trees_of
 from suite_programs.policies import rule_of
 from suite_programs.simulation import PLACEMENTS, Schedule, simulate
 from suite_programs.sources import jobs_of, missing, source_text
@@ -54,7 +55,8 @@ def results(jobs: Jobs, made: Schedule) -> dict[str, float]:
 
 class Scheduling(RankProgram):
     """Options: `trace` (slice, generated, helios, philly), `cluster`, `policy`, `placement`, `queue`; of a generated
-    cluster `jobs`, `nodes`, `vcs`, `load`, and `equal_s`; of a trace `vc`."""
+    cluster `jobs`, `nodes`, `vcs`, `load`, `equal_s`, and `names` (known, withheld); of a trace `vc`. Of QSSF `decay`
+    and `pull`, with LightGBM also `share`, `leaves` and `rate`: see Rolling and Trees."""
 
     def main(self) -> Generator[Effect, Any, None]:
         """See RankProgram."""
@@ -71,7 +73,8 @@ class Scheduling(RankProgram):
         if queue not in QUEUES:
             raise SpecError(f"options.queue: {queue!r} is none of {', '.join(QUEUES)}")
         jobs = jobs_of(self.case, seed)
-        rule = rule_of(str(of["policy"]), jobs, seed, placement)
+        rolling, trees = rolling_of(of), trees_of(of, forest.QUEUE_TREES)
+        rule = rule_of(str(of["policy"]), jobs, seed, placement, rolling, trees)
         passing = queue == "backfill"
         made = simulate(jobs, rule, placement, passing, recorded=jobs.count <= MOST_RECORDED)
         text = f"{source_text(str(of['trace']), str(of['cluster']))}, {jobs.count} jobs"

@@ -12,21 +12,37 @@ from suite_programs.jobs import Jobs
 PLACEMENTS = {"consolidate": CONSOLIDATE, "first_fit": FIRST_FIT, "fungible": FUNGIBLE}
 CHECKPOINT_S = ((1, 7.0), (8, 30.0), (2**31, 60.0))
 """What a job of at most so many GPUs pays when it is stopped, s (artifact: 7, 30, 60)."""
-
-
 PRIOR_S = 600.0
 """The estimate of a trace's durations before any job has ended; ours."""
+SHARE = 0.9
+"""Of a prediction in the mix; the artifact's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """How durations are estimated from past ones. `prior`: the estimate before any job has ended, s; `decay`: what the
+    weight of a past duration is multiplied with whenever another of its group is known (1: all count alike); `pull`:
+    jobs that the estimate from a less specific group counts for in the mean of a more specific one (0: that mean
+    alone); `share`: of a given prediction in the mix."""
+
+    prior: float = PRIOR_S
+    decay: float = 1.0
+    pull: float = 0.0
+    share: float = SHARE
+
+
+ROLLING = Rolling()
+"""Where a case does not say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How jobs are ordered: `source` of engine.py, and the given number of each job, if the source needs one. `prior`:
-    the estimate before any job has ended, s."""
+    """How jobs are ordered: `source` of engine.py, and the given number of each job, if the source needs one."""
 
     source: int = engine.GIVEN
     given: np.ndarray | None = None
     leaky: bool = False
-    prior: float = PRIOR_S
+    rolling: Rolling = ROLLING
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,7 @@ def simulate(
     gpus = jobs.gpus.astype(np.int64)
     sizes, kind = np.unique(gpus, return_inverse=True)
     keys = history_keys(jobs, named=bool((jobs.name >= 0).all()))
-    state = _state(jobs, PLACEMENTS[placement], rule.prior, len(sizes), int(keys.max()) + 1, recorded)
+    state = _state(jobs, PLACEMENTS[placement], rule.rolling, len(sizes), int(keys.max()) + 1, recorded)
     cost = np.select([gpus <= most for most, _ in CHECKPOINT_S], [seconds for _, seconds in CHECKPOINT_S])
     given = np.zeros(count) if rule.given is None else np.ascontiguousarray(rule.given, float)
     work = Work(
@@ -90,7 +106,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _state(jobs: Jobs, placement: int, prior: float, classes: int, keys: int, recorded: bool) -> State:
+def _state(jobs: Jobs, placement: int, rolling: Rolling, classes: int, keys: int, recorded: bool) -> State:
     pools, count = jobs.pools, jobs.count
     nodes, vcs = int(pools.nodes.sum()), len(pools.nodes)
     first_node = np.concatenate([[0], np.cumsum(pools.nodes)]).astype(np.int64)
@@ -102,12 +118,12 @@ def _state(jobs: Jobs, placement: int, prior: float, classes: int, keys: int, re
         return np.full(size, value, np.int64)
 
     return State(
-        pools.per_node, placement, prior, first_node,
+        pools.per_node, placement, rolling.prior, rolling.decay, rolling.pull, rolling.share, first_node,
         whole(nodes, pools.per_node), pools.nodes.astype(np.int64) * pools.per_node,
         whole(count, -1), np.append(np.arange(1, slots), -1).astype(np.int64), whole(slots), whole(slots),
         whole(count), begin, begin[:-1].copy(), begin[:-1].copy(),
         np.zeros(count), jobs.duration.astype(float), np.zeros(count), np.zeros(count), np.full(count, -1.0),
         np.zeros(count), whole(slots), whole(vcs), whole(count), whole(slots), whole(count),
-        np.zeros(keys), whole(keys), np.zeros((vcs, classes), np.int64), np.zeros((vcs, 2)), np.zeros(vcs),
+        np.zeros(keys), np.zeros(keys), np.zeros((vcs, classes), np.int64), np.zeros((vcs, 2)), np.zeros(vcs),
         np.zeros((vcs, 2)), np.zeros((rows, 3), np.int64), np.zeros((rows, 2)), whole(8),
     )  # fmt: skip

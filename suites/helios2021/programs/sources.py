@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 from suite_programs.generator import Shape, generate
 from suite_programs.helios import read_helios
-from suite_programs.jobs import Jobs
+from suite_programs.jobs import NO_NAME, Jobs
 from suite_programs.philly import read_philly
 from suite_programs.traces import SLICE, digest, read_slice
 
@@ -65,12 +67,19 @@ def jobs_of(case: OwnCase, seed: int) -> Jobs:
     of = case.options
     trace, cluster = str(of["trace"]), str(of["cluster"])
     if trace == "generated":
-        return generated_jobs(case, cluster, int(of["jobs"]), seed)
+        return _named(generated_jobs(case, cluster, int(of["jobs"]), seed), str(of.get("names", "known")))
     if trace not in ("slice", "helios", "philly"):
         raise SpecError(f"options.trace: {trace!r} is none of slice, generated, helios, philly")
     jobs = _slice() if trace == "slice" else _file(trace, cluster)
     vc = str(of.get("vc", "all"))
     return jobs if vc == "all" else jobs.of_vc(vc)
+
+
+def _named(jobs: Jobs, names: str) -> Jobs:
+    """With their names, or without them, as in the traces of Helios."""
+    if names not in ("known", "withheld"):
+        raise SpecError(f"options.names: {names!r} is none of known, withheld")
+    return jobs if names == "known" else replace(jobs, name=np.full(jobs.count, NO_NAME, np.int32))
 
 
 @lru_cache(maxsize=2)

@@ -227,7 +227,8 @@ def test_a_dispatcher_expects_of_its_first_jobs_what_is_scaled_like_their_durati
     jobs, prior = dispatcher.scaled_jobs(32, 8, 3)
     assert jobs.duration.min() == pytest.approx(0.03) and jobs.duration.max() == pytest.approx(0.4)
     assert 0.03 <= prior <= 0.4 and len(set(np.round(np.diff(jobs.submit), 9))) == 1  # submissions are even
-    found = simulation.simulate(jobs, policies.rule_of("qssf", jobs, 3, "fungible", prior), "fungible")
+    rule = policies.rule_of("qssf", jobs, 3, "fungible", simulation.Rolling(prior))
+    found = simulation.simulate(jobs, rule, "fungible")
     assert found.guess[0] == prior and found.guess.max() <= 0.4
 
 
