@@ -153,7 +153,7 @@ def test_generated_jobs_may_be_without_names() -> None:
         ({"share": 2}, "options.share: 2 is no number from 0 to 1"),
         ({"leaves": 1}, "options.leaves: 1 is no whole number from 2 to 131072"),
         ({"leaves": 7.5}, "options.leaves: 7.5 is no whole number from 2 to 131072"),
-        ({"rate": 0}, "options.rate: 0 is no number above 0, up to 1"),
+        ({"rate": 0}, "options.rate: 0 lets nothing be learned"),
     ],
 )
 def test_an_option_of_a_queue_that_cannot_be_is_named(given: dict[str, object], message: str, tmp_path: Path) -> None:
