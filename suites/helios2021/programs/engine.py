@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from suite_programs.engine_state import (
     HEAP,
     MISSED,
@@ -19,12 +18,14 @@ from suite_programs.engine_state import (
 )
 from suite_programs.placement import drop_slots, fits, lend, place
 
+from scaleproof.simulate.compiled import allocating, compiled
+
 GIVEN, ROLLING, MIXED, REMAINING = 0, 1, 2, 3
 """Where a priority comes from: given for each job; GPUs times the rolling estimate at its submission; the same with a
 given prediction mixed in; the time that is left to run, for which running jobs are stopped."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def estimate(s: State, keys: np.ndarray) -> float:
     """Mean duration, weighted by `decay`, of the ended jobs that share the most specific of these keys (levels,) of the
     history, with `pull` jobs more that last as long as is estimated from the less specific ones."""
@@ -36,7 +37,7 @@ def estimate(s: State, keys: np.ndarray) -> float:
     return expected
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def learn(s: State, keys: np.ndarray, duration: float) -> None:
     """A duration is known from now on."""
     for level in range(len(keys)):
@@ -44,7 +45,7 @@ def learn(s: State, keys: np.ndarray, duration: float) -> None:
         s.past_count[keys[level]] = s.decay * s.past_count[keys[level]] + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_waiting(s: State, vc: int, now: float) -> None:
     """Adds what has been waited since the last event of the VC."""
     for kind in range(2):
@@ -52,7 +53,7 @@ def count_waiting(s: State, vc: int, now: float) -> None:
     s.since[vc] = now
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_blocked(s: State, vc: int, sizes: np.ndarray) -> None:
     """How many jobs wait from now on, and how many of them would fit."""
     s.rate[vc, 0], s.rate[vc, 1] = s.tail[vc] - s.head[vc], 0
@@ -62,14 +63,14 @@ def count_blocked(s: State, vc: int, sizes: np.ndarray) -> None:
                 s.rate[vc, 1] += s.waiting[vc, size]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def wait_for_gpus(s: State, w: Work, job: int) -> None:
     """A job is in the queue of its VC."""
     enqueue(s, job, w.vc[job])
     s.waiting[w.vc[job], w.kind[job]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def start(s: State, job: int, vc: int, now: float) -> None:
     """A job that has its GPUs runs."""
     if s.first[job] < 0:
@@ -81,7 +82,7 @@ def start(s: State, job: int, vc: int, now: float) -> None:
     heap_add(s, job)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def halt(s: State, job: int, vc: int, now: float) -> None:
     """A job whose GPUs were lent runs no more; what it had is recorded, where that is asked for."""
     s.run_count[vc] -= 1
@@ -100,7 +101,7 @@ def halt(s: State, job: int, vc: int, now: float) -> None:
     drop_slots(s, job)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def longest_left(s: State, vc: int, limit: float, above: int) -> int:
     """The running job that ends last, after `limit` and before the job `above` (-1: any); -1: none."""
     found = -1
@@ -112,7 +113,7 @@ def longest_left(s: State, vc: int, limit: float, above: int) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def make_room(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> int:
     """Lends the GPUs of running jobs with more left, those that end last first, until the job fits. What it does not
     need goes on as it was, and all of it where the job cannot fit. Returns how many are to be stopped, in `stops`."""
@@ -134,7 +135,7 @@ def make_room(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> int
     return kept
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def stop_for(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> bool:
     """Stops running jobs in favour of one that then fits; each is charged its checkpoint and waits again."""
     count = make_room(s, w, job, now, stops)
@@ -149,14 +150,14 @@ def stop_for(s: State, w: Work, job: int, now: float, stops: np.ndarray) -> bool
     return count > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def last_end(s: State, vc: int) -> float:
     """When the last of the running jobs ends, s; -inf without any."""
     job = longest_left(s, vc, -np.inf, -1)
     return s.ends[job] if job >= 0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def schedule(s: State, w: Work, vc: int, now: float, stops: np.ndarray, preempt: bool, backfill: bool) -> None:
     """Starts jobs in order of priority, up to the first that does not fit; with backfill all that fit."""
     at = s.head[vc]
@@ -179,7 +180,7 @@ def schedule(s: State, w: Work, vc: int, now: float, stops: np.ndarray, preempt:
         s.numbers[MISSED] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def admit(s: State, w: Work, job: int, rule: int) -> None:
     """Gives a job its priority when it is submitted, from what has ended by then, and lets it wait."""
     w.guess[job] = estimate(s, w.keys[job])
@@ -195,7 +196,7 @@ def admit(s: State, w: Work, job: int, rule: int) -> None:
     wait_for_gpus(s, w, job)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def end_jobs(s: State, w: Work, now: float, leaky: bool, touched: np.ndarray) -> None:
     """Jobs that have ended by now give back their GPUs, and their durations are known."""
     while s.numbers[HEAP] and s.ends[s.heap[0]] <= now:
@@ -208,7 +209,7 @@ def end_jobs(s: State, w: Work, now: float, leaky: bool, touched: np.ndarray) ->
         touched[w.vc[job]] = True
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def run_events(s: State, w: Work, rule: int, backfill: bool, leaky: bool) -> None:
     """All events in order of time: at one moment jobs end, then others are submitted, then each VC that saw an event
     starts what it can."""

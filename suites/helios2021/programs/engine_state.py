@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from scaleproof.simulate.compiled import compiled
 
 CONSOLIDATE, FIRST_FIT, FUNGIBLE = 0, 1, 2
 FREE_SLOT, HEAP, SEGMENTS, STOPPED, MISSED = 0, 1, 2, 3, 4
@@ -97,13 +98,13 @@ class Work(NamedTuple):
     guess: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def before(s: State, one: int, other: int) -> bool:
     """Whether a job ends before another."""
     return s.ends[one] < s.ends[other] or (s.ends[one] == s.ends[other] and one < other)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sift(s: State, place: int) -> None:
     """Moves a job of the heap up or down to its place."""
     job, size = s.heap[place], s.numbers[HEAP]
@@ -125,7 +126,7 @@ def sift(s: State, place: int) -> None:
     s.heap_place[job] = place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def heap_add(s: State, job: int) -> None:
     """A job runs."""
     place = s.numbers[HEAP]
@@ -134,7 +135,7 @@ def heap_add(s: State, job: int) -> None:
     sift(s, place)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def heap_remove(s: State, job: int) -> None:
     """A job runs no more."""
     place = s.heap_place[job]
@@ -146,7 +147,7 @@ def heap_remove(s: State, job: int) -> None:
         sift(s, place)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def enqueue(s: State, job: int, vc: int) -> None:
     """Behind all jobs of the VC with the same or a better priority."""
     if s.tail[vc] == s.queue_begin[vc + 1]:  # at the end of its part: move it back to the beginning
@@ -167,7 +168,7 @@ def enqueue(s: State, job: int, vc: int) -> None:
     s.tail[vc] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dequeue(s: State, place: int, vc: int) -> None:
     """Takes the job at a place out of the queue."""
     for each in range(place, s.head[vc], -1):

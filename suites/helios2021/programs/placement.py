@@ -6,11 +6,12 @@ rest on the first node that it fits on. fungible: any free GPUs of the VC.
 
 from __future__ import annotations
 
-from numba import njit
 from suite_programs.engine_state import CONSOLIDATE, FREE_SLOT, FUNGIBLE, State
 
+from scaleproof.simulate.compiled import compiled
 
-@njit(cache=True, nogil=True)
+
+@compiled
 def whole_free(s: State, vc: int) -> int:
     """Nodes of which all GPUs are free."""
     count = 0
@@ -19,7 +20,7 @@ def whole_free(s: State, vc: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def node_for_rest(s: State, vc: int, rest: int, partly: bool) -> int:
     """The node for fewer GPUs than a node has; -1: none. `partly`: whole free nodes are taken by the job itself."""
     found = -1
@@ -34,7 +35,7 @@ def node_for_rest(s: State, vc: int, rest: int, partly: bool) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fits(s: State, vc: int, gpus: int) -> bool:
     """Whether a job of so many GPUs could start now."""
     if s.free_gpus[vc] < gpus:
@@ -50,7 +51,7 @@ def fits(s: State, vc: int, gpus: int) -> bool:
     return free > whole or node_for_rest(s, vc, rest, True) >= 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_slot(s: State, job: int, vc: int, node: int, gpus: int) -> None:
     """The job gets GPUs of a node."""
     slot = s.numbers[FREE_SLOT]
@@ -61,7 +62,7 @@ def add_slot(s: State, job: int, vc: int, node: int, gpus: int) -> None:
     s.free_gpus[vc] -= gpus
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def place(s: State, job: int, vc: int, gpus: int) -> bool:
     """Gives the job its GPUs; False, and nothing is changed, where it does not fit."""
     if not fits(s, vc, gpus):
@@ -84,7 +85,7 @@ def place(s: State, job: int, vc: int, gpus: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lend(s: State, job: int, vc: int, sign: int) -> None:
     """Adds the GPUs of a job to the free ones (1), or takes them back (-1); its slots stay."""
     slot = s.slot[job]
@@ -94,7 +95,7 @@ def lend(s: State, job: int, vc: int, sign: int) -> None:
         slot = s.slot_next[slot]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def drop_slots(s: State, job: int) -> None:
     """The job has no GPUs any more; they were lent before."""
     slot = s.slot[job]
