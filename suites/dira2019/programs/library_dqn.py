@@ -61,12 +61,12 @@ class LibraryWorlds(VecEnv):
         return [None if attr_name == "render_mode" else getattr(self, attr_name)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Not used by DQN."""
-        raise NotImplementedError
+        """For all worlds at once, since they are one object."""
+        setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """Not used by DQN."""
-        raise NotImplementedError
+        """Called once, for all worlds; of each world the same."""
+        return [getattr(self, method_name)(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """No world is."""

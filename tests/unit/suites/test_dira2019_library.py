@@ -95,6 +95,16 @@ def here(of: Any) -> tuple[Any, np.ndarray]:
     return setting, setting.factors(1)
 
 
+def test_what_the_library_asks_of_its_worlds_is_of_all_of_them(of: Any, library: Any) -> None:
+    env = learner(of).env
+    env.set_attr("cost", 2.5)
+    assert env.get_attr("cost") == [2.5] * env.num_envs
+    calls: list[int] = []
+    env.counted = lambda more: calls.append(more) or sum(calls)
+    assert env.env_method("counted", more=3) == [3] * env.num_envs
+    assert calls == [3], "the worlds are one object"
+
+
 def test_a_moved_plant_ends_nothing_that_is_learned(of: Any, library: Any) -> None:
     taught = learner(of, steps=60, updates=0)
     trained(taught)
