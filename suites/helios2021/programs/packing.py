@@ -4,10 +4,11 @@ cluster (VC) are packed onto its fullest nodes (the artifact's placer)."""
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from scaleproof.simulate.compiled import allocating, compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fullest(free: np.ndarray, need: int, taken: np.ndarray) -> int:
     """The node with fewest free GPUs that has room, but for those that are taken."""
     found = -1
@@ -17,7 +18,7 @@ def fullest(free: np.ndarray, need: int, taken: np.ndarray) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def pack(
     order: np.ndarray, moments: np.ndarray, gpus: np.ndarray, parts: np.ndarray, nodes: int, per_node: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -3,22 +3,9 @@ single pairs, and BPR_b by all pairs at once. Factors are float arrays (users, d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
 
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def compiled(function: Function) -> Function:
-    """Machine code, kept beside the file or in the user's cache where one is writable."""
-    try:
-        made = numba.njit(error_model="numpy", cache=True)(function)
-    except RuntimeError:  # no folder is writable
-        made = numba.njit(error_model="numpy")(function)
-    return cast(Function, made)
+from scaleproof.simulate.compiled import allocating, compiled
 
 
 @compiled
@@ -31,7 +18,7 @@ def penalty(row: np.ndarray, l2: float, gradient: np.ndarray) -> float:
     return l2 * total
 
 
-@compiled
+@allocating
 def block_gradient(
     user: np.ndarray,
     items: np.ndarray,
@@ -91,7 +78,7 @@ def longest_run(start: np.ndarray, middle: np.ndarray, end: np.ndarray) -> int:
     return longest
 
 
-@compiled
+@allocating
 def step_block(
     user: np.ndarray,
     user_velocity: np.ndarray,
@@ -123,7 +110,7 @@ def copy_rows(chosen: np.ndarray, source: np.ndarray, target: np.ndarray) -> Non
             target[i, k] = source[i, k]
 
 
-@compiled
+@allocating
 def saros_pass(
     users: np.ndarray,
     items: np.ndarray,
@@ -173,7 +160,7 @@ def saros_pass(
     return loss / max(blocks, 1), blocks, pairs
 
 
-@compiled
+@allocating
 def bpr_pass(
     users: np.ndarray,
     items: np.ndarray,
@@ -213,7 +200,7 @@ def bpr_pass(
     return loss / max(steps, 1)
 
 
-@compiled
+@allocating
 def full_gradient(
     users: np.ndarray,
     items: np.ndarray,
