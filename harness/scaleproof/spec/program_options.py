@@ -43,8 +43,8 @@ def whole(of: Options, name: str, low: float = 0, high: float = math.inf) -> int
     return int(value)
 
 
-def word(of: Options, name: str, known: Iterable[str]) -> str:
-    """One of the `known` words."""
+def choice(of: Options, name: str, known: Iterable[str]) -> str:
+    """One of the `known` names."""
     from scaleproof.spec.registry import nearest
 
     value, names = of[name], list(known)

@@ -25,7 +25,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.program_options import real, whole, word
+from scaleproof.spec.program_options import choice, real, whole
 
 if TYPE_CHECKING:
     from suite_programs.library_dqn import LibraryLearner
@@ -87,10 +87,10 @@ def setting_of(case: OwnCase, channels: int | None = None) -> Setting:
 
 def scheduler_of(case: OwnCase, setting: Setting, factors: Array) -> Iterative | Flat:
     """The scheduler that a case names."""
-    name, hidden = word(case.options, "scheduler", SCHEDULERS), whole(case.options, "hidden", 1)
+    name, hidden = choice(case.options, "scheduler", SCHEDULERS), whole(case.options, "hidden", 1)
     if name.startswith("flat"):
         return Flat(name, setting, factors, hidden)
-    return Iterative(name, setting, factors, hidden, word(case.options, "bootstrap", BOOTSTRAPS))
+    return Iterative(name, setting, factors, hidden, choice(case.options, "bootstrap", BOOTSTRAPS))
 
 
 def budget_of(case: OwnCase) -> Budget:

@@ -18,7 +18,7 @@ from suite_programs.traces import read_slice
 from scaleproof.rank_programs.effects import Effect, Receive, Send, Sleep
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 from scaleproof.transports.mailbox import ANY
 
 START, ENDED = 1, 2
@@ -122,9 +122,7 @@ class Dispatcher(RankProgram):
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
-        policy = str(case.options["policy"])
-        if policy not in POLICIES:
-            raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")
+        policy = choice(case.options, "policy", POLICIES)
         if rank == 0:
             self.jobs, prior = scaled_jobs(int(case.options["jobs"]), case.ranks - 1, clock.seed)
             self.rule = rule_of(policy, self.jobs, clock.seed, "fungible", Rolling(prior))

@@ -11,7 +11,7 @@ from suite_programs.artifact_features import LAG, artifact_features
 from suite_programs.forest import Trees
 from suite_programs.node_series import STEPS_OF_DAY
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 WINDOWS = (3, 6)
 """Steps of the rolling statistics: 30 and 60 minutes."""
@@ -129,6 +129,4 @@ def forecasts(
         "last": lambda: np.repeat(used[np.maximum(np.arange(len(used)) - 1, 0)].astype(float)[:, None], ahead, 1),
         "oracle": lambda: used[steps].astype(float),
     }
-    if kind not in kinds:
-        raise SpecError(f"options.forecast: {kind!r} is none of {', '.join(kinds)}")
-    return kinds[kind]()
+    return kinds[choice({"forecast": kind}, "forecast", kinds)]()

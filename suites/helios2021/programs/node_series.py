@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 STEPS_OF_DAY = 144
 """10 minutes each."""
@@ -22,8 +22,7 @@ def generated(total: int, days: int, seed: int, shape: str = "varied") -> np.nda
     """Used nodes (steps,), whole numbers from 0 to `total`. varied: two rhythms and noise. Controls: constant, the mean
     at all times; full, all nodes at all times; equal_days, the daily rhythm alone."""
     count = days * STEPS_OF_DAY
-    if shape not in SHAPES:
-        raise SpecError(f"options.shape: {shape!r} is none of {', '.join(SHAPES)}")
+    choice({"shape": shape}, "shape", SHAPES)
     if shape in ("constant", "full"):
         return np.full(count, round((1.0 if shape == "full" else LEVEL) * total))
     if shape == "equal_days":

@@ -8,7 +8,7 @@ from suite_programs.forest import QUEUE_TREES, Trees, predictions
 from suite_programs.jobs import Jobs
 from suite_programs.simulation import ROLLING, Rolling, Rule, simulate
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 POLICIES = {
     "fifo": "time of submission",
@@ -47,6 +47,4 @@ def rule_of(
         "shuffled": lambda: Rule(engine.GIVEN, random.permutation(jobs.duration) * jobs.gpus),
         "leaky": lambda: Rule(engine.ROLLING, leaky=True, rolling=rolling),
     }
-    if policy not in rules:
-        raise SpecError(f"options.policy: {policy!r} is none of {', '.join(POLICIES)}")
-    return rules[policy]()
+    return rules[choice({"policy": policy}, "policy", POLICIES)]()

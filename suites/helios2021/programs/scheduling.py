@@ -18,7 +18,7 @@ from suite_programs.sources import jobs_of, missing, source_text
 from scaleproof.rank_programs.effects import Compute, Effect
 from scaleproof.rank_programs.rank_program import RankProgram
 from scaleproof.spec.case import AnyCase
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 QUEUES = ("blocking", "backfill")
 """blocking: nobody passes the first that does not fit; backfill: whoever fits starts, in order of priority (SRTF of the
@@ -67,11 +67,7 @@ class Scheduling(RankProgram):
 
     def _schedule(self) -> dict[str, float]:
         of, seed = self.case.options, self._clock.seed
-        placement, queue = str(of["placement"]), str(of["queue"])
-        if placement not in PLACEMENTS:
-            raise SpecError(f"options.placement: {placement!r} is none of {', '.join(PLACEMENTS)}")
-        if queue not in QUEUES:
-            raise SpecError(f"options.queue: {queue!r} is none of {', '.join(QUEUES)}")
+        placement, queue = choice(of, "placement", PLACEMENTS), choice(of, "queue", QUEUES)
         jobs = jobs_of(self.case, seed)
         rolling, trees = rolling_of(of), trees_of(of, forest.QUEUE_TREES)
         rule = rule_of(str(of["policy"]), jobs, seed, placement, rolling, trees)

@@ -15,7 +15,7 @@ from suite_programs.philly import read_philly
 from suite_programs.traces import SLICE, digest, read_slice
 
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 FOLDER = "HELIOS2021_TRACES"
 """The environment variable that names the folder of traces."""
@@ -62,14 +62,15 @@ def generated_jobs(case: OwnCase, cluster: str, jobs: int, seed: int) -> Jobs:
     return _generated(Shape(cluster, jobs, int(of["nodes"]), int(of["vcs"]), float(of["load"]), equal), seed)
 
 
+TRACES = ("slice", "generated", "helios", "philly")
+
+
 def jobs_of(case: OwnCase, seed: int) -> Jobs:
     """The jobs of a case; those of one VC, where the case names one."""
     of = case.options
-    trace, cluster = str(of["trace"]), str(of["cluster"])
+    trace, cluster = choice(of, "trace", TRACES), str(of["cluster"])
     if trace == "generated":
         return _named(generated_jobs(case, cluster, int(of["jobs"]), seed), str(of.get("names", "known")))
-    if trace not in ("slice", "helios", "philly"):
-        raise SpecError(f"options.trace: {trace!r} is none of slice, generated, helios, philly")
     jobs = _slice() if trace == "slice" else _file(trace, cluster)
     vc = str(of.get("vc", "all"))
     return jobs if vc == "all" else jobs.of_vc(vc)
@@ -77,8 +78,7 @@ def jobs_of(case: OwnCase, seed: int) -> Jobs:
 
 def _named(jobs: Jobs, names: str) -> Jobs:
     """With their names, or without them, as in the traces of Helios."""
-    if names not in ("known", "withheld"):
-        raise SpecError(f"options.names: {names!r} is none of known, withheld")
+    choice({"names": names}, "names", ("known", "withheld"))
     return jobs if names == "known" else replace(jobs, name=np.full(jobs.count, NO_NAME, np.int32))
 
 

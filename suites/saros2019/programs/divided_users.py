@@ -17,7 +17,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark, timed_iterations
 from scaleproof.spec.case import OwnCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.program_options import whole, word
+from scaleproof.spec.program_options import choice, whole
 
 preload, obstacle = recommender.preload, recommender.obstacle
 WAYS = ("alone", "all_reduce", "server")
@@ -128,7 +128,7 @@ def items_met(blocks: Blocks, users: np.ndarray) -> np.ndarray:
 
 
 def _exchange(way: str, group: Group, items: np.ndarray) -> Exchange:
-    word({"exchange": way}, "exchange", WAYS)
+    choice({"exchange": way}, "exchange", WAYS)
     if (way == "alone") != (group.world_size == 1):
         raise SpecError(f"options.exchange: {way!r} does not go with {group.world_size} ranks: one rank is alone")
     if way == "alone":

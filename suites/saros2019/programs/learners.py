@@ -8,7 +8,7 @@ from suite_programs import kernels, library_bpr
 from suite_programs.contract import Learner, Settings, Work
 from suite_programs.interactions import Blocks, Interactions, blocks_of, blocks_of_clicks, limits, pairs_of
 
-from scaleproof.spec.program_options import word
+from scaleproof.spec.program_options import choice
 
 INITIAL = 0.1
 """Standard deviation of the first factors."""
@@ -124,7 +124,7 @@ METHODS = ("saros", "saros_clicks", "bpr", "bpr_b", library_bpr.NAME, "mostpop",
 
 def learner_of(method: str, rows: Interactions, known: int, settings: Settings, seed: int) -> Learner:
     """`known`: real users, the first of all. SpecError names the methods."""
-    word({"method": method}, "method", METHODS)
+    choice({"method": method}, "method", METHODS)
     if method in ("saros", "untrained"):
         return Saros(rows, known, settings, seed, blocks_of(rows))
     if method == "saros_clicks":

@@ -19,7 +19,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.spec.program_options import Options, real, whole, word
+from scaleproof.spec.program_options import Options, choice, real, whole
 
 PROMOTED = 10
 """Places that an item is shown in."""
@@ -88,17 +88,17 @@ def settings_of(options: Options) -> Settings:
     of = {name: real(options, name, 0) for name in ("rate", "l2")}
     of |= {name: real(options, name, 0, 1) for name in ("momentum", "least", "most")}
     dim, fixed_most = whole(options, "dim", 1), whole(options, "fixed_most", 0)
-    return Settings(dim, word(options, "initial", SIGNS), fixed_most=fixed_most, **of)
+    return Settings(dim, choice(options, "initial", SIGNS), fixed_most=fixed_most, **of)
 
 
 def task_of(options: Options, seed: int) -> Task:
     """With `split: validation` the last part of the training part stands for the test, which is not touched."""
     rows = _rows(options, seed)
     train, test = divided(rows, TRAIN)
-    if word(options, "split", ("test", "validation")) == "validation":
+    if choice(options, "split", ("test", "validation")) == "validation":
         train, test = divided(train, TRAIN)
     known, target = train.users, planted.rare_item(train, whole(options, "target_clicks", 0))
-    if word(options, "order", ("time", "shuffled")) == "shuffled":
+    if choice(options, "order", ("time", "shuffled")) == "shuffled":
         train = shuffled(train, np.random.default_rng([seed, 6]))
     if bots := whole(options, "bots", 0):
         robots = planted.bots(bots, whole(options, "bot_blocks", 1), target, train.items, seed)
@@ -107,7 +107,7 @@ def task_of(options: Options, seed: int) -> Task:
 
 
 def _rows(options: Options, seed: int) -> Interactions:
-    if word(options, "data", ("planted", "movielens")) == "movielens":
+    if choice(options, "data", ("planted", "movielens")) == "movielens":
         return movielens.read_movielens()
     return planted.draw(planted.law_of(options), seed)
 

@@ -12,7 +12,7 @@ from suite_programs.kernels import SAMPLINGS
 from suite_programs.tables import POLICIES
 
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.program_options import real, whole, word
+from scaleproof.spec.program_options import choice, real, whole
 
 TOP = 10
 """Neurons of the largest inner products, of which tables should find more than their share."""
@@ -50,7 +50,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in self._given_of(CHOICES):
-            word(self.given, name, CHOICES[name])
+            choice(self.given, name, CHOICES[name])
         for name in self._given_of(RANGES):
             whole(self.given, name, *RANGES[name])
         for name in self._given_of(REALS):

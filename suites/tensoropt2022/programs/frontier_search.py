@@ -11,7 +11,7 @@ from scaleproof.frontiers.cost_graph import CostGraph, Costs, Method, frontier_o
 from scaleproof.rank_programs.effects import Compute, Effect, Settle
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice
 
 LEVELS = 8
 """Different costs of a configuration: frontiers stay short beside the number of strategies."""
@@ -39,10 +39,7 @@ class FrontierSearch(RankProgram):
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
         of = case.options
-        method = METHODS.get(str(of["method"]))
-        if method is None:
-            raise SpecError(f"options.method: {of['method']!r} is none of {', '.join(METHODS)}")
-        self.method = method
+        self.method = METHODS[choice(of, "method", METHODS)]
         self.graph = chain(int(of["operators"]), int(of["configurations"]), int(of["seed"]))
 
     def main(self) -> Generator[Effect, Any, None]:

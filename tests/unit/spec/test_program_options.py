@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.program_options import ProgramOptions, real, whole, word
+from scaleproof.spec.program_options import ProgramOptions, choice, real, whole
 
 
 def options(value: Any) -> ProgramOptions:
@@ -18,7 +18,7 @@ def options(value: Any) -> ProgramOptions:
 def test_numbers_and_words_are_read() -> None:
     assert real(options(1), "rate", 0, 1) == 1.0
     assert whole(options(3.0), "rate", 1) == 3
-    assert word(options("slow"), "rate", ["slow", "fast"]) == "slow"
+    assert choice(options("slow"), "rate", ["slow", "fast"]) == "slow"
 
 
 @pytest.mark.parametrize("value", ["0.1", "fast", math.nan, math.inf, -0.1, 1.1, True])
@@ -37,7 +37,7 @@ def test_what_is_no_whole_number_of_the_range_is_one_line(value: Any) -> None:
 
 def test_an_unknown_word_is_one_line_with_the_nearest_one() -> None:
     with pytest.raises(SpecError) as raised:
-        word(options("slwo"), "rate", ["slow", "fast"])
+        choice(options("slwo"), "rate", ["slow", "fast"])
     assert str(raised.value) == "options.rate: unknown value 'slwo'; did you mean 'slow'?"
 
 

@@ -205,7 +205,7 @@ def test_the_slice_of_venus(policy: str, expected: int) -> None:
 
 
 def test_an_unknown_policy_is_named() -> None:
-    with pytest.raises(SpecError, match="options.policy: 'lifo' is none of fifo, sjf"):
+    with pytest.raises(SpecError, match="options.policy: unknown value 'lifo'; did you mean 'fifo'"):
         policies.rule_of("lifo", made([(0, 1, 1)]), 1)
 
 

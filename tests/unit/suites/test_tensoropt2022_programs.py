@@ -169,5 +169,5 @@ def search(method: str) -> dict[str, list[float]]:
 
 def test_both_methods_find_as_many_points_and_another_is_refused() -> None:
     assert search("dynamic")["points"] == search("elimination")["points"]
-    with pytest.raises(Exception, match="options.method: 'fast' is none of dynamic, elimination"):
+    with pytest.raises(Exception, match="options.method: unknown value 'fast'"):
         search("fast")
