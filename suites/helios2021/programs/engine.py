@@ -28,12 +28,12 @@ given prediction mixed in; the time that is left to run, for which running jobs 
 @compiled
 def estimate(s: State, keys: np.ndarray) -> float:
     """Mean duration, weighted by `decay`, of the ended jobs that share the most specific of these keys (levels,) of the
-    history, with `pull` jobs more that last as long as is estimated from the less specific ones."""
+    history, with `prior_count` jobs more that last as long as is estimated from the less specific ones."""
     expected = s.prior
     for level in range(len(keys) - 1, -1, -1):
         count = s.past_count[keys[level]]
         if count:
-            expected = (s.past_sum[keys[level]] + s.pull * expected) / (count + s.pull)
+            expected = (s.past_sum[keys[level]] + s.prior_count * expected) / (count + s.prior_count)
     return expected
 
 

@@ -23,7 +23,7 @@ class State(NamedTuple):
     """The estimate before any job has ended, s."""
     decay: float
     """What the weight of past durations is multiplied with when another of their group is known; 1: all count alike."""
-    pull: float
+    prior_count: float
     """Jobs that the estimate from a less specific group counts for in the mean of a more specific one."""
     share: float
     """Of a given prediction in the mix; the rest is the rolling estimate."""

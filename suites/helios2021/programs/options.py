@@ -16,9 +16,9 @@ MOST_LEAVES = 131_072
 
 
 def rolling_of(given: Options) -> Rolling:
-    """Options `decay`, `pull` and `share`."""
-    of: Options = {"decay": ROLLING.decay, "pull": ROLLING.pull, "share": ROLLING.share, **given}
-    return Rolling(ROLLING.prior, real(of, "decay", 0, 1), real(of, "pull", 0), real(of, "share", 0, 1))
+    """Options `decay`, `prior_count` and `share`."""
+    of: Options = {"decay": ROLLING.decay, "prior_count": ROLLING.prior_count, "share": ROLLING.share, **given}
+    return Rolling(ROLLING.prior, real(of, "decay", 0, 1), real(of, "prior_count", 0), real(of, "share", 0, 1))
 
 
 def trees_of(given: Options, default: Trees) -> Trees:

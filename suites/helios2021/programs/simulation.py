@@ -21,13 +21,13 @@ SHARE = 0.9
 @dataclass(frozen=True, slots=True)
 class Rolling:
     """How durations are estimated from past ones. `prior`: the estimate before any job has ended, s; `decay`: what the
-    weight of a past duration is multiplied with whenever another of its group is known (1: all count alike); `pull`:
-    jobs that the estimate from a less specific group counts for in the mean of a more specific one (0: that mean
-    alone); `share`: of a given prediction in the mix."""
+    weight of a past duration is multiplied with whenever another of its group is known (1: all count alike);
+    `prior_count`: jobs that the estimate from a less specific group counts for in the mean of a more specific one (0:
+    that mean alone); `share`: of a given prediction in the mix."""
 
     prior: float = PRIOR_S
     decay: float = 1.0
-    pull: float = 0.0
+    prior_count: float = 0.0
     share: float = SHARE
 
 
@@ -118,7 +118,7 @@ def _state(jobs: Jobs, placement: int, rolling: Rolling, classes: int, keys: int
         return np.full(size, value, np.int64)
 
     return State(
-        pools.per_node, placement, rolling.prior, rolling.decay, rolling.pull, rolling.share, first_node,
+        pools.per_node, placement, rolling.prior, rolling.decay, rolling.prior_count, rolling.share, first_node,
         whole(nodes, pools.per_node), pools.nodes.astype(np.int64) * pools.per_node,
         whole(count, -1), np.append(np.arange(1, slots), -1).astype(np.int64), whole(slots), whole(slots),
         whole(count), begin, begin[:-1].copy(), begin[:-1].copy(),

@@ -87,13 +87,13 @@ def test_a_decay_forgets_early_durations_so_that_another_job_goes_first() -> Non
 
 def test_a_pull_moves_an_estimate_to_that_of_the_less_specific_group() -> None:
     some = made([(0, 40, 1), (40, 80, 2), (120, 5, 1), (125, 5, 3)])
-    found = scheduled(some, pull=1.0)
+    found = scheduled(some, prior_count=1.0)
     everyone = (40 + 80 + simulation.PRIOR_S) / 3
     user = (40 + everyone) / 2
     assert found.guess[2] == pytest.approx((40 + user) / 2)
     assert found.guess[3] == pytest.approx((40 + 80 + 5 + simulation.PRIOR_S) / 4)  # a user without a past
     assert scheduled(some).guess[2] == 40.0
-    alike = scheduled(some, pull=1e9).guess
+    alike = scheduled(some, prior_count=1e9).guess
     assert alike == pytest.approx(np.full(4, simulation.PRIOR_S))
 
 
@@ -149,7 +149,7 @@ def test_generated_jobs_may_be_without_names() -> None:
     [
         ({"decay": 1.1}, "options.decay: 1.1 is no number from 0 to 1"),
         ({"decay": "slow"}, "options.decay: 'slow' is no number from 0 to 1"),
-        ({"pull": -1}, "options.pull: -1 is no number of at least 0"),
+        ({"prior_count": -1}, "options.prior_count: -1 is no number of at least 0"),
         ({"share": 2}, "options.share: 2 is no number from 0 to 1"),
         ({"leaves": 1}, "options.leaves: 1 is no whole number from 2 to 131072"),
         ({"leaves": 7.5}, "options.leaves: 7.5 is no whole number from 2 to 131072"),
@@ -178,9 +178,9 @@ def predicted(entry: str, folder: Path, **given: object) -> dict[str, float]:
 
 def test_options_of_a_case_reach_its_schedule_and_its_forecast(tmp_path: Path) -> None:
     plain = predicted("scheduling", tmp_path)
-    same = predicted("scheduling", tmp_path, decay=1.0, pull=0)
+    same = predicted("scheduling", tmp_path, decay=1.0, prior_count=0)
     assert plain["avg_jct"] == same["avg_jct"]
-    for name, value in (("decay", 0.5), ("pull", 5)):
+    for name, value in (("decay", 0.5), ("prior_count", 5)):
         other = predicted("scheduling", tmp_path, **{name: value})
         assert other["estimate_error"] != plain["estimate_error"] and other["avg_jct"] != plain["avg_jct"], name
     nodes = [predicted("node_saving", tmp_path, cluster="earth", penalty=of)["forecast_rmse"] for of in (0, 0.5)]
@@ -191,5 +191,5 @@ def test_options_of_a_case_reach_its_schedule_and_its_forecast(tmp_path: Path) -
 def test_arms_with_the_estimate_of_qssf_have_what_was_tuned_for_it(experiment: str) -> None:
     cases = load_suite(PROGRAMS.parent).experiment(experiment).size("smoke").cases
     like_qssf = [each for each in cases if each.value("options.policy") in ("qssf", "leaky")]
-    tuned = {each.arm: (each.value("options.decay"), each.value("options.pull")) for each in like_qssf}
+    tuned = {each.arm: (each.value("options.decay"), each.value("options.prior_count")) for each in like_qssf}
     assert len(tuned) > 2 and set(tuned.values()) == {tuned["qssf"]} and None not in tuned["qssf"]
