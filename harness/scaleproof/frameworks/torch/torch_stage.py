@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch.func import functional_call
 
 from scaleproof.frameworks.torch.torch_model import loss_of_heads, module_of
 from scaleproof.workloads.networks import Network
@@ -27,10 +29,13 @@ class TorchStage:
 
     def __init__(self, network: Network, gradient: np.ndarray, *, first: bool, threads: int, recompute: bool) -> None:
         torch.set_num_threads(threads)
-        self._network, self._first, self._recompute = network, first, recompute
+        self._first, self._recompute = first, recompute
         self._shapes = [shape for _, shape in network.parameter_shapes]
         self._gradients = self._views(gradient)
-        self._module: nn.Module = module_of(network)
+        self._module = module_of(network)
+        self._names = list(self._module.state_dict())
+        self._values: dict[str, torch.Tensor] = {}
+        """Of the parameters in use; a unit on its way keeps those of its forward pass."""
         self._units: dict[int, _Unit] = {}
 
     def _views(self, flat: np.ndarray) -> list[torch.Tensor]:
@@ -40,22 +45,26 @@ class TorchStage:
 
     def use(self, parameters: np.ndarray) -> None:
         """See StageModel."""
-        module = module_of(self._network)
-        module.load_state_dict(dict(zip(module.state_dict(), self._views(parameters), strict=True)), assign=True)
-        for parameter, gradient in zip(module.parameters(), self._gradients, strict=True):
-            parameter.grad = gradient
-        self._module = module
+        values = [value.requires_grad_() for value in self._views(parameters)]
+        for value, gradient in zip(values, self._gradients, strict=True):
+            value.grad = gradient
+        self._values = dict(zip(self._names, values, strict=True))
 
     def forward(self, unit: int, inputs: np.ndarray) -> np.ndarray:
         """See StageModel."""
-        module, tensor = self._module, self._tensor(inputs)
-        outputs: torch.Tensor = self._begin(unit, tensor, lambda: module(tensor))
+        tensor = self._tensor(inputs)
+        outputs: torch.Tensor = self._begin(unit, tensor, self._pass(tensor))
         return outputs.detach().numpy()
 
     def loss(self, unit: int, inputs: np.ndarray, labels: np.ndarray, scale: float) -> float:
         """See StageModel."""
-        module, tensor, wanted = self._module, self._tensor(inputs), torch.from_numpy(labels)
-        return self._begin(unit, tensor, lambda: loss_of_heads(module(tensor), wanted) * scale).item() / scale
+        tensor, wanted = self._tensor(inputs), torch.from_numpy(labels)
+        run = self._pass(tensor)
+        return self._begin(unit, tensor, lambda: loss_of_heads(run(), wanted) * scale).item() / scale
+
+    def _pass(self, inputs: torch.Tensor) -> Callable[[], Any]:
+        """The module with the parameters in use. Making a module for each change of theirs took longer than passes."""
+        return partial(functional_call, self._module, self._values, (inputs,))
 
     def _tensor(self, inputs: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(inputs).requires_grad_(not self._first)
