@@ -15,9 +15,10 @@ from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Call, Charge, Collective, Compute, Effect
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.program_options import whole
 
-TESTS, TEST_STEP = 4096, 10**9
-"""Samples of the test, which are drawn as of a step that no training has."""
+TEST_STEP = 10**9
+"""Samples of the test are drawn as of a step that no training has."""
 Steps = Generator[Effect, Any, float]
 WAYS = ("substitution", "server", "async_server", "all_gather")
 
@@ -25,7 +26,7 @@ WAYS = ("substitution", "server", "async_server", "all_gather")
 class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
-    those of one process. Every rank holds the rows of every n-th id, and serves them where there are servers. Rows and
+    those of one process; `tests`: samples of a test after the training, whose bytes count as the training's. Every rank holds the rows of every n-th id, and serves them where there are servers. Rows and
     dense layers are stepped by SGD."""
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
@@ -36,7 +37,7 @@ class ClickTraining(RankProgram):
         self.way, self.batch, self.rate = str(of["way"]), int(of["batch"]), np.float32(of["rate"])
         if self.way not in WAYS:
             raise ValueError(f"unknown way {self.way!r}; known: {', '.join(WAYS)}")
-        self.seed = int(of.get("seed", 1))
+        self.seed, self.tests = int(of.get("seed", 1)), whole(of, "tests")
         self.shard = Shard(self.form, self.law.ids, rank, self.world_size, self.seed)
         self.dense = Dense(str(of["model"]), self.form, self.seed)
         self.pushed = np.zeros_like(self.shard.rows)
@@ -50,7 +51,10 @@ class ClickTraining(RankProgram):
             self.losses.append(loss)
             self._clock.note("loss", loss)
         yield from barrier(self.rank, self.world_size)
-        yield from self._test()
+        if self.tests:
+            yield from self._test()
+        if self.rank == 0 and self.case.options.get("alone"):
+            self._clock.note("loss_difference", self._difference_alone())
 
     def _step(self, whole: Clicks) -> Steps:
         if self.way == "substitution":
@@ -189,14 +193,12 @@ class ClickTraining(RankProgram):
 
     def _test(self) -> Generator[Effect, Any, None]:
         """Area under the ROC curve on samples that nobody has seen, noted by rank 0."""
-        tests = draw(self.law, self.seed, TEST_STEP, TESTS)
+        tests = draw(self.law, self.seed, TEST_STEP, self.tests)
         lookup = self._lookup(tests, self.world_size, self.rank)
         sums = lookup.partial(self.form, self.shard.rows[self.shard.place(lookup.ids)])
         yield Collective("all_reduce", sums.reshape(-1), tag=3)
         if self.rank == 0:
             self._clock.note("auc", auc(self.dense.scores(sums), tests.labels))
-            if self.case.options.get("alone"):
-                self._clock.note("loss_difference", self._difference_alone())
 
     def _difference_alone(self) -> float:
         """Largest distance of a loss of the first rank's samples from that of one process with the same minibatches."""

@@ -44,7 +44,7 @@ def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[
             "iterations": 5,
             "warmup": 0,
             "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
-            "options": {**given, "rate": 0.5, "alone": 1, **options},
+            "options": {**given, "rate": 0.5, "alone": 1, "tests": 0, **options},
         }
     )
     launch = PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS))
@@ -110,8 +110,16 @@ def test_asynchronous_servers_compute_something_else() -> None:
 
 
 def test_a_hidden_model_can_be_learned() -> None:
-    found = trained("substitution", "lr", 2, batch=256, rate=4.0)
+    found = trained("substitution", "lr", 2, batch=256, rate=4.0, tests=4096)
     assert found["auc"][0] > 0.55
+
+
+def test_a_test_after_the_training_costs_bytes_that_a_training_without_one_does_not_have() -> None:
+    def exchanges(tests: int) -> int:
+        return len(trained("substitution", "fm", 2, tests=tests)["all_reduce"])
+
+    assert (exchanges(0), exchanges(64)) == (2 * 5, 2 * 6), "one on each rank after 5 steps"
+    assert "auc" not in trained("substitution", "fm", 2)
 
 
 def test_frequent_ids_are_drawn_more_often() -> None:
