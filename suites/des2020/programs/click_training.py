@@ -26,8 +26,9 @@ WAYS = ("substitution", "server", "async_server", "all_gather")
 class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
-    those of one process; `tests`: samples of a test after the training, whose bytes count as the training's. Every rank holds the rows of every n-th id, and serves them where there are servers. Rows and
-    dense layers are stepped by SGD."""
+    those of one process; `tests`: samples of a test after the training, whose bytes count as the training's. Every rank
+    holds the rows of every n-th id, and serves them where there are servers. Rows and dense layers are stepped by
+    SGD."""
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
