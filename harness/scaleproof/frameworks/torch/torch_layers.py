@@ -171,6 +171,11 @@ def _linear(layer: Layer, spec: Linear) -> nn.Module:
     return nn.Sequential(nn.Flatten(), linear) if len(layer.input_shape) > 1 and not spec.each else linear
 
 
+def _embedding(vocabulary: int, width: int) -> nn.Module:
+    """With its own initial values torch, on device meta, would import its compiler: 1 s on every rank."""
+    return nn.Embedding.from_pretrained(torch.empty(vocabulary, width), freeze=False)
+
+
 class _ExchangeFunction(torch.autograd.Function):
     """Exchanges activations with other ranks, as NumPy arrays outside of torch."""
 
@@ -212,7 +217,7 @@ _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
     ExchangeLayer: _exchange,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
-    Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),
+    Embedding: lambda layer, spec: _embedding(spec.vocabulary, layer.output_shape[-1]),
     Positions: lambda layer, spec: _Function(lambda x: x[:, spec.start : spec.stop]),
     First: lambda layer, spec: _Function(lambda x: x[:, 0]),
     **torch_transformer.MAKE,
