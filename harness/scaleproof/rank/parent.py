@@ -24,6 +24,7 @@ from scaleproof.rank.run_rank import run_rank
 from scaleproof.rank.status_publisher import StatusPublisher
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
+from scaleproof.spec.plugins import loaded
 
 
 def preload(case: AnyCase, programs: str = "") -> None:
@@ -31,6 +32,8 @@ def preload(case: AnyCase, programs: str = "") -> None:
     import (grpc, mpi4py)."""
     for name in frameworks(case):
         registry.load("framework", name)
+    if isinstance(case, TrainCase) and _computes_stages(case):
+        loaded(case.plugin("framework").stage)
     for kind, name in case.named():
         if kind != "framework":
             registry.load(kind, name)
@@ -80,6 +83,10 @@ def _late_imports(case: AnyCase) -> list[str]:
         "scaleproof.programs.train_replicas": isinstance(case, TrainCase) and case.replicas is not None,
     }
     return [name for name, of_case in needed.items() if of_case and importlib.util.find_spec(name)]
+
+
+def _computes_stages(case: TrainCase) -> bool:
+    return case.replicas is not None and case.replicas.division is not None and not _replays(case)
 
 
 def _replays(case: AnyCase) -> bool:

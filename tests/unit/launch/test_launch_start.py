@@ -37,6 +37,12 @@ TRAINING = {
     "learning_rate": 0.1,
 }
 
+PRELOADED = """
+import json, sys
+from scaleproof.rank.parent import preload
+from scaleproof.spec.case import parse_case
+preload(parse_case(json.loads(sys.argv[1])));"""
+
 
 def of_case(case: dict[str, Any]) -> LaunchSpec:
     return LaunchSpec("id", case, "c", "ci", 0, 7, "token", "127.0.0.1", 60.0)
@@ -54,11 +60,22 @@ def test_processes_of_a_launch_keep_compiled_modules_and_load_no_plugins_of_pyda
 @pytest.mark.parametrize("case", [small_case(transport="tcp").model_dump(mode="json"), TRAINING])
 def test_the_parent_imports_only_what_ranks_need(case: dict[str, Any]) -> None:
     imported = printed(
-        "import json, sys; from scaleproof.rank.parent import preload; from scaleproof.spec.case import parse_case; "
-        "preload(parse_case(json.loads(sys.argv[1]))); print(json.dumps(list(sys.modules)))",
+        f"{PRELOADED} print(json.dumps(list(sys.modules)))",
         json.dumps(case),
     )
     assert not [name for name in json.loads(imported) if name.startswith(NOT_OF_RANKS)]
+
+
+def test_the_parent_imports_what_stages_of_a_pipeline_need() -> None:
+    pipeline = {"strategy": {"name": "pipeline", "stages": 2, "micro_batches": 2}, "collective": "native"}
+    found = [
+        printed(
+            f"{PRELOADED} print('scaleproof.frameworks.torch.torch_stage' in sys.modules)",
+            json.dumps({**TRAINING, **pipeline, "compute": compute}),
+        )
+        for compute in ("real", "replay")
+    ]
+    assert found == ["True", "False"]
 
 
 def test_nothing_is_collected_while_the_parent_imports() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.fx.experimental.symbolic_shapes  # the first backward pass with a gradient would import it, on every rank
 from torch.func import functional_call
 
 from scaleproof.frameworks.torch.torch_model import loss_of_heads, module_of
