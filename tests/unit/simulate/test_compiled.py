@@ -52,4 +52,4 @@ def test_a_terminal_is_told_once_that_compiling_takes_long(
     _say_what_takes_long.cache_clear()
     compiled(doubled)(np.ones(1))
     compiled(doubled)(np.ones(1, np.float32))
-    assert capsys.readouterr().err.count("compiling the event engine") == 1
+    assert capsys.readouterr().err.count("compiling hot loops") == 1
