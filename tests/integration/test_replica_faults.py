@@ -39,9 +39,9 @@ def counted(samples: pd.DataFrame, event: str) -> dict[int, int]:
     return {int(rank): int(count) for rank, count in rows.groupby("rank").size().items()}
 
 
-def began(samples: pd.DataFrame) -> int:
-    """When the timed region of the last rank began, ns."""
-    return int(samples[samples.event == "start"].start_ns.max())
+def began(samples: pd.DataFrame, rank: int) -> int:
+    """When the timed region of a rank began, ns; others may begin some ms before and after it."""
+    return int(samples[(samples.event == "start") & (samples["rank"] == rank)].start_ns.iloc[0])
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +124,10 @@ def test_a_rank_dies_at_a_moment_also_while_it_computes(tmp_path: Path, strategy
     ((record, real),) = launched(tmp_path, strategy, ranks=3, faults="kill:2@0.25s", **SLOW)
     assert record.status == "ok", record.failure
     _, virtual = predicted(tmp_path, strategy, ranks=3, faults="kill:2@0.25s", **SLOW)
-    for rows, most_s in ((real, 0.45), (virtual, 0.2501)):
+    for rows, most_s in ((real, 2.0), (virtual, 0.2501)):
         ((_, _, _),) = values(rows, "killed")
-        after_s = (rows[rows.event == "killed"].start_ns.iloc[0] - began(rows)) / 1e9
-        assert 0.24 < after_s < most_s
+        after_s = (rows[rows.event == "killed"].start_ns.iloc[0] - began(rows, 2)) / 1e9
+        assert 0.2499 < after_s < most_s
         assert counted(rows, "loss")[2] < ALL
 
 

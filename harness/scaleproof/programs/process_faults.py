@@ -81,7 +81,7 @@ class FaultyDriver(ProcessDriver):
             super().steps_end()
 
     def _after(self, seconds: float, happens: Callable[[], None]) -> None:
-        """Something happens at a moment in s of true time since all ranks began."""
+        """Something happens at a moment in s of true time since this rank began, which it did with all others."""
         wait_s = seconds * self._case.dilation - (now() - self._zero) / 1e9
         timer = threading.Timer(max(wait_s, 0.0), happens)
         timer.daemon = True
