@@ -21,7 +21,9 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase)
     of, threads = Options(case.options), case.threads_per_rank
     labels, rate = of.number("labels"), of.real("rate")
-    train, _ = extreme_data.make(labels, of.number("train"), of.number("test"), of.real("two"), context.seed)
+    train, _ = extreme_data.make(
+        of.text("data"), labels, of.number("train"), of.number("test"), of.real("two"), context.seed
+    )
     start_of = initial(labels, context.seed, spread=of.real("spread"))  # both copy it
     ours = slide_network(of, start_of, threads, context.seed)
     theirs = TorchNetwork(start_of, 0, rate, threads, context.seed)

@@ -1,4 +1,6 @@
-"""Synthetic extreme classification: each label has a sparse prototype, and a sample is a noisy copy of one."""
+"""Synthetic extreme classification: each label has a sparse prototype, and a sample is a noisy copy of one. Labels are
+`independent`, and equally frequent; or `grouped`: those of a group resemble one another, and frequencies follow Zipf's
+law."""
 
 from __future__ import annotations
 
@@ -14,6 +16,11 @@ DROPPED = 0.4
 """Probability that a sample lacks a feature of its prototype."""
 NOISE = 10
 """Features that a sample has beside those of its prototype, by the same law."""
+KINDS = ("independent", "grouped")
+IN_GROUP = 50
+"""Labels of a group; with fewer labels there is one group."""
+SHARED = 20
+"""Features of a grouped label's prototype that are its group's, drawn from the 30 of the group's prototype."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +43,32 @@ def _zipf(cdf: np.ndarray) -> int:
 
 
 @njit(cache=True)
-def _prototypes(labels: int, count: int, cdf: np.ndarray, seed: int) -> np.ndarray:
+def _fill(prototypes: np.ndarray, filled: int, cdf: np.ndarray, seed: int) -> None:
+    """Draws what rows lack, in place: each has `filled` different features already."""
     np.random.seed(seed)
-    made = np.empty((labels, count), np.int32)
     last = np.full(len(cdf), -1, np.int32)
-    for label in range(labels):
-        filled = 0
-        while filled < count:
+    for label in range(len(prototypes)):
+        last[prototypes[label, :filled]] = label
+        end = filled
+        while end < prototypes.shape[1]:
             feature = _zipf(cdf)
             if last[feature] != label:
                 last[feature] = label
-                made[label, filled] = feature
-                filled += 1
+                prototypes[label, end] = feature
+                end += 1
+
+
+def _prototypes(kind: str, labels: int, cdf: np.ndarray, seed: int) -> np.ndarray:
+    """Features of each label: (labels, IN_PROTOTYPE)."""
+    made = np.empty((labels, IN_PROTOTYPE), np.int32)
+    if kind == "independent":
+        _fill(made, 0, cdf, seed % 2**31)
+        return made
+    groups = np.empty((max(labels // IN_GROUP, 1), IN_PROTOTYPE), np.int32)
+    _fill(groups, 0, cdf, (seed + 1) % 2**31)
+    of_label = np.random.default_rng([seed, 3]).permuted(groups[np.arange(labels) % len(groups)], axis=1)
+    made[:, :SHARED] = of_label[:, :SHARED]
+    _fill(made, SHARED, cdf, seed % 2**31)
     return made
 
 
@@ -74,20 +95,30 @@ def _rows(
     return starts, indices[:end].copy()
 
 
-def make(labels: int, train: int, test: int, two: float, seed: int) -> tuple[Samples, Samples]:
-    """Training and test samples. Labels are drawn evenly; a share `two` of samples has a second one."""
-    weights = 1 / np.arange(1, FEATURES + 1)
-    cdf = np.cumsum(weights) / weights.sum()
-    prototypes = _prototypes(labels, IN_PROTOTYPE, cdf, seed % 2**31)
+def _zipf_cdf(count: int) -> np.ndarray:
+    """Of numbers 0 to `count` - 1, of which number i has a weight of 1 / (i + 1)."""
+    weights = 1 / np.arange(1, count + 1)
+    return np.cumsum(weights) / weights.sum()
+
+
+def make(kind: str, labels: int, train: int, test: int, two: float, seed: int) -> tuple[Samples, Samples]:
+    """Training and test samples of one of KINDS. A share `two` of samples has a second label."""
+    cdf = _zipf_cdf(FEATURES)
+    prototypes = _prototypes(kind, labels, cdf, seed)
     generator = np.random.default_rng([seed, 1])
     return tuple(  # type: ignore[return-value]
-        _samples(prototypes, _labels(generator, labels, count, two), cdf, int(generator.integers(2**31)))
+        _samples(prototypes, _labels(generator, kind, labels, count, two), cdf, int(generator.integers(2**31)))
         for count in (train, test)
     )
 
 
-def _labels(generator: np.random.Generator, labels: int, count: int, two: float) -> np.ndarray:
-    drawn = generator.integers(0, labels, (count, 2)).astype(np.int32)
+def _labels(generator: np.random.Generator, kind: str, labels: int, count: int, two: float) -> np.ndarray:
+    """(count, 2): independent labels are drawn evenly, of grouped ones label i with a weight of 1 / (i + 1)."""
+    if kind == "independent":
+        drawn = generator.integers(0, labels, (count, 2)).astype(np.int32)
+    else:
+        cdf = _zipf_cdf(labels)
+        drawn = np.minimum(np.searchsorted(cdf, generator.random((count, 2))), labels - 1).astype(np.int32)
     drawn[(generator.random(count) >= two) | (drawn[:, 0] == drawn[:, 1]), 1] = -1
     return drawn
 

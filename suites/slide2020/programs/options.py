@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suite_programs import extreme_data
 from suite_programs.hashing import BIN, CODE_BITS, KINDS
 from suite_programs.kernels import SAMPLINGS
 from suite_programs.tables import POLICIES
@@ -18,6 +19,7 @@ TOP = 10
 """Neurons of the largest inner products, of which tables should find more than their share."""
 CHOICES: dict[str, list[str]] = {
     "method": ["slide", "full", "sampled"],
+    "data": list(extreme_data.KINDS),
     "hash": ["simhash", *KINDS],
     "sampling": list(SAMPLINGS),
     "policy": list(POLICIES),

@@ -104,7 +104,8 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase)
     of = Options(case.options)
     context.at(-1, "data")
-    data = extreme_data.make(of.number("labels"), of.number("train"), of.number("test"), of.real("two"), context.seed)
+    counts = (of.number(name) for name in ("labels", "train", "test"))
+    data = extreme_data.make(of.text("data"), *counts, of.real("two"), context.seed)
     train = extreme_data.permuted(data[0], context.seed) if of.number("permuted") else data[0]
     made = network(of, case.threads_per_rank, context.seed)
     try:

@@ -21,6 +21,7 @@ from tests.short_form import case_from
 PROGRAMS = Path(__file__).resolve().parents[3] / "suites" / "slide2020" / "programs"
 OPTIONS: dict[str, Any] = {
     "method": "slide",
+    "data": "independent",
     "labels": 300,
     "train": 512,
     "test": 64,
@@ -215,7 +216,7 @@ def losses(steps: int = 6, threads: int = 1, **given: Any) -> tuple[list[float],
     """Losses of a small training, and its network."""
     training, data = module("training"), module("extreme_data")
     of = training.Options({**OPTIONS, **given})
-    train, _ = data.make(of.number("labels"), of.number("train"), of.number("test"), of.real("two"), 3)
+    train, _ = data.make("independent", 300, of.number("train"), of.number("test"), of.real("two"), 3)
     made = training.network(of, threads, 3)
     made.rebuild()
     found = []
@@ -246,7 +247,7 @@ def test_rows_without_a_gradient_stay_with_lazy_adam_and_move_on_with_dense() ->
 def test_it_learns_what_it_has_seen(method: str) -> None:
     training, data = module("training"), module("extreme_data")
     _, made = losses(60, threads=2, method=method, two=0.0, sampling="random", fill=60, classes=60)
-    train, _ = data.make(300, 512, 64, 0.0, 3)
+    train, _ = data.make("independent", 300, 512, 64, 0.0, 3)
     weights = made.weights()
     scores = training.hidden_of(weights, train) @ weights.output.T + weights.output_bias
     assert (scores.argmax(1) == train.labels[:, 0]).mean() > 0.5
@@ -264,7 +265,7 @@ def test_sampled_softmax_over_every_label_is_the_full_one() -> None:
 
 def samples_of(labels: int, two: float = 0.3, count: int = 64) -> Any:
     """A batch of made-up samples."""
-    train, _ = module("extreme_data").make(labels, count, 8, two, 1)
+    train, _ = module("extreme_data").make("independent", labels, count, 8, two, 1)
     return module("slide_network").batch_of(train, np.arange(count))
 
 
@@ -367,16 +368,17 @@ def test_the_input_layer_begins_with_the_spread_that_is_given() -> None:
     made.close()
 
 
-def test_the_same_seed_gives_the_same_launch_and_another_does_not() -> None:
-    assert losses(fill=40)[0] == losses(fill=40)[0]
+@pytest.mark.parametrize("kind", ["independent", "grouped"])
+def test_the_same_seed_gives_the_same_launch_and_another_does_not(kind: str) -> None:
+    assert losses(fill=40, data=kind)[0] == losses(fill=40, data=kind)[0]
     data = module("extreme_data")
-    first, again, other = (data.make(50, 40, 8, 0.3, seed)[0] for seed in (1, 1, 2))
+    first, again, other = (data.make(kind, 50, 40, 8, 0.3, seed)[0] for seed in (1, 1, 2))
     assert (first.indices == again.indices).all() and (first.labels == again.labels).all()
     assert len(first.indices) != len(other.indices) or (first.indices != other.indices).any()
 
 
 def test_samples_are_noisy_copies_of_the_prototype_of_their_label() -> None:
-    train, _ = module("extreme_data").make(20, 4000, 8, 0.5, 1)
+    train, _ = module("extreme_data").make("independent", 20, 4000, 8, 0.5, 1)
     lengths = np.diff(train.starts)
     one = train.labels[:, 1] < 0
     assert one.mean() == pytest.approx(0.5, abs=0.05)
@@ -385,6 +387,23 @@ def test_samples_are_noisy_copies_of_the_prototype_of_their_label() -> None:
     assert np.abs(train.values**2 * lengths - 1).max() < 1e-5
     moved = module("extreme_data").permuted(train, 1)
     assert (moved.labels != train.labels).any() and (np.sort(moved.labels, 0) == np.sort(train.labels, 0)).all()
+
+
+def test_labels_of_a_group_share_features_and_frequencies_follow_zipfs_law() -> None:
+    data, labels = module("extreme_data"), 500
+    prototypes = data._prototypes("grouped", labels, data._zipf_cdf(data.FEATURES), 4)
+    members = [set(row) for row in prototypes.tolist()]
+    assert {len(each) for each in members} == {30}
+
+    def shared(apart: int) -> float:
+        return float(np.mean([len(members[at] & members[at + apart]) for at in range(labels - apart)]))
+
+    assert shared(10) > 20 * 20 / 30 and shared(10) > shared(1) + 10, "10 groups of 50: every tenth label is of one"
+    drawn = data._labels(np.random.default_rng(1), "grouped", labels, 20_000, 0.0)[:, 0]
+    share = np.bincount(drawn, minlength=labels) / len(drawn)
+    total = (1 / np.arange(1, labels + 1)).sum()
+    assert share[[0, 1, 9]] == pytest.approx([1 / total, 1 / (2 * total), 1 / (10 * total)], rel=0.1)
+    assert len(data.make("grouped", 20, 40, 8, 0.5, 1)[0]) == 40, "fewer labels than a group has"
 
 
 def test_tables_are_rebuilt_at_a_constant_or_a_growing_period() -> None:
@@ -398,6 +417,7 @@ def test_tables_are_rebuilt_at_a_constant_or_a_growing_period() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"data": "groups"}, "options.data: unknown value 'groups'; did you mean 'grouped'"),
         ({"hash": "simhsh"}, "options.hash: unknown value 'simhsh'; did you mean 'simhash'"),
         ({"labels": 0}, "options.labels: 0 is no whole number of at least 11"),
         ({"period": 0}, "options.period: 0 is no whole number of at least 1"),
@@ -488,7 +508,7 @@ class Notes:
 def test_each_operation_of_the_model_is_timed(method: str, rates: list[str]) -> None:
     training, data = module("training"), module("extreme_data")
     of = training.Options({**OPTIONS, "method": method})
-    train, _ = data.make(300, 512, 64, 0.3, 3)
+    train, _ = data.make("independent", 300, 512, 64, 0.3, 3)
     made = training.network(of, 1, 3)
     made.rebuild()
     made.step(training.batch_of(train, np.arange(64)), 0.01)
@@ -512,7 +532,7 @@ def test_active_neurons_are_those_of_the_timed_steps(monkeypatch: pytest.MonkeyP
     of = training.Options(case.options)
     made = training.network(of, 1, 3)
     made.active, made.steps = 2 * 64 * 30, 5
-    train, _ = module("extreme_data").make(300, 512, 64, 0.3, 3)
+    train, _ = module("extreme_data").make("independent", 300, 512, 64, 0.3, 3)
     notes: Any = Notes()
     training._rates(notes, of, made, train, case)
     made.close()
