@@ -31,7 +31,7 @@ def test_on_one_machine_the_offset_is_zero_within_its_uncertainty() -> None:
             pass
         clock = context.facts["clock"]
         assert abs(clock["offset_ns"]) <= clock["uncertainty_ns"]
-        assert clock["uncertainty_ns"] < 5_000_000
+        assert clock["uncertainty_ns"] < 50_000_000
         assert "clock_error" not in context.facts
 
     assert run_ranks(THREE, body, 20) == [""] * 3

@@ -105,8 +105,8 @@ def test_a_servers_steps_are_no_samples(real: list[tuple[Record, pd.DataFrame]])
     record, samples = real[0]
     steps = samples[(samples.event == "step") & ~samples.warmup]
     wall = (steps.end_ns.max() - steps.start_ns.min()) / 1e9
-    assert throughput(record, samples) == pytest.approx(4 * STEPS * 12 / wall, rel=0.02), (
-        "clocks of ranks differ a little"
+    assert throughput(record, samples) == pytest.approx(4 * STEPS * 12 / wall, rel=0.1), (
+        "ranks do not end at the same moment; a server's samples would be a quarter more"
     )
 
 

@@ -153,14 +153,14 @@ def test_a_rank_that_pauses_begins_nothing_and_answers_nothing(tmp_path: Path, f
     ((record, real),) = launched(tmp_path, {"name": "gossip"}, ranks=2, faults=faults, **SLOW)
     assert record.status == "ok", record.failure
     _, virtual = predicted(tmp_path, {"name": "gossip"}, ranks=2, faults=faults, **SLOW)
-    for rows in (real, virtual):
+    for rows, late_ns in ((real, 2e9), (virtual, 1e3)):
         pause = rows[rows.event == "pause"]
         assert list(pause["rank"]) == [1]
         start, end = int(pause.start_ns.iloc[0]), int(pause.end_ns.iloc[0])
-        assert end - start == pytest.approx(0.4e9, rel=0.2)
+        assert 0.399e9 < end - start < 0.4e9 + late_ns
         calls = rows[(rows.event == "call") & (rows["rank"] == 0)]
         answered = calls[(calls.end_ns > start) & (calls.end_ns < end - 1e6)]
-        assert not len(answered) or (answered.end_ns - start).max() < 5e6, "under way when it began"
+        assert not len(answered) or (answered.end_ns - start).max() < 0.1e9, "under way when it began"
         assert (calls.end_ns - calls.start_ns).max() > 0.15e9
         assert counted(rows, "loss") == {0: ALL, 1: ALL}
 

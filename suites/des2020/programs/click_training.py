@@ -15,7 +15,7 @@ from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Call, Charge, Collective, Compute, Effect
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
-from scaleproof.spec.program_options import whole
+from scaleproof.spec.program_options import choice, whole
 
 TEST_STEP = 10**9
 """Samples of the test are drawn as of a step that no training has."""
@@ -26,7 +26,7 @@ WAYS = ("substitution", "server", "async_server", "all_gather")
 class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
-    those of one process; `tests`: samples of a test after the training, whose bytes count as the training's. Every rank
+    those of one process; `test_samples`: of a test after the training, whose bytes count as the training's. Every rank
     holds the rows of every n-th id, and serves them where there are servers. Rows and dense layers are stepped by
     SGD."""
 
@@ -35,10 +35,8 @@ class ClickTraining(RankProgram):
         of = case.options
         self.law = Law(int(of["ids"]), int(of["slots"]), int(of["fields"]), float(of["exponent"]))
         self.form: Form = form_of(str(of["model"]), int(of["k"]), self.law.fields)
-        self.way, self.batch, self.rate = str(of["way"]), int(of["batch"]), np.float32(of["rate"])
-        if self.way not in WAYS:
-            raise ValueError(f"unknown way {self.way!r}; known: {', '.join(WAYS)}")
-        self.seed, self.tests = int(of.get("seed", 1)), whole(of, "tests")
+        self.way, self.batch, self.rate = choice(of, "way", WAYS), int(of["batch"]), np.float32(of["rate"])
+        self.seed, self.test_samples = int(of.get("seed", 1)), whole(of, "test_samples")
         self.shard = Shard(self.form, self.law.ids, rank, self.world_size, self.seed)
         self.dense = Dense(str(of["model"]), self.form, self.seed)
         self.pushed = np.zeros_like(self.shard.rows)
@@ -52,7 +50,7 @@ class ClickTraining(RankProgram):
             self.losses.append(loss)
             self._clock.note("loss", loss)
         yield from barrier(self.rank, self.world_size)
-        if self.tests:
+        if self.test_samples:
             yield from self._test()
         if self.rank == 0 and self.case.options.get("alone"):
             self._clock.note("loss_difference", self._difference_alone())
@@ -194,7 +192,7 @@ class ClickTraining(RankProgram):
 
     def _test(self) -> Generator[Effect, Any, None]:
         """Area under the ROC curve on samples that nobody has seen, noted by rank 0."""
-        tests = draw(self.law, self.seed, TEST_STEP, self.tests)
+        tests = draw(self.law, self.seed, TEST_STEP, self.test_samples)
         lookup = self._lookup(tests, self.world_size, self.rank)
         sums = lookup.partial(self.form, self.shard.rows[self.shard.place(lookup.ids)])
         yield Collective("all_reduce", sums.reshape(-1), tag=3)

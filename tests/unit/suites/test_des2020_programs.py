@@ -44,7 +44,7 @@ def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[
             "iterations": 5,
             "warmup": 0,
             "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
-            "options": {**given, "rate": 0.5, "alone": 1, "tests": 0, **options},
+            "options": {**given, "rate": 0.5, "alone": 1, "test_samples": 0, **options},
         }
     )
     launch = PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS))
@@ -110,13 +110,13 @@ def test_asynchronous_servers_compute_something_else() -> None:
 
 
 def test_a_hidden_model_can_be_learned() -> None:
-    found = trained("substitution", "lr", 2, batch=256, rate=4.0, tests=4096)
+    found = trained("substitution", "lr", 2, batch=256, rate=4.0, test_samples=4096)
     assert found["auc"][0] > 0.55
 
 
-def test_a_test_after_the_training_costs_bytes_that_a_training_without_one_does_not_have() -> None:
-    def exchanges(tests: int) -> int:
-        return len(trained("substitution", "fm", 2, tests=tests)["all_reduce"])
+def test_a_test_after_the_training_sends_bytes_of_its_own() -> None:
+    def exchanges(samples: int) -> int:
+        return len(trained("substitution", "fm", 2, test_samples=samples)["all_reduce"])
 
     assert (exchanges(0), exchanges(64)) == (2 * 5, 2 * 6), "one on each rank after 5 steps"
     assert "auc" not in trained("substitution", "fm", 2)
@@ -140,7 +140,7 @@ def test_the_area_under_the_curve_counts_pairs() -> None:
 
 @pytest.mark.parametrize(
     ("way", "model", "message"),
-    [("server", "lrr", "unknown model 'lrr'"), ("servers", "lr", "unknown way 'servers'")],
+    [("server", "lrr", "unknown model 'lrr'"), ("servers", "lr", "options.way: unknown value 'servers'; did you mean 'server'")],
 )
 def test_what_is_unknown_is_said(way: str, model: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
