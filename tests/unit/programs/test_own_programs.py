@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +41,25 @@ def test_what_is_imported_ahead_may_depend_on_the_case(tmp_path: Path) -> None:
     preload_entry(tmp_path, own_case(wanted="json"))
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         preload_entry(tmp_path, own_case(wanted="no_such_module"))
+
+
+def test_what_numba_imports_before_its_first_function_is_imported_ahead(tmp_path: Path) -> None:
+    """Every rank would import SciPy's linear algebra and more, 0.4 s of its processor."""
+    (tmp_path / "t.py").write_text("PRELOAD = ('numba',)\n")
+    code = f"""
+import sys
+from pathlib import Path
+from scaleproof.programs.own import preload_entry
+from scaleproof.spec.case import OwnCase
+case = OwnCase.model_validate({own_case().model_dump()!r})
+preload_entry(Path({str(tmp_path)!r}), case)
+import numba
+before = set(sys.modules)
+assert numba.njit(lambda x: x + 1)(1) == 2
+print(sum(name.startswith(("numba.np.", "scipy.")) for name in set(sys.modules) - before))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout.strip() == "0", ran.stdout + ran.stderr
 
 
 def own_case(**options: int | str) -> OwnCase:
