@@ -58,7 +58,7 @@ class _Cache(FunctionCache):
 @lru_cache
 def _say_what_takes_long() -> None:
     if sys.stderr.isatty():
-        print("compiling hot loops, once after an installation; those of the event engine take up to 20 s", file=sys.stderr)
+        print("compiling hot loops, once after an installation; the event engine's take up to 20 s", file=sys.stderr)
 
 
 @lru_cache

@@ -140,7 +140,10 @@ def test_the_area_under_the_curve_counts_pairs() -> None:
 
 @pytest.mark.parametrize(
     ("way", "model", "message"),
-    [("server", "lrr", "unknown model 'lrr'"), ("servers", "lr", "options.way: unknown value 'servers'; did you mean 'server'")],
+    [
+        ("server", "lrr", "unknown model 'lrr'"),
+        ("servers", "lr", "options.way: unknown value 'servers'; did you mean 'server'"),
+    ],
 )
 def test_what_is_unknown_is_said(way: str, model: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
