@@ -93,10 +93,22 @@ def test_arms_of_training_have_one_rate_grid_and_share_all_but_what_they_name(su
     assert set(cases) == {"full", "sampled", "sampled_20"} | of_tables
     for name in ("labels", "train", "test", "batch", "two"):
         assert len({each.options[name] for each in cases.values()}) == 1
-    assert cases["random"].options["fill"] == cases["filled"].options["fill"] == cases["sampled"].options["classes"]
+    assert cases["random"].options["fill"] == cases["sampled"].options["classes"] == 315, "the mean of filled"
+    assert cases["filled"].options["fill"] == 250
     assert cases["sampled_20"].options["classes"] == 1000 and cases["full"].options["labels"] == 5000
     assert [name for name, each in cases.items() if each.options["permuted"]] == ["permuted"]
     assert [name for name, each in cases.items() if each.options["period"] != 50] == ["tables_often"]
+
+
+def test_arms_on_grouped_labels_are_those_on_independent_ones(suite: Suite) -> None:
+    learning, grouped = (
+        {each.arm: each for each in suite.experiment(name).sizes["smoke"].cases if isinstance(each, OwnCase)}
+        for name in ("learning", "grouped")
+    )
+    assert set(grouped) == {"full", "sampled", "tables", "filled", "random", "shuffled"}
+    for name, each in grouped.items():
+        changed = {key for key, value in each.options.items() if learning[name].options[key] != value}
+        assert "data" in changed <= {"data", "rate"}, "and the rate that was tuned for them"
 
 
 def test_ablations_have_no_random_neurons_and_the_papers_largest_step_between_rebuilds(suite: Suite) -> None:
