@@ -97,7 +97,8 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], workers: int, edge: str, size: fl
         if bar.gid:
             drawn.set_gid(bar.gid)
         if bar.text:
-            ink = BRIGHT if _luminance(fill) < DARK_BELOW else DARK
+            is_dark = _luminance(fill) < DARK_BELOW and not bar.is_hatched  # hatches are bright
+            ink = BRIGHT if is_dark else DARK
             middle = (bar.start + bar.end) / 2
             axes.text(middle, bar.worker, bar.text, ha="center", va="center_baseline", fontsize=size, color=ink)
     axes.set_ylim(workers - 0.5, -0.5)

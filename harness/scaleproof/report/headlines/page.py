@@ -36,7 +36,7 @@ ARITHMETIC = "Ours is arithmetic: no launches."
 PASSES_HOW = (
     "Each panel is one launch: the first that ended well, measured ones before emulated and simulated ones. It shows "
     "the last iteration after the warm-up. A bar is a pass that a rank recorded, with the number of its micro-batch, "
-    "at its time on rank 0's clock."
+    "at its time on rank 0's clock; times of simulated launches are virtual."
 )
 PASS_COLUMNS = ("series", "launch", "evidence", "step", "rank", "micro_batch", "direction", "start_ms", "end_ms")
 COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor", "row")
