@@ -17,6 +17,7 @@ from markupsafe import Markup
 from scaleproof.claims.claims_file import Reduction
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.record_schema import Evidence
+from scaleproof.pipelines.schedule import Direction
 from scaleproof.report import figures
 from scaleproof.report.figures.style import Look
 
@@ -83,14 +84,47 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedPass:
+    """A forward or backward pass of a micro-batch, in ms since the first pass of its iteration began."""
+
+    rank: int
+    micro_batch: int
+    direction: Direction
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The passes of all ranks in one iteration of a launch."""
+
+    launch: str
+    evidence: Evidence
+    step: int
+    passes: tuple[RecordedPass, ...]
+
+    @property
+    def length_ms(self) -> float:
+        """From the start of the first pass to the end of the last one."""
+        return max(each.end_ms for each in self.passes)
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """Values with one colour and one entry in the legend. `curves`: of launches, for kinds that draw these."""
+    """Values with one colour and one entry in the legend. `curves` of launches and `iteration`: for kinds that draw
+    these."""
 
     name: str
     look: Look
     marks: tuple[Mark, ...]
     published: tuple[PublishedPoint, ...] = ()
     curves: tuple[Curve, ...] = ()
+    iteration: Iteration | None = None
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether there is anything of ours to draw."""
+        return bool(self.marks or self.curves or self.iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +150,7 @@ class Plot:
 class FigureKind:
     """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
     has a row for each value of a field of the case. `claims`: its series are claims over what their rows count.
-    `curves`: it draws how launches learned."""
+    `curves`: it draws how launches learned. `passes`: it draws passes of pipelines, of one launch per series."""
 
     name: str
     summary: str
@@ -125,6 +159,7 @@ class FigureKind:
     rows: bool = False
     claims: bool = False
     curves: bool = False
+    passes: bool = False
 
 
 @cache

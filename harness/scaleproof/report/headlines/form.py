@@ -69,7 +69,7 @@ class FigureForm(_Form):
     caption: str = Field(description="What the figure shows and how to read it.")
     alt: str = Field(description="The figure in words, for readers who do not see it.")
     experiment: str | None = Field(None, description="Experiment whose launches `select` chooses from.")
-    metric: str | None = Field(None, description="Metric of the launches that `select` chooses.")
+    metric: str | None = Field(None, description="Metric of the launches that `select` chooses; none for kind passes.")
     base_evidence: Evidence | None = Field(
         None,
         description="Level of evidence of `against`, if it differs from that of `select`: a ratio is then how far two "
@@ -92,9 +92,9 @@ class FigureForm(_Form):
     )
 
     @model_validator(mode="after")
-    def _selected_series_have_a_metric(self) -> FigureForm:
-        if any(series.select for series in self.series) and not (self.metric and self.experiment):
-            raise ValueError(f"{self.id}: series that 'select' need 'metric' and 'experiment'")
+    def _selected_series_have_an_experiment(self) -> FigureForm:
+        if any(series.select for series in self.series) and not self.experiment:
+            raise ValueError(f"{self.id}: series that 'select' need 'experiment'")
         if self.base_evidence and any(series.against is None for series in self.series):
             raise ValueError(f"{self.id}: 'base_evidence' is that of 'against', which every series needs then")
         return self

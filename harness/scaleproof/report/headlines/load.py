@@ -85,8 +85,8 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
         _expect(document, (index, "experiment"), "experiment", figure.experiment, suite.experiments)
     if figure.metric is not None:
         _expect(document, (index, "metric"), "metric", figure.metric, headlines.metrics)
-        _check_metric(document, index, figure, headlines.metrics[figure.metric])
-        _check_alone(document, index, figure, suite, headlines.metrics[figure.metric])
+    _check_metric(document, index, figure, headlines.metrics)
+    _check_alone(document, index, figure, suite, headlines.metrics)
     _check_x(document, index, figure)
     _check_rows(document, index, figure)
     _check_sources(document, index, figure)
@@ -116,11 +116,15 @@ def _check_series(document: Document, key: Key, figure: FigureForm, series: Seri
 
 def _check_sources(document: Document, index: int, figure: FigureForm) -> None:
     """Claims over what their rows count are drawn by kinds that say so, and by no other."""
-    draws = kinds()[figure.kind].claims
+    kind = kinds()[figure.kind]
+    draws = kind.claims
     for position, series in enumerate(figure.series):
-        if kinds()[figure.kind].curves and (not series.select or series.against is not None):
+        if (kind.curves or kind.passes) and (not series.select or series.against is not None):
             message = f"kind {figure.kind!r} draws launches: give 'select' alone"
             raise document.error((index, "series", position), message)
+        if kind.passes and series.published:
+            message = f"kind {figure.kind!r} has no place for rows of the paper"
+            raise document.error((index, "series", position, "published"), message)
         if draws and not series.claims:
             message = f"kind {figure.kind!r} draws claims over what their rows count: give 'claims'"
             raise document.error((index, "series", position), message)
@@ -146,7 +150,16 @@ def _check_place(document: Document, key: Key, figure: FigureForm, name: str, ro
         raise rows.error(name, ("x", counted), drawn)
 
 
-def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
+def _check_metric(document: Document, index: int, figure: FigureForm, metrics: Mapping[str, Metric]) -> None:
+    if kinds()[figure.kind].passes:
+        if figure.metric is not None:
+            raise document.error((index, "metric"), f"kind {figure.kind!r} draws passes, no metric; leave it out")
+        return
+    if figure.metric is None:
+        if any(series.select for series in figure.series):
+            raise document.error((index,), f"{figure.id}: series that 'select' need 'metric'")
+        return
+    metric = metrics[figure.metric]
     if kinds()[figure.kind].curves:
         _expect(document, (index, "metric"), "metric of a curve", metric.name, EVENTS)
         return
@@ -161,19 +174,28 @@ def _check_metric(document: Document, index: int, figure: FigureForm, metric: Me
         raise document.error((index, "metric"), f"metric {metric.name!r} is per message size: x has 'field: {SIZE}'")
 
 
-def _check_alone(document: Document, index: int, figure: FigureForm, suite: Suite, metric: Metric) -> None:
+def _draws_times(figure: FigureForm, metrics: Mapping[str, Metric]) -> bool:
+    kind = kinds()[figure.kind]
+    if kind.passes or (figure.metric is not None and metrics[figure.metric].timing):
+        return True
+    return kind.curves and figure.x is not None and figure.x.field == SECONDS
+
+
+def _check_alone(
+    document: Document, index: int, figure: FigureForm, suite: Suite, metrics: Mapping[str, Metric]
+) -> None:
     """As for claims: what comes from clocks is of launches beside which nothing else ran."""
-    clocked = metric.timing or (kinds()[figure.kind].curves and figure.x is not None and figure.x.field == SECONDS)
-    if not clocked or figure.experiment is None:
+    if figure.experiment is None or not _draws_times(figure, metrics):
         return
+    key, instead = ("experiment", "") if figure.metric is None else ("metric", ", or draw another metric")
     planned = PlannedCases(suite)
     for series in figure.series:
         for side in (series.select, series.against or {}):
             if side and planned.beside_others(figure.experiment, planned.chosen(figure.experiment, side)):
                 raise document.error(
-                    (index, "metric"),
+                    (index, key),
                     f"figure {figure.id!r} draws times, and launches of experiment {figure.experiment!r} run beside "
-                    "others; leave out its 'timed: false', or draw another metric",
+                    f"others; leave out its 'timed: false'{instead}",
                 )
 
 

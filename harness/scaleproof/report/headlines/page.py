@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import cast
 
 from markupsafe import Markup
@@ -13,11 +13,14 @@ from scaleproof.claims.claims_file import ClaimResult, reduced_text, work_factor
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.evidence_marks import SOFT_ROCE
+from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
-from scaleproof.report.figures.kinds import Curve, FigureKind, Mark, Plot, Series, kinds
+from scaleproof.report.figures.kinds import Curve, FigureKind, Iteration, Mark, Plot, Series, kinds
+from scaleproof.report.figures.passes import key as passes_key
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.report.headlines.load import EVENTS, Headlines, load_headlines
+from scaleproof.report.headlines.recorded_passes import drawn_launch
 from scaleproof.report.headlines.row_values import marks_of_rows
 from scaleproof.report.headlines.values import SeriesMarks, marks_of_claim, marks_of_launches, published_points, runs_of
 from scaleproof.report.learning import curve_of
@@ -30,6 +33,12 @@ HOW = (
     "inputs."
 )
 ARITHMETIC = "Ours is arithmetic: no launches."
+PASSES_HOW = (
+    "Each panel is one launch: the first that ended well, measured ones before emulated and simulated ones. It shows "
+    "the last iteration after the warm-up. A bar is a pass that a rank recorded, with the number of its micro-batch, "
+    "at its time on rank 0's clock; times of simulated launches are virtual."
+)
+PASS_COLUMNS = ("series", "launch", "evidence", "step", "rank", "micro_batch", "direction", "start_ms", "end_ms")
 COLUMNS = ("series", "source", "id", "evidence", "x", "value", "low", "high", "work_factor", "row")
 
 
@@ -74,9 +83,12 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     for form in figure.series:
         marks, used = _marks(figure, form, declared, data)
         drawn = _curves(figure, used)
+        iteration: Iteration | None = None
+        if kinds()[figure.kind].passes and (found := drawn_launch(used)) is not None:
+            used, iteration = [found[0]], found[1]
         points = published_points(figure, form, declared.rows, judged)
         runs += used
-        series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points, drawn))
+        series.append(Series(_with_soft_roce(form.name, used), looks[form.name], marks, points, drawn, iteration))
     if elsewhere := _elsewhere(figure, runs):
         series = [replace(each, published=()) for each in series]
     return Headline(
@@ -132,9 +144,9 @@ def _marks(figure: FigureForm, form: SeriesForm, declared: Headlines, data: Suit
         return SeriesMarks(marks, [run for run in data.runs if run.launch in launches])
     if form.claims:
         return SeriesMarks(marks_of_rows(figure, form, declared.rows, data), [])
-    assert figure.metric is not None, "the form refuses 'select' without a metric"
-    if kinds()[figure.kind].curves:
+    if kinds()[figure.kind].curves or kinds()[figure.kind].passes:
         return SeriesMarks((), runs_of(figure, form.select, data))
+    assert figure.metric is not None, "load_headlines refuses 'select' without a metric"
     return marks_of_launches(figure, form, declared.metrics[figure.metric], data)
 
 
@@ -165,15 +177,33 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     metrics += [str(declared.claims[name].form.metric) for name in shown]
     levels = {mark.evidence for drawn in series for mark in drawn.marks}
     levels |= {run.record.evidence for run in runs if kind.curves and run.record}
-    key = level_marks(
-        {level for level in levels if level is not None},
-        {point.judged for drawn in series for point in drawn.published},
+    how = PASSES_HOW if kind.passes else ARITHMETIC if levels == {None} else HOW
+    made = section(
+        figure.id,
+        figure.title,
+        how,
+        list(dict.fromkeys(metrics)),
+        [] if picture is None else [Panel(figure.title, picture)],
+        _key(kind, series, {level for level in levels if level is not None}),
+        PASS_COLUMNS if kind.passes else COLUMNS,
+        _pass_rows(series) if kind.passes else _rows(figure, series),
+        runs,
     )
-    if kind.x is not None:
-        key = [
-            *(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.marks or drawn.curves),
-            *key,
-        ]
+    # Bars of passes are never hollow: the title of each panel has its level of evidence.
+    return replace(made, hollow=False) if kind.passes else made
+
+
+def _key(kind: FigureKind, series: Sequence[Series], levels: set[Evidence]) -> list[LegendEntry]:
+    if kind.passes:
+        return passes_key()
+    marks = level_marks(levels, {point.judged for drawn in series for point in drawn.published})
+    if kind.x is None:
+        return marks
+    return [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.has_ours), *marks]
+
+
+def _rows(figure: FigureForm, series: Sequence[Series]) -> list[tuple[object, ...]]:
+    """Rows of the CSV: our values, points of curves, and the paper's values."""
     rows = [_row(drawn.name, mark) for drawn in series for mark in drawn.marks]
     rows += [row for drawn in series for row in _curve_rows(figure, drawn)]
     rows += [
@@ -181,25 +211,25 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
         for drawn in series
         for point in drawn.published
     ]
-    return section(
-        figure.id,
-        figure.title,
-        ARITHMETIC if levels == {None} else HOW,
-        list(dict.fromkeys(metrics)),
-        [] if picture is None else [Panel(figure.title, picture)],
-        key,
-        COLUMNS,
-        rows,
-        runs,
-    )
+    return rows
+
+
+def _pass_rows(series: Sequence[Series]) -> list[tuple[object, ...]]:
+    """Rows of the CSV for the bars of passes."""
+    return [
+        (drawn.name, iteration.launch, iteration.evidence, iteration.step, *astuple(each))
+        for drawn in series
+        if (iteration := drawn.iteration) is not None
+        for each in iteration.passes
+    ]
 
 
 def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> Markup | None:
     """The figure; None as long as it has no value of ours."""
-    if not any(drawn.marks or drawn.curves for drawn in series):
+    if not any(drawn.has_ours for drawn in series):
         return None
     x_label = figure.x.label if figure.x else ""
-    drawable = tuple(each for each in series if each.marks or each.published or each.curves)
+    drawable = tuple(each for each in series if each.has_ours or each.published)
     axis: Axis = cast(Axis, figure.x.field) if kind.curves and figure.x else "steps"
     return kind.draw(Plot(figure.alt, drawable, x_label, figure.y.label, figure.y.log, figure.y.ideal, axis))
 
@@ -221,7 +251,7 @@ def _row(name: str, mark: Mark) -> tuple[object, ...]:
 
 
 def _missing(series: Sequence[Series]) -> str:
-    names = [drawn.name for drawn in series if not drawn.marks and not drawn.curves]
+    names = [drawn.name for drawn in series if not drawn.has_ours]
     if len(names) == len(series):
         return "No launch gives this figure a value yet."
     return f"No launch gives a value yet for: {', '.join(names)}." if names else ""
