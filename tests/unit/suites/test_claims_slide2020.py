@@ -121,7 +121,7 @@ def test_ablations_have_no_random_neurons_and_the_papers_largest_step_between_re
 def test_controls_are_of_the_method_that_they_control(suite: Suite) -> None:
     forms = {claim.form.id.removeprefix("slide2020.own."): claim.form for claim in load_claims(suite)}
     controls = {name: form.control.select["arm"] for name, form in forms.items() if form.control}
-    assert controls["c3.filled"] == "random", "as many neurons without tables"
+    assert controls["grouped.filled"] == "random", "as many neurons without tables"
     assert controls["c3.sampled_20"] == "sampled" and controls["exact"] == "most_neurons"
     assert "permuted" not in controls.values(), "nothing can be learned there, whatever is active"
 
