@@ -122,12 +122,12 @@ def test_nodes_that_probe_their_links_at_once_share_no_link():
 
 def test_probes_of_a_slow_path_share_no_link_with_those_of_a_fast_one():
     """Nodes 1 and 4 stream over b to c; node 4 is limited by its own slow link."""
-    at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
+    at, rates = "abcbac", (100.0, 25.0, 25.0, 25.0, 5.0, 100.0)
     edges = [
         Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))
     ]
     network = emulated_network(
-        Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0)))
+        Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 25.0, 0.0)))
     )
     chosen = rate_probers(network)
     assert 1 in chosen and 4 not in chosen

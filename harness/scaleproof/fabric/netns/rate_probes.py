@@ -7,7 +7,7 @@ from scaleproof.fabric.topology import EmulatedNetwork
 
 TOGETHER_MBIT = 2000
 """Limit on the sum of their rates; a single node may exceed it."""
-SLOW_MBIT = 10
+SLOW_MBIT = 20
 """Below this rate acknowledgements of a stream wait behind another stream in the opposite direction."""
 LEAST_MBIT = 0.2
 """Below this rate TCP retransmits segments that are only queued, so the rate is not measured."""
