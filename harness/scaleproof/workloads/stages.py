@@ -33,8 +33,7 @@ def _segments(network: Network) -> Iterator[tuple[Layer, ...]]:
     """Parts of the network between which one array passes: all later layers read the last output of a part, or one of
     their own."""
     layers, begin = network.layers, 0
-    read_from = [network.input_indices[number] for number in range(len(layers))]
-    lowest = list(accumulate((min(indices) for indices in reversed(read_from)), min))[::-1]
+    lowest = list(accumulate((min(indices) for indices in reversed(network.input_indices)), min))[::-1]
     heads = min(network.heads)
     for number in range(1, len(layers)):
         if lowest[number] >= number and heads >= number:
