@@ -20,6 +20,7 @@ from scaleproof.report.figures.passes import key as passes_key
 from scaleproof.report.figures.style import LegendEntry, Look, key_mark, series_looks
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.report.headlines.load import EVENTS, Headlines, load_headlines
+from scaleproof.report.headlines.missing_values import missing_values
 from scaleproof.report.headlines.recorded_passes import drawn_launch
 from scaleproof.report.headlines.row_values import marks_of_rows
 from scaleproof.report.headlines.values import SeriesMarks, marks_of_claim, marks_of_launches, published_points, runs_of
@@ -59,7 +60,7 @@ class Headline:
     section: Section
     caption: str
     missing: str
-    """A sentence that names the series without a value yet; empty if all have one."""
+    """Sentences that name the series without a value, and why; empty if all have one."""
     claims: tuple[JudgedClaim, ...]
 
     @property
@@ -94,7 +95,7 @@ def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headl
     return Headline(
         _section(figure, series, list({run.launch: run for run in runs}.values()), declared),
         " ".join(filter(None, (figure.caption, elsewhere, _reduced(series)))),
-        _missing(series),
+        missing_values(figure, series, data.claims),
         tuple(_judged(name, data.claims) for name in figure.claims),
     )
 
@@ -248,13 +249,6 @@ def _row(name: str, mark: Mark) -> tuple[object, ...]:
     """A row of the CSV; a value with a factor is of a reduced network, not comparable with the paper's."""
     factor, target = work_factor_text(mark.reduced) or None, mark.href.removeprefix("#")
     return name, "ours", target, mark.evidence, mark.x, mark.value, mark.low, mark.high, factor, mark.row
-
-
-def _missing(series: Sequence[Series]) -> str:
-    names = [drawn.name for drawn in series if not drawn.has_ours]
-    if len(names) == len(series):
-        return "No launch gives this figure a value yet."
-    return f"No launch gives a value yet for: {', '.join(names)}." if names else ""
 
 
 def _judged(name: str, claims: Sequence[ClaimResult]) -> JudgedClaim:
