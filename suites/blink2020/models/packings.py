@@ -10,10 +10,10 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Amount, Arguments, Published
 from scaleproof.claims.metrics import Metric
-from scaleproof.packed_trees.bounds import all_reduce_bound, best_root, broadcast_bound
+from scaleproof.packed_trees.bounds import all_reduce_bound, best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
 from scaleproof.packed_trees.link_graph import LinkGraph, allocations, machine
-from scaleproof.packed_trees.multiplicative_weights import packed
+from scaleproof.packed_trees.multiplicative_weights import Packing, packed
 from scaleproof.packed_trees.rings import all_reduce_rate, broadcast_rate, most_rings
 
 MBIT_OF_GB = 8000.0
@@ -77,7 +77,7 @@ def least_of_bound(x: Packed, rows: Published) -> float:
 
 def most_trees(x: Packed, rows: Published) -> float:
     """Most trees of a packing of few trees, over all allocations. Arithmetic, no launches (suite blink2020)."""
-    return float(max(len(few_trees(graph, _root(graph, x.collective)).trees) for graph in allocations_of(x.machine)))
+    return float(max(len(_packing(graph, x.collective).trees) for graph in allocations_of(x.machine)))
 
 
 def gain_mean(x: Gained, rows: Published) -> float:
@@ -108,21 +108,31 @@ def allocations_of(name: str) -> tuple[LinkGraph, ...]:
 
 
 @lru_cache(maxsize=256)
-def _found(name: str, devices: tuple[int, ...], root: int | None) -> float:
-    return few_trees(machine(name).of(devices), root).rate
+def _found(name: str, devices: tuple[int, ...], root: int | None) -> Packing:
+    return few_trees(machine(name).of(devices), root)
+
+
+@lru_cache(maxsize=256)
+def _best_root(name: str, devices: tuple[int, ...]) -> tuple[int, float]:
+    return best_root(machine(name).of(devices))
 
 
 def tree_rate(graph: LinkGraph, collective: Collective) -> float:
     """Of few trees, in links."""
-    return _found(graph.name.split(" ")[0], graph.devices, _root(graph, collective))
+    return _packing(graph, collective).rate
 
 
-def _root(graph: LinkGraph, collective: Collective) -> int | None:
-    return best_root(graph)[0] if collective == "broadcast" else None
+def _packing(graph: LinkGraph, collective: Collective) -> Packing:
+    of = _of(graph)
+    return _found(*of, _best_root(*of)[0] if collective == "broadcast" else None)
+
+
+def _of(graph: LinkGraph) -> tuple[str, tuple[int, ...]]:
+    return graph.name.split(" ")[0], graph.devices
 
 
 def _bound(graph: LinkGraph, collective: Collective) -> float:
-    return broadcast_bound(graph, best_root(graph)[0]) if collective == "broadcast" else all_reduce_bound(graph)
+    return _best_root(*_of(graph))[1] if collective == "broadcast" else all_reduce_bound(graph)
 
 
 def _rings(graph: LinkGraph) -> int:
