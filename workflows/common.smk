@@ -57,9 +57,10 @@ def size_of(wildcards):
 
 
 def share_of_machine(wildcards):
-    """All of it, so that nothing runs beside a measurement; half of it where no claim reads a clock."""
-    timed = SUITES[wildcards.suite].experiment(wildcards.experiment).timed
-    return 100 if timed else 50
+    """All of it, so that nothing runs beside a measurement; half of it where no claim reads a clock, and for
+    predictions."""
+    experiment = SUITES[wildcards.suite].experiment(wildcards.experiment)
+    return 100 if experiment.runs_alone(wildcards.size) else 50
 
 
 # Jobs run one after the other: they would share switches, and they share the lock of results/.

@@ -1,8 +1,8 @@
 # All launches of one campaign of an experiment, in one call of `scaleproof run`. Arms are compared, so nothing else may
-# run on the machine meanwhile, unless suite.yaml says `timed: false`: two such run at a time. Raw records are written
-# to results/runs and are no output of the rule, since Snakemake deletes outputs of a failed rule; a second start runs
-# only the missing launches. The last campaign makes the table of all, after the earlier ones, which are jobs of their
-# own.
+# run on the machine meanwhile, unless suite.yaml says `timed: false` or all launches are predictions: two such
+# experiments run at a time. Raw records are written to results/runs and are no output of the rule, since Snakemake
+# deletes outputs of a failed rule; a second start runs only the missing launches. The last campaign makes the table of
+# all, after the earlier ones, which are jobs of their own.
 rule run:
     input:
         suite_files,

@@ -149,6 +149,13 @@ def test_launches_that_no_claim_times_leave_half_of_the_machine(project: Path) -
     assert jobs and all("machine=50" in job for job in jobs)
 
 
+def test_predictions_leave_half_of_the_machine(project: Path) -> None:
+    suite = project / "suites" / "small" / "suite.yaml"
+    suite.write_text(suite.read_text().replace("{program: transfer, ", "{program: transfer, fabric: simulated, "))
+    jobs = [job for job in snakemake(project, "-n").stdout.split("\nrule ")[1:] if job.startswith("run:")]
+    assert jobs and all("machine=50" in job for job in jobs)
+
+
 def test_an_unknown_size_is_named(project):
     ended = snakemake(project, "-n", "--config", "size=big")
     assert ended.returncode == 1

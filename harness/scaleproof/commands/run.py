@@ -268,7 +268,7 @@ def _run(
         allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
         near_cores_s=options.near_cores,
-        timed=suite.experiment(experiment).timed,
+        timed=suite.experiment(experiment).runs_alone(size),
     )
     if rule is None and not _is_part(options):
         store = open_store(options.results)

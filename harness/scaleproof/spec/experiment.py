@@ -76,7 +76,7 @@ class Experiment:
     sizes: dict[str, Size]
     on_node_loss: str = "continue"
     timed: bool = True
-    """Whether its launches need the machine to themselves."""
+    """Whether a claim may read the clocks of its launches."""
     tune: TuneForm | None = None
 
     def size(self, name: str) -> Size:
@@ -86,6 +86,10 @@ class Experiment:
                 f"experiment {self.name!r} has no size {name!r}; {registry.nearest(name, list(self.sizes))}"
             )
         return self.sizes[name]
+
+    def runs_alone(self, size: str) -> bool:
+        """Whether its launches at a size need the machine to themselves; predictions do not."""
+        return self.timed and not _all_predicted(self.size(size).cases)
 
     def clocks_count(self, case: AnyCase) -> bool:
         """Whether times of a launch of this case say something: nothing ran beside it, or its time is virtual."""
@@ -125,9 +129,13 @@ def _check_interfaces(document: Document, path: Key, sizes: dict[str, Size]) -> 
                 )
 
 
+def _all_predicted(cases: Sequence[AnyCase]) -> bool:
+    return all(case.plugin("fabric").predicted for case in cases)
+
+
 def _campaigns(size: str, form: SizeForm, cases: Sequence[AnyCase]) -> int:
     """One where all cases are predicted: the simulator gives the same values every time."""
-    if all(case.plugin("fabric").predicted for case in cases):
+    if _all_predicted(cases):
         return 1
     return form.campaigns or CAMPAIGNS.get(size, 1)
 
