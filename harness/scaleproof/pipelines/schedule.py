@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -52,19 +50,6 @@ class Schedule:
     def held(self, worker: int) -> list[tuple[int, int]]:
         """Pipeline and stage of the weights that a worker holds."""
         return sorted({(each.pipeline, each.stage) for each in self.orders[worker]})
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Python's collector looks through all objects again and again while many are made that all stay, such as the
-    passes of a large schedule, which takes as long as making them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def check(schedule: Schedule) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.pipelines.schedule import Pass, Schedule, collection_paused
+from scaleproof.core.collection_paused import collection_paused
+from scaleproof.pipelines.schedule import Pass, Schedule
 
 OfStages = float | tuple[float, ...]
 """One for all stages, or one for each."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from scaleproof.rank_programs.effects import Poll
 from scaleproof.rank_programs.rank_program import RankProgram
@@ -25,8 +26,8 @@ class FreePolls:
         case: OwnCase | TrainCase,
         failed: Callable[[str, Exception], SpecError],
     ) -> None:
-        self._moves, self._ranks, self._dilation, self._failed = moves, ranks, case.dilation, failed
-        self._programs, self._met = list[RankProgram](), list[Then]()
+        self.moves, self._ranks, self._dilation, self.failed = moves, ranks, case.dilation, failed
+        self.programs, self._met = list[RankProgram](), list[Then]()
         self.perform: dict[type, Callable[[Rank, Any, Then], None]] = {Meet: self._meet}
         # else each question is a call, which is delayed, or whose peer may be gone
         if case.value("message_delay") is None and case.value("faults") is None:
@@ -34,30 +35,9 @@ class FreePolls:
 
     def _poll(self, rank: Rank, effect: Poll, then: Then) -> None:
         """As rank_programs/polling.py does, of all peers at one moment."""
-        if not self._programs:
-            self._programs += [each.program for each in self._ranks]
-        programs, after, asked = self._programs, self._moves.after, 0
-        choose, least, seconds = effect.peers, effect.least, effect.seconds * self._dilation
-        late, before = rank.number, cast(Sequence[int], ())  # of the last poll: who was too far behind, who was asked
-
-        def ask() -> None:
-            nonlocal asked, late, before
-            try:
-                peers = choose()
-            except Exception as error:
-                raise self._failed(rank.where, error) from error
-            asked += len(peers)
-            if peers is before and programs[late].finished < least:  # of all peers, the one to wait for is known
-                after(seconds, ask)
-                return
-            for peer in peers:
-                if programs[peer].finished < least:
-                    late, before = peer, peers
-                    after(seconds, ask)
-                    return
-            then(asked)
-
-        ask()
+        if not self.programs:
+            self.programs += [each.program for each in self._ranks]
+        _Asking(self, rank, effect, effect.seconds * self._dilation, then, rank.number)()
 
     def _meet(self, rank: Rank, effect: Meet, then: Then) -> None:
         """All ranks go on when the last has come."""
@@ -65,4 +45,35 @@ class FreePolls:
         if len(self._met) == len(self._ranks):
             met, self._met = self._met, []
             for each in met:
-                self._moves.at_once(partial(each, None))
+                self.moves.at_once(partial(each, None))
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """Asks, again and again. `late`, `before`: of the last poll: who was too far behind, and who was asked."""
+
+    of: FreePolls
+    rank: Rank
+    effect: Poll
+    seconds: float
+    then: Then
+    late: int
+    before: Sequence[int] = ()
+    asked: int = 0
+
+    def __call__(self) -> None:
+        programs, least = self.of.programs, self.effect.least
+        try:
+            peers = self.effect.peers()
+        except Exception as error:
+            raise self.of.failed(self.rank.where, error) from error
+        self.asked += len(peers)
+        if peers is self.before and programs[self.late].finished < least:  # of all peers, the one to wait for is known
+            self.of.moves.after(self.seconds, self)
+            return
+        for peer in peers:
+            if programs[peer].finished < least:
+                self.late, self.before = peer, peers
+                self.of.moves.after(self.seconds, self)
+                return
+        self.then(self.asked)

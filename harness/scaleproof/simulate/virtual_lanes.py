@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -97,13 +97,19 @@ class VirtualLanes:
 
 def _when_all(results: Collection[Result], then: Then) -> None:
     """Calls `then` with a list of all values, now or later."""
-    left = list(results)
+    _All(list(results), then)()
 
-    def go_on(_: Any = None) -> None:
-        late = next((result for result in left if not result.there), None)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _All:
+    """Goes on when all results are there."""
+
+    results: list[Result]
+    then: Then
+
+    def __call__(self, _: Any = None) -> None:
+        late = next((result for result in self.results if not result.there), None)
         if late is None:
-            then([result.value for result in left])
+            self.then([result.value for result in self.results])
         else:
-            late.tell(go_on)
-
-    go_on()
+            late.tell(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.virtual_deadlock import why
 from scaleproof.simulate.virtual_lanes import VirtualLanes
 from scaleproof.simulate.virtual_messages import Moves, nothing
+from scaleproof.simulate.virtual_parts import Parts
 from scaleproof.simulate.virtual_rank import Rank, Result, Then, Wanted
 from scaleproof.simulate.virtual_regions import RegionMoves
 from scaleproof.spec.case import OwnCase, TrainCase
@@ -78,15 +79,17 @@ class VirtualRun:
         """Sources of a rank's receives from any, in the order of another run."""
         self.calls: dict[int, CallsInOrder] = {}
         """Calls of a rank, as another run answered them."""
-        self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {
+        self._perform: dict[type, Callable[[Rank, Any, Then], None]] = {}
+        parts = Parts(self._perform, self._moves, costs.gamma, self._failed)
+        self._perform |= {
             Compute: self._compute,
             Charge: lambda rank, effect, then: self._moves.after(self._own_s(effect.nbytes), partial(then, None)),
             Sleep: lambda rank, effect, then: self._moves.after(effect.seconds * case.dilation, partial(then, None)),
             Send: self._send,
             Receive: self._receive,
             Call: self._call,
-            Collective: lambda rank, effect, then: self._part(rank, effect, rank.collectives.messages(effect), then),
-            Poll: lambda rank, effect, then: self._part(rank, effect, polling(effect), then),
+            Collective: lambda rank, effect, then: parts.begin(rank, effect, rank.collectives.messages(effect), then),
+            Poll: lambda rank, effect, then: parts.begin(rank, effect, polling(effect), then),
         }
         self._ranks: list[Rank] = []
         self._perform |= RegionMoves(self._moves, self._ranks).perform | VirtualLanes(self._carry_out).perform
@@ -270,29 +273,3 @@ class VirtualRun:
     def _own_s(self, nbytes: int) -> float:
         """How long a rank's own arithmetic takes, on so many bytes of shrunk arrays, on the dilated clock."""
         return nbytes * self._costs.gamma * self._case.shrink * self._case.dilation
-
-    def _part(self, rank: Rank, effect: Effect, part: Generator[Effect, Any, Any], then: Then) -> None:
-        """The effects that an effect is made of one after the other, without events of their own."""
-
-        def go_on(value: Any) -> None:
-            while True:
-                try:
-                    inner = part.send(value)
-                except StopIteration as end:
-                    rank.inside.pop(id(effect), None)
-                    then(end.value)
-                    return
-                except Exception as error:
-                    raise self._failed(rank.where, error) from error
-                rank.inside[id(effect)] = inner
-                result = Result()
-                if isinstance(inner, Charge):  # what it adds up is as fast as its messages, on every clock
-                    self._moves.after(inner.nbytes * self._costs.gamma, partial(result.put, None))
-                else:
-                    self._perform[type(inner)](rank, inner, result.put)
-                if not result.there:
-                    result.tell(go_on)
-                    return
-                value = result.value
-
-        go_on(None)

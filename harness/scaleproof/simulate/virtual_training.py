@@ -3,6 +3,7 @@ happen, and gradients are those of real data at the parameters that a replica ha
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from scaleproof.core.collection_paused import collection_paused
 from scaleproof.pipelines.stage_learner import StageLearner
 from scaleproof.programs.evaluation import Evaluation, agreement, evaluated
 from scaleproof.programs.stages import difference_alone
@@ -159,6 +161,7 @@ class VirtualTraining(FaultyRun):
         self._moves.after(seconds * self._train_case.dilation, ended)
 
 
+@collection_paused()
 def simulate_training(
     case: TrainCase,
     cluster: Cluster,
@@ -171,6 +174,7 @@ def simulate_training(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
     `orders`, `answered`: of another run that is played back."""
+    gc.collect(1)  # an earlier run, whose parts know each other, and which is young still
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed, profile)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)

@@ -6,7 +6,8 @@ import importlib
 import pkgutil
 from functools import cache
 
-from scaleproof.pipelines.schedule import Schedule, collection_paused
+from scaleproof.core.collection_paused import collection_paused
+from scaleproof.pipelines.schedule import Schedule
 from scaleproof.pipelines.scheme import Scheme
 from scaleproof.pipelines.timing import PassTimes, timeline
 from scaleproof.spec.errors import SpecError
