@@ -17,10 +17,10 @@ from scaleproof.fabric.guests.guest_plan import address
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS, FEWEST_ROUNDS, ROUNDS_S = 20, 5, 0.2
 """Round trips, and how many are enough once they have taken so many seconds: on links with a delay."""
-SHORT, LONG = (0.05, 0.1), (0.1, 0.3)
+SHORT_STREAM_S, LONG_STREAM_S = (0.05, 0.1), (0.1, 0.3)
 """Streams that measure a rate: seconds in which TCP reaches the rate, since it starts slowly on a link with a delay,
 and seconds that are measured after that."""
-HELD = 0.9
+NEAR = 0.9
 """Where a short stream has less than this share of the configured rate, or more than its inverse, a long one follows,
 and counts: other processes disturb it less, and it may only have started slowly."""
 LEAD_FRAMES, FRAMES = 3, 12
@@ -124,10 +124,10 @@ def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
 
 def _rate(peer: str, mbit: float) -> float | None:
     """Measured rate of TCP payload in Mbit/s."""
-    measured = _streamed(peer, mbit, *SHORT)
-    if measured is not None and HELD <= measured / mbit <= 1 / HELD:
+    measured = _streamed(peer, mbit, *SHORT_STREAM_S)
+    if measured is not None and NEAR <= measured / mbit <= 1 / NEAR:
         return measured
-    return _streamed(peer, mbit, *LONG)
+    return _streamed(peer, mbit, *LONG_STREAM_S)
 
 
 def _streamed(peer: str, mbit: float, lead_s: float, stream_s: float) -> float | None:

@@ -466,6 +466,35 @@ def test_an_answer_is_waited_for_as_long_as_the_link_needs(tmp_path, monkeypatch
     assert [probe.probe(tmp_path, 2, 0, None, rtt_ms)["answer_s"] for rtt_ms in (0.0, 100.0, 1000.0)] == [1.0, 1.0, 3.0]
 
 
+@pytest.mark.parametrize("short", [None, 89.0, 112.0])
+def test_a_rate_that_a_short_stream_misses_is_measured_by_a_long_one(monkeypatch, short):
+    rates = {probe.SHORT_STREAM_S: short, probe.LONG_STREAM_S: 97.0}
+    monkeypatch.setattr(probe, "_streamed", lambda peer, mbit, *seconds: rates[seconds])
+    assert probe._rate("127.0.0.1", 100.0) == 97.0
+
+
+@pytest.mark.parametrize("short", [91.0, 100.0, 110.0])
+def test_a_rate_that_a_short_stream_meets_is_not_measured_again(monkeypatch, short):
+    monkeypatch.setattr(probe, "_streamed", lambda peer, mbit, *seconds: {probe.SHORT_STREAM_S: short}[seconds])
+    assert probe._rate("127.0.0.1", 100.0) == short
+
+
+@pytest.mark.parametrize(("enough_s", "expected"), [(60.0, probe.ROUNDS), (0.0, probe.FEWEST_ROUNDS)])
+def test_round_trips_that_take_long_are_fewer(monkeypatch, enough_s, expected):
+    monkeypatch.setattr(probe, "ROUNDS_S", enough_s)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(probe, "ECHO_PORT", server.getsockname()[1])
+        thread = threading.Thread(target=lambda: [server.sendto(*server.recvfrom(64)) for _ in range(expected)])
+        thread.start()
+        found = probe._round_trips("127.0.0.1", 5.0)
+        thread.join()
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.recvfrom(64)
+    assert found["lost"] == 0 and found["rtt_ms"] > 0
+
+
 def test_cables_between_nodes_are_not_pulled():
     with pytest.raises(SystemExit, match="between node0 and node1 there is no switch"):
         veth_links.set_links(emulated_network(ring(3)), 1, False)
