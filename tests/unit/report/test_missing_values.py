@@ -16,8 +16,8 @@ CLAIMS = [
 ]
 
 
-def sentence(*claims: str, drawn: tuple[str, ...] = ()) -> str:
-    """For a series of each claim; those `drawn` have a value."""
+def sentence(*claims: str, drawn: tuple[str, ...] = (), of: str = "of") -> str:
+    """For a series of each claim, named after it; those `drawn` have a value."""
     figure = FigureForm.model_validate(
         {
             "id": "gain",
@@ -26,12 +26,12 @@ def sentence(*claims: str, drawn: tuple[str, ...] = ()) -> str:
             "caption": "Gain.",
             "alt": "Gain",
             "y": {"label": "gain"},
-            "series": [{"name": f"of {name}", "claim": f"example.{name}"} for name in claims],
+            "series": [{"name": f"{of} {name}", "claim": f"example.{name}"} for name in claims],
             "claims": ["example.claim0"],
         }
     )
     looks = Look("x", 0, "o", 0)
-    series = [Series(f"of {name}", looks, (MARK,) if name in drawn else (), (), (), None) for name in claims]
+    series = [Series(f"{of} {name}", looks, (MARK,) if name in drawn else (), (), (), None) for name in claims]
     return missing_values(figure, series, CLAIMS)
 
 
@@ -39,6 +39,13 @@ def test_series_are_named_by_the_reason_that_their_claim_gives() -> None:
     assert sentence("claim0", "claim1", "claim2", "unjudged", drawn=("claim0",)) == (
         "Not run at this size: of claim1. No value for of claim2: 8 of 12 launches excluded: saturated. "
         "No launch gives a value yet for: of unjudged."
+    )
+
+
+def test_names_with_commas_are_told_apart() -> None:
+    assert sentence("claim1", of="all, as in") == "Not run at this size: all, as in claim1."
+    assert (
+        sentence("claim1", "claim1", of="all, as in") == "Not run at this size: all, as in claim1; all, as in claim1."
     )
 
 

@@ -31,7 +31,7 @@ def _reason(claim: str | None, claims: Sequence[ClaimResult]) -> str:
 
 
 def _sentence(reason: str, names: Sequence[str]) -> str:
-    listed = ", ".join(names)
+    listed = ("; " if any("," in name for name in names) else ", ").join(names)
     if not reason:
         return f"No launch gives a value yet for: {listed}."
     return f"Not run at this size: {listed}." if reason == NOT_RUN else f"No value for {listed}: {reason}."
