@@ -214,12 +214,7 @@ def _line(x: Configuration, rows: Published) -> Line:
     if x.gpu == "v100":
         return Line(0.0, 0.0)
     setting = _setting(DAPPLE_2048, rows, Line(0.0, 0.0))
-    return Line(0.0, _beta(setting, DAPPLE_2048.minibatch / rows.positive(CALIBRATED_WITH)))
-
-
-@lru_cache
-def _beta(setting: Setting, wanted_s: float) -> float:
-    return calibrated_beta(setting, wanted_s)
+    return Line(0.0, calibrated_beta(setting, DAPPLE_2048.minibatch / rows.positive(CALIBRATED_WITH)))
 
 
 def _setting(x: Configuration, rows: Published, line: Line) -> Setting:

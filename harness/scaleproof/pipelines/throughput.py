@@ -7,6 +7,7 @@ As in chimera2021 (section 3.4, Eq. 1): a message of L bytes takes alpha + beta 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log2
 
 from scaleproof.pipelines.schedule import Schedule
@@ -93,6 +94,7 @@ def ends_of_sums(setting: Setting, schedule: Schedule, line: Timeline) -> list[f
     return ends
 
 
+@lru_cache
 def calibrated_beta(setting: Setting, wanted_s: float) -> float:
     """The beta, s a byte, with which an iteration takes so long. ValueError: it takes longer without any message."""
 
