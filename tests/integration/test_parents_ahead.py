@@ -25,9 +25,10 @@ from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import assert_nothing_left, launches, small_case
+from tests.integration.netns import need_netns, netns_case
 from tests.waiting import wait_until
 
-PARENT = "scaleproof.rank.fork_ranks"
+PARENT, ON_NODES = "scaleproof.rank.fork_ranks", "scaleproof.rank.fork_in_namespaces"
 HERE = Path(__file__).parent
 
 
@@ -75,6 +76,23 @@ def test_every_second_launch_finds_its_parent_asleep_with_everything_imported(tm
     assert [len(each) for each in watched.asleep] == [1, 0, 1, 0]
     assert all(ranks == 0 for each in watched.asleep for _, ranks in each)
     assert len({record.launch for record in records}) == len({record.seed for record in records}) == 4
+    assert_nothing_left(tmp_path, [record.launch for record in records])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_launches_on_namespaces_whose_clocks_are_not_read_import_ahead_too(tmp_path: Path) -> None:
+    need_netns()
+    ahead: list[str] = []
+
+    class Started(Silent):
+        def ended(self, record: Record) -> None:
+            ahead.extend(line for child in psutil.Process().children() for line in child.cmdline() if ON_NODES in line)
+
+    plan = launches([netns_case()], 2)
+    outcome = run_plan(plan, tmp_path, size="ci", deadline_s=60.0, progress=Started(), timed=False)
+    records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
+    assert [record.status for record in records] == ["ok"] * 2 and len(ahead) == 1
+    assert {rank.facts["hash_seed"] for record in records for rank in record.ranks} == {"0"}
     assert_nothing_left(tmp_path, [record.launch for record in records])
 
 

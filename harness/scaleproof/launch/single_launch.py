@@ -22,6 +22,7 @@ from scaleproof.launch.finish.surroundings import Surroundings
 from scaleproof.launch.finish.unstarted_record import not_started, refused
 from scaleproof.launch.launch_rules import LaunchRules, PreparedLaunch
 from scaleproof.launch.launchers.launcher_contract import waits_for_go
+from scaleproof.launch.launchers.local import Local
 from scaleproof.launch.nodes.allocated_nodes import (
     AllocatedNodes,
     NodePlacement,
@@ -128,16 +129,18 @@ class SingleLaunch:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _ahead(self, planned: PlannedLaunch) -> Prepared | None:
-        """What the parent of a launch on this machine needs to import before its turn."""
+        """What the parent of a launch on this machine needs to import before its turn; None for one that is forked from
+        a process that has imported."""
         if self.allocated is not None or _is_predicted(planned) or self._hindrance(planned) is not None:
             return None
         launcher = launcher_for(planned.case.fabric, planned.case.launcher)
-        if not waits_for_go(launcher):
+        if not waits_for_go(launcher) or (self.parents.warm is not None and isinstance(launcher, Local)):
             return None
         launch_spec = self._launch_spec(planned, "")
         folder = self.store.staging / launch_spec.launch
         prepare(folder, launch_spec)
-        return Prepared(folder, launch_spec, launcher, launch_environment(launch_spec, launcher, folder))
+        variables = launch_environment(launch_spec, launcher, folder, self.rules.timed)
+        return Prepared(folder, launch_spec, launcher, variables)
 
     def _hindrance(self, planned: PlannedLaunch) -> Obstacle | None:
         if (hindrance := obstacle(planned.case, planned.programs, self.allocated)) is not None:

@@ -53,12 +53,12 @@ def has_room() -> bool:
 
 
 class ParentsAhead:
-    """`prepare` makes the folder of a launch whose parent can import before its turn; None for any other. With `warm`
-    nothing imports ahead: the parent is forked from a process that has imported."""
+    """`prepare` makes the folder of a launch whose parent can import before its turn; None for any other. `warm`: what
+    others are forked from in their turn."""
 
     def __init__(self, prepare: Callable[[PlannedLaunch], Prepared | None], warm: WarmParents | None = None) -> None:
         self._prepare, self.warm = prepare, warm
-        self._most = min(MOST, int(usable_cores())) if warm is None else 0
+        self._most = min(MOST, int(usable_cores()))
         self._next: Sequence[PlannedLaunch] = ()
         self._begun: dict[int, _Begun] = {}
 
