@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from types import FunctionType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def left_over(folder: Path, steps: int, fields: dict[str, Any]) -> int:
     try:
         Predictor(folder).predict(launch)
         gc.collect()
-        kinds = (type(left_over), type(i for i in ()), np.ndarray)
+        kinds = (FunctionType, GeneratorType, np.ndarray)
         return sum(isinstance(each, kinds) for each in gc.garbage)
     finally:
         gc.set_debug(0)
