@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Python's collector looks through all objects again and again while many are made that all stay, such as the
-    passes of a large schedule or the events of a run in virtual time, which can take as long as making them."""
+    """Pauses the garbage collector, which scans all objects again and again while many are made that all stay, such as
+    the passes of a large schedule or the events of a run in virtual time; that can take as long as making them."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
 """An effect that is made of others, in virtual time.
 
-What goes on by itself here is an object, not a function that knows itself: such a cycle, with the arrays that it holds,
-would stay until Python's collector finds it, which takes longer the more there are."""
+What continues by itself here is an object, not a closure that refers to itself: such a reference cycle would keep its
+arrays until the garbage collector finds it, and collections take longer the more cycles there are."""
 
 from __future__ import annotations
 

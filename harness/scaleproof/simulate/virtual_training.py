@@ -174,7 +174,7 @@ def simulate_training(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The samples of a record, in true time, and its checks. `seed`: of parameters, data and the strategy's draws.
     `orders`, `answered`: of another run that is played back."""
-    gc.collect(1)  # an earlier run, whose parts know each other, and which is young still
+    gc.collect(1)  # frees an earlier run, which is one reference cycle and still in the young generations
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed, profile)
     run = VirtualTraining(case, cluster, costs, passes, learners, seed)

@@ -1,4 +1,4 @@
-"""What a run in virtual time holds: Python's collector stands still meanwhile, so that nothing may need it."""
+"""What a run in virtual time leaves behind: the garbage collector is paused meanwhile, so that nothing may need it."""
 
 from __future__ import annotations
 
