@@ -16,7 +16,7 @@ from scaleproof.core.transport_errors import PeerLost
 from scaleproof.programs.common import leave, mark, sleep_for_compute
 from scaleproof.programs.lanes import Lanes
 from scaleproof.rank_programs.collectives import Collectives, barrier
-from scaleproof.rank_programs.effect_events import described, event_of, moved_nbytes, source_of
+from scaleproof.rank_programs.effect_events import described, event_of, recorded
 from scaleproof.rank_programs.effects import (
     Await,
     AwaitAll,
@@ -210,7 +210,8 @@ class ProcessDriver:
                 raise
             result = Lost(error.peer)
         if name:
-            self._record(event_of(effect, result), began, moved_nbytes(effect, result), source_of(effect, result))
+            event, nbytes, value = recorded(name, effect, result)
+            self._record(event, began, nbytes, value)
         return result
 
     def _let_pass(self, began: int, nbytes: int) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank_programs.effects import (
@@ -25,62 +26,63 @@ from scaleproof.rank_programs.effects import (
 )
 from scaleproof.transports.mailbox import Lost
 
-_EVENTS: dict[type, str] = {
-    Send: "send",
-    Receive: "wait",
-    Call: "call",
-    Poll: "control",
-    Put: "put",
-    Get: "get",
-    CompareAndSwap: "swap",
-    AwaitFlag: "wait",
-    AwaitAll: "wait",
+_EVENTS: dict[type, Callable[[Any], str]] = {
+    Send: lambda send: "" if send.tag < 0 else "control" if send.control else "send",
+    Receive: lambda wait: "" if wait.tag < 0 else "wait" if wait.within is None else "delay",
+    Call: lambda call: "control" if call.control else "call",
+    Poll: lambda _: "control",
+    Put: lambda _: "put",
+    Get: lambda _: "get",
+    CompareAndSwap: lambda _: "swap",
+    AwaitFlag: lambda _: "wait",
+    AwaitAll: lambda _: "wait",
+    Collective: lambda collective: collective.operation,
+    Compute: lambda compute: compute.event,
+    Await: lambda waited: waited.event,
 }
-_TAGGED, _CONTROLLED, _NAMED, _SENT = (Send, Receive), (Send, Call), (Compute, Await), (Send, Put, Collective)
+_MOVED: dict[type, Callable[[Any, Any], int]] = {
+    Send: lambda send, _: send.value.nbytes,
+    Receive: lambda _, message: 0 if message is None else message.value.nbytes,
+    Call: lambda call, reply: int(call.value.nbytes + reply.nbytes),
+    Put: lambda put, _: put.value.nbytes,
+    Get: lambda _, value: int(value.nbytes),
+    Collective: lambda collective, _: collective.value.nbytes,
+    Await: lambda waited, _: waited.nbytes,
+}
+_VALUES: dict[type, Callable[[Any, Any], float]] = {
+    Receive: lambda _, message: math.nan if message is None else float(message.source),
+    Call: lambda call, _: math.nan if call.control else float(call.peer),
+    Poll: lambda _, questions: float(questions),
+    Get: lambda get, _: float(get.peer),
+    CompareAndSwap: lambda swap, _: float(swap.peer),
+    Compute: lambda compute, _: compute.value,
+}
 
 
-def event_of(effect: Effect, result: Any = None) -> str:
+class Recorded(NamedTuple):
+    """What every driver records of an effect that has ended.
+
+    `nbytes`: that it moved. `value`: the rank whose message a receive took, that a call, a get or a swap asked, or that
+    is lost; of a poll the number of its questions; what a Compute says; NaN: another effect, or control."""
+
+    event: str
+    nbytes: int
+    value: float
+
+
+def event_of(effect: Effect) -> str:
     """The event that every driver records of an effect; empty: none, as for messages of a barrier."""
-    if isinstance(result, Lost):
-        return "lost"
-    if isinstance(effect, _TAGGED) and effect.tag < 0:
-        return ""
-    if isinstance(effect, Receive) and effect.within is not None:
-        return "delay"
-    if isinstance(effect, _CONTROLLED) and effect.control:
-        return "control"
-    if isinstance(effect, Collective):
-        return effect.operation
-    return effect.event if isinstance(effect, _NAMED) else _EVENTS.get(type(effect), "")
+    event = _EVENTS.get(type(effect))
+    return event(effect) if event else ""
 
 
-def moved_nbytes(effect: Effect, result: Any) -> int:
-    """Bytes that an effect moved."""
-    if isinstance(result, Lost):
-        return 0
-    if isinstance(effect, Call):
-        return int(effect.value.nbytes + result.nbytes)
-    if isinstance(effect, _SENT):
-        return effect.value.nbytes
-    if isinstance(effect, Await):
-        return effect.nbytes
-    if isinstance(effect, Get):
-        return int(result.nbytes)
-    return result.value.nbytes if isinstance(effect, Receive) and result is not None else 0
-
-
-def source_of(effect: Effect, result: Any) -> float:
-    """The rank whose message a receive took, that a call, a get or a swap asked, or that is lost; of a poll the number
-    of its questions; what a Compute says; NaN: another effect, or control."""
-    if isinstance(result, Lost):
-        return float(result.source)
-    if isinstance(effect, Poll):
-        return float(result)
-    if isinstance(effect, Compute):
-        return effect.value
-    if isinstance(effect, Call | Get | CompareAndSwap):
-        return math.nan if isinstance(effect, Call) and effect.control else float(effect.peer)
-    return float(result.source) if isinstance(effect, Receive) and result is not None else math.nan
+def recorded(event: str, effect: Effect, result: Any) -> Recorded:
+    """Of an effect with this event that has this result."""
+    kind = type(effect)
+    if type(result) is Lost:
+        return Recorded("lost", 0, float(result.source))
+    moved, value = _MOVED.get(kind), _VALUES.get(kind)
+    return Recorded(event, moved(effect, result) if moved else 0, value(effect, result) if value else math.nan)
 
 
 def described(effect: Effect) -> str:

@@ -28,7 +28,7 @@ INSTANT_S = 1e-9
 
 
 class FaultyRun(VirtualRun):
-    """A run of a case without faults is as VirtualRun's."""
+    """A run of a case with faults."""
 
     def __init__(
         self,
@@ -42,7 +42,6 @@ class FaultyRun(VirtualRun):
     ) -> None:
         self._faults, self._form = faults_of(case.faults), form
         self._calls_made, self._predecessors = count(), dict[int, Rank]()
-        self._faulty = case.faults is not None
         self._of_case = case
         super().__init__(form, case, network, nodes, costs, buffer, seed)
 
@@ -61,7 +60,8 @@ class FaultyRun(VirtualRun):
         if rank.dead:
             return
         super().happened(rank, event, start, value, nbytes, end)
-        if event == "start" and isinstance(rank, MortalRank):
+        if event == "start":
+            assert isinstance(rank, MortalRank)
             for seconds, happens in rank.alarms:
                 self._moves.after(seconds * self._case.dilation, partial(self._alarm, rank, happens))
 
@@ -70,8 +70,6 @@ class FaultyRun(VirtualRun):
             self._die(rank)
 
     def _rank(self, form: Form, number: int) -> Rank:
-        if not self._faulty:
-            return super()._rank(form, number)
         try:
             before = self._predecessors.get(number)
             return MortalRank(form, self._of_case, number, lambda: self.now, self.happened, self._faults, before)
@@ -91,7 +89,8 @@ class FaultyRun(VirtualRun):
             self._die(cast(MortalRank, rank))
 
     def _pause_of(self, rank: Rank) -> float:
-        left_s = rank.paused_until - self.now if isinstance(rank, MortalRank) else 0.0
+        assert isinstance(rank, MortalRank)
+        left_s = rank.paused_until - self.now
         return left_s if left_s > INSTANT_S else 0.0
 
     def _carry_out(self, rank: Rank, effect: Effect) -> Result:
@@ -115,7 +114,8 @@ class FaultyRun(VirtualRun):
             super()._arrive(number, message)
 
     def _call(self, rank: Rank, effect: Call, then: Then) -> None:
-        if not isinstance(rank, MortalRank) or effect.peer == rank.number:
+        assert isinstance(rank, MortalRank)
+        if effect.peer == rank.number:
             super()._call(rank, effect, then)
             return
         loss = self._faults.loss

@@ -16,6 +16,7 @@ from scaleproof.simulate.engine.engine import NEW_TASK, Engine
 from scaleproof.simulate.engine.flow_network import NONE
 from scaleproof.simulate.engine.growing import Growing
 from scaleproof.simulate.engine.tables import RECEIVE, SEND, TASKS
+from scaleproof.simulate.hop_classes import Hop
 from scaleproof.simulate.link_network import Network
 
 Next = Callable[[], None]
@@ -47,6 +48,9 @@ class Moves:
         self._ways: dict[tuple[int, int], Way] = {}
         self._delays: dict[tuple[tuple[int, ...], int], tuple[float, float]] = {}
         """By links and bytes: a message's delay, s, and its highest rate, bytes/s."""
+        self._hop_costs: dict[tuple[Hop, int], tuple[float, float]] = {}
+        self._alike: dict[tuple[int, bool, float, float], np.ndarray] = {}
+        """By bytes of a message, whether its connection takes it at once, its delay and highest rate: its rows."""
         self._following: dict[int, Next] = {}
         self._waiting: list[tuple[float, int, Next]] = []
         """A heap: when something has taken its time, in which order that was begun, and what follows."""
@@ -105,21 +109,28 @@ class Moves:
 
     def _tasks(self, way: Way, source: int, nbytes: int, fits: bool) -> np.ndarray:
         """Rows of the engine for a message: that it is sent, and that it is received."""
-        delay, highest = self._delay(way.links, nbytes)
-        both, tasks = {"box": way.box, "source": source, "lane": NONE}, Growing(TASKS, 2, NEW_TASK)
+        key = nbytes, fits, *self._delay(way.links, nbytes)
+        if key not in self._alike:
+            self._alike[key] = self._rows(*key)
+        rows = self._alike[key].copy()
+        rows["box"], rows["source"] = way.box, source
+        rows["route"][0], rows["stream"][0] = way.route, way.stream
+        return rows
+
+    def _rows(self, nbytes: int, fits: bool, delay: float, highest: float) -> np.ndarray:
+        """The same of any two ranks."""
+        tasks = Growing(TASKS, 2, NEW_TASK)
         tasks.add(
             1,
             kind=SEND,
-            route=way.route,
+            lane=NONE,
             amount=nbytes,
             buffer=self._buffer,
             highest=highest,
             delay=delay,
-            stream=way.stream,
             watched=not fits,
-            **both,
         )
-        tasks.add(1, kind=RECEIVE, watched=True, **both)
+        tasks.add(1, kind=RECEIVE, lane=NONE, watched=True)
         return np.asarray(tasks.rows)
 
     @staticmethod
@@ -137,10 +148,16 @@ class Moves:
 
     def _delay(self, links: tuple[int, ...], nbytes: int) -> tuple[float, float]:
         if (links, nbytes) not in self._delays:
-            size, costs = np.array([float(nbytes)]), self._costs.on(self._costs.hop(len(links)))
-            alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+            alpha, beta = self._cost(self._costs.hop(len(links)), nbytes)
             self._delays[links, nbytes] = alpha + self._network.delay_s(links), self._network.most(links, beta)
         return self._delays[links, nbytes]
+
+    def _cost(self, hop: Hop, nbytes: int) -> tuple[float, float]:
+        """Alpha, s, and beta, s/byte, of a message on a class of hops."""
+        if (hop, nbytes) not in self._hop_costs:
+            size, costs = np.array([float(nbytes)]), self._costs.on(hop)
+            self._hop_costs[hop, nbytes] = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+        return self._hop_costs[hop, nbytes]
 
 
 def nothing() -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.rank_programs.effect_events import event_of, moved_nbytes, source_of
+from scaleproof.rank_programs.effect_events import event_of, recorded
 from scaleproof.rank_programs.effects import (
     Call,
     Charge,
@@ -112,6 +112,11 @@ class VirtualRun:
         """What has moved."""
         return self._moves
 
+    @property
+    def living(self) -> list[Rank]:
+        """All ranks that were not killed."""
+        return self._ranks
+
     def run(self) -> list[RankProgram]:
         """Runs all ranks to their ends and returns their programs. Raises SpecError, one line with rank and operation,
         where a program raises an error, ranks wait for ever, or one writes beside a region."""
@@ -187,8 +192,8 @@ class VirtualRun:
         began = self.now
 
         def then(value: Any) -> None:
-            event = event_of(effect, value)
-            self.happened(rank, event, began, source_of(effect, value), moved_nbytes(effect, value))
+            event, nbytes, said = recorded(name, effect, value)
+            self.happened(rank, event, began, said, nbytes)
             result.put(value)
 
         self._perform[type(effect)](rank, effect, then)

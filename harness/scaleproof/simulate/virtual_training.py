@@ -27,7 +27,7 @@ from scaleproof.simulate.simulated_program import samples
 from scaleproof.simulate.virtual_faults import FaultyRun
 from scaleproof.simulate.virtual_learners import Learners, Stages, learners_of
 from scaleproof.simulate.virtual_rank import Rank, Then
-from scaleproof.simulate.virtual_run import Happened
+from scaleproof.simulate.virtual_run import Happened, VirtualRun
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
@@ -58,7 +58,7 @@ class Passes:
     factor: Factor
 
 
-class VirtualTraining(FaultyRun):
+class VirtualTraining(VirtualRun):
     """`learners` and `data` of each rank."""
 
     def __init__(
@@ -161,6 +161,10 @@ class VirtualTraining(FaultyRun):
         self._moves.after(seconds * self._train_case.dilation, ended)
 
 
+class FaultyTraining(VirtualTraining, FaultyRun):
+    """With the case's faults."""
+
+
 @collection_paused()
 def simulate_training(
     case: TrainCase,
@@ -177,7 +181,8 @@ def simulate_training(
     gc.collect(1)  # frees an earlier run, which is one reference cycle and still in the young generations
     passes = Passes(profile.forward_s, profile.backward_s, profile.update_s.median, factor)
     learners = learners_of(case, seed, profile)
-    run = VirtualTraining(case, cluster, costs, passes, learners, seed)
+    kind = VirtualTraining if case.faults is None else FaultyTraining
+    run = kind(case, cluster, costs, passes, learners, seed)
     run.orders = {rank: iter(sources) for rank, sources in orders.items()}
     run.calls = {rank: CallsInOrder(calls) for rank, calls in answered.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # a training may diverge

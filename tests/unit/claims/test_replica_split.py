@@ -12,8 +12,9 @@ from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.metrics_split import step_split
 from scaleproof.claims.replica_split import PARTS
 from scaleproof.claims.stragglers import rank_times
-from scaleproof.rank_programs.effect_events import source_of
+from scaleproof.rank_programs.effect_events import recorded
 from scaleproof.rank_programs.effects import Call, Receive, Send
+from scaleproof.transports.mailbox import Lost, Message
 from tests.unit.claims.claims_samples import GOSSIP, MS, OF_SERVERS, record, samples, step_parts
 
 Rows = list[tuple[Any, ...]]
@@ -93,8 +94,12 @@ def test_exposed_communication_is_all_exchanges_and_waits() -> None:
 
 def test_effects_say_whom_a_rank_waits_for() -> None:
     array = samples((0, "step", 0, 0, 1))["value"].to_numpy()
-    assert source_of(Call(3, array), array) == 3.0
-    assert math.isnan(source_of(Call(3, array, control=True), array)), (
+    assert recorded("call", Call(3, array), array).value == 3.0
+    assert math.isnan(recorded("control", Call(3, array, control=True), array).value), (
         "control is counted apart, and no wait for a model"
     )
-    assert math.isnan(source_of(Send(3, array), None)) and math.isnan(source_of(Receive(), None))
+    assert math.isnan(recorded("send", Send(3, array), None).value)
+    assert recorded("wait", Receive(), Message(2, 0, array)) == ("wait", array.nbytes, 2.0)
+    assert recorded("call", Call(3, array), Lost(3)) == ("lost", 0, 3.0)
+    over = recorded("delay", Receive(within=1.0), None)
+    assert over.nbytes == 0 and math.isnan(over.value)
