@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scaleproof.claims.claims_file import write_claims
+from scaleproof.record.host import usable_cores
+from scaleproof.record.machine import MachineProfile
+from scaleproof.record.parallel import in_parallel
 from scaleproof.report import costs, csvs, glossary, index, machine, run, suite
 from scaleproof.report.code_shown import code_shown
-from scaleproof.report.data import load, tables
+from scaleproof.report.data import SuiteData, load, tables
 from scaleproof.report.pages import Pages
 from scaleproof.spec.suite import Suite
 
@@ -25,9 +28,7 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     profiles = machine.profiles(results, data)
     machine.write(pages, profiles)
     costs.write(pages, results, profiles)
-    for suite_data in data:
-        suite.write(pages, suite_data, profiles)
-        run.write_all(pages, suite_data)
+    _write_suites(pages, data, profiles)
     glossary.write(pages)
     write_claims(
         reports / "claims.json",
@@ -46,3 +47,18 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
         labels,
     )
     return index.write(pages, size, data, [*machine.summary(profiles), *code_shown(data)])
+
+
+def _write_suites(pages: Pages, data: Sequence[SuiteData], profiles: dict[str, MachineProfile | None]) -> None:
+    """The pages of suites and of their launches, on all cores: several suites side by side, of one its launches."""
+    cores = int(usable_cores())
+    by_size = sorted(data, key=lambda suite_data: len(suite_data.runs), reverse=True)
+    shared = [suite_data for share in range(cores) for suite_data in by_size[share::cores]]
+    of_launches = cores if len(data) == 1 else 1
+
+    def some(share: Sequence[SuiteData]) -> None:
+        for suite_data in share:
+            suite.write(pages, suite_data, profiles)
+            run.write_all(pages, suite_data, of_launches)
+
+    in_parallel(some, shared, cores)

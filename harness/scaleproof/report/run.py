@@ -18,7 +18,6 @@ from scaleproof.calibrate.attained_rate import rate_lines
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
-from scaleproof.record.host import usable_cores
 from scaleproof.record.parallel import in_parallel
 from scaleproof.record.write import RUN
 from scaleproof.report import inputs, nodes, surroundings
@@ -83,8 +82,8 @@ class Spark:
     picture: Markup
 
 
-def write_all(pages: Pages, data: SuiteData) -> None:
-    """Write the pages of all launches that have a record, on all cores."""
+def write_all(pages: Pages, data: SuiteData, processes: int) -> None:
+    """Write the pages of all launches that have a record, in so many processes."""
     of_case: dict[str, list[Record]] = {}
     for run in data.launches.values():
         if run.record is not None:
@@ -94,7 +93,7 @@ def write_all(pages: Pages, data: SuiteData) -> None:
         for run in runs:
             _write(pages, data, run, of_case)
 
-    in_parallel(some, list(data.launches.values()), int(usable_cores()))
+    in_parallel(some, list(data.launches.values()), processes)
 
 
 def _write(pages: Pages, data: SuiteData, run: Run, of_case: Mapping[str, Sequence[Record]]) -> None:

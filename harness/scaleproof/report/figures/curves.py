@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import seaborn as sns
 from markupsafe import Markup
-from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scaleproof.claims.learning_curve import Axis
@@ -55,17 +52,17 @@ def curves(
     not say enough."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
-    # Seaborn draws no line for a launch without any number; such launches are left out.
     drawable = {
         name: numeric
         for name, launches in series.items()
         if (numeric := [curve for curve in launches if _has_number(curve.values)])
     }
-    _thin_lines(axes, drawable, looks, axis)
-    thin = iter(list(axes.lines))
     for index, (name, launches) in enumerate(drawable.items()):
         for number, curve in enumerate(launches):
-            next(thin).set_gid(f"curve{index}x{number}")
+            (thin,) = axes.plot(
+                *outline(getattr(curve, axis), _numbers(curve.values)), color=looks[name].colour, lw=0.6, alpha=0.4
+            )
+            thin.set_gid(f"curve{index}x{number}")
             ends = curve.ends or f"ends at {significant(float(curve.values[-1]))}"
             titles[f"curve{index}x{number}"] = f"{name}, launch {curve.launch}: {ends}"
     medians = {name: median_curve(launches) for name, launches in drawable.items()}
@@ -95,31 +92,6 @@ def curves(
 def _has_number(values: np.ndarray) -> bool:
     """Whether any value is a number."""
     return bool(np.isfinite(values).any())
-
-
-def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[str, Look], axis: Axis) -> None:
-    """A line per launch, in the order of series and launches."""
-    numbered = enumerate((name, curve) for name, launches in series.items() for curve in launches)
-    if not series:
-        return
-    parts = []
-    for number, (name, curve) in numbered:
-        x, y = outline(getattr(curve, axis), _numbers(curve.values))
-        parts.append(pd.DataFrame({"x": x, "y": y, "series": name, "launch": number}))
-    points = pd.concat(parts, ignore_index=True)
-    sns.lineplot(
-        points,
-        x="x",
-        y="y",
-        hue="series",
-        palette={name: look.colour for name, look in looks.items() if name in series},
-        units="launch",
-        estimator=None,
-        lw=0.6,
-        alpha=0.4,
-        legend=False,
-        ax=axes,
-    )
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

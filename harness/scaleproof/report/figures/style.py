@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -187,27 +186,9 @@ def from_zero(axes: Axes, *, horizontal: bool = False) -> None:
 
 def lines(axes: Axes, series: Mapping[str, Line], looks: Mapping[str, Look], width: float) -> None:
     """A line per series, in its colour and dashes; without marks."""
-    points = pd.concat(
-        [pd.DataFrame({"x": line.x, "y": line.y, "series": name}) for name, line in series.items()] or [pd.DataFrame()],
-        ignore_index=True,
-    )
-    if len(points):
-        names = list(dict.fromkeys(points["series"]))
-        sns.lineplot(
-            points,
-            x="x",
-            y="y",
-            hue="series",
-            style="series",
-            palette={name: looks[name].colour for name in names},
-            dashes={name: looks[name].line[1] if looks[name].variant % 4 else "" for name in names},
-            estimator=None,
-            errorbar=None,
-            sort=False,
-            legend=False,
-            lw=width,
-            ax=axes,
-        )
+    for name, line in series.items():
+        if len(line.x):
+            axes.plot(line.x, line.y, color=looks[name].colour, ls=looks[name].line, lw=width)
 
 
 def panel(width: float = 5.0, height: float = 3.5) -> tuple[Figure, Axes]:
