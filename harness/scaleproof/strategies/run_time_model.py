@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from scaleproof.frameworks.torch.adam import Adam
+
 LATENT, HIDDEN = 32, 64
 """Elements of a state, and of each network's hidden layer."""
 UPDATES, BATCH, STEP_SIZE, DRAWS = 400, 16, 3e-3, 4
@@ -153,7 +155,7 @@ class RunTimeModel:
         held_back = len(times) // HELD_BACK if len(times) >= HELD_BACK * window else 0
         trained = times[: len(times) - held_back]
         starts = len(trained) - min(window, len(trained)) + 1
-        optimiser = torch.optim.Adam(self._networks.parameters(), lr=STEP_SIZE)
+        optimiser = Adam(self._networks.parameters(), STEP_SIZE)
         best, kept = -math.inf, self._networks.state_dict()
         for update in range(UPDATES):
             chosen = torch.randint(starts, (BATCH,)).tolist()
