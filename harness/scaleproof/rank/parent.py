@@ -81,6 +81,7 @@ def _late_imports(case: AnyCase) -> list[str]:
         "numpy.ma": isinstance(case, TrainCase),  # by numpy.unique
         "scaleproof.programs.replayed": _replays(case),
         "scaleproof.programs.train_replicas": isinstance(case, TrainCase) and case.replicas is not None,
+        "scaleproof.strategies.cut_off_learned": case.value("strategy.predictor") == "learned",
     }
     return [name for name, of_case in needed.items() if of_case and importlib.util.find_spec(name)]
 

@@ -78,6 +78,25 @@ def test_the_parent_imports_what_stages_of_a_pipeline_need() -> None:
     assert found == ["True", "False"]
 
 
+def test_the_parent_imports_what_a_learned_predictor_needs() -> None:
+    found = [
+        printed(
+            f"{PRELOADED} print('torch' in sys.modules, 'torch._dynamo' in sys.modules)",
+            json.dumps(
+                {
+                    **TRAINING,
+                    "strategy": {"name": "cut_off", "predictor": predictor},
+                    "step_delay": "contention:0.02,2,0.02,0.1,4,1,0.9,0.1,0.08",
+                    "warmup": 20,
+                    "ranks": 3,
+                }
+            ),
+        )
+        for predictor in ("learned", "elfving")
+    ]
+    assert found == ["True False", "False False"]
+
+
 def test_nothing_is_collected_while_the_parent_imports() -> None:
     program = """
 import gc, sys
