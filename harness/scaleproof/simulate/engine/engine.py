@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
+from operator import is_not
 from typing import Any
 
 import numpy as np
 
-from scaleproof.simulate.engine import event_loop
+from scaleproof.simulate.engine import event_loop, held_state
 from scaleproof.simulate.engine.event_queue import new_queue, with_room
 from scaleproof.simulate.engine.flow_network import FREE, HOPS, NONE, new_network, resized
 from scaleproof.simulate.engine.growing import START, Growing
+from scaleproof.simulate.engine.held_state import HeldState
 from scaleproof.simulate.engine.phases import Phase, schedule_rows
 from scaleproof.simulate.engine.route_table import RouteTable
 from scaleproof.simulate.engine.tables import (
@@ -64,7 +66,9 @@ class Engine:
         self._reports, self._clock = np.zeros(START, np.int64), np.zeros(2)
         self._queue, self._messages = new_queue(START, self._clock), new_messages(START)
         self._counts = np.array([0, 0, START])
-        self._most_hops = self._margin = 1
+        self._margin = 1
+        self._holds: tuple[Any, ...] | None = None
+        self._kept: HeldState
 
     @property
     def now(self) -> float:
@@ -101,7 +105,8 @@ class Engine:
         if not all(limited):
             links, shares = tuple(compress(links, limited)), tuple(compress(shares, limited))
         number = self._routes.number(links, shares)
-        self._most_hops = max(self._most_hops, self._routes.most_hops)
+        if self._routes.most_hops > int(self._network.counts[HOPS]):
+            self._network = resized(self._network, self._routes.most_hops, len(self._network.flows))
         return number
 
     def streams(self, count: int) -> np.ndarray:
@@ -210,31 +215,28 @@ class Engine:
 
     def release(self, tasks: np.ndarray) -> None:
         """Held tasks start when what they wait for has ended."""
-        event_loop.release_all(self._current(len(tasks)), tasks)
+        self._make_room(len(tasks))
+        event_loop.release_all(State(*self._tables()), tasks)
 
     def run(self, until: float = np.inf) -> np.ndarray:
         """Runs until watched tasks have ended, and returns them; none: everything has ended that can, or it is `until`
         and nothing happens before."""
-        state = self._current()
-        while event_loop.run(state, self._tasks.count, self._margin, until) == event_loop.FULL:
-            state = self._current()
+        while held_state.run(self._held(), self._tasks.count, self._margin, until) == event_loop.FULL:
+            self._make_room()
         count, self._counts[REPORTED] = int(self._counts[REPORTED]), 0
         if not count and until < np.inf:
             self.wait_until(until)
-        return state.reports[:count].copy()
+        return self._reports[:count].copy()
 
     def wait_until(self, moment: float) -> None:
         """Sets the clock to a time before which nothing happens."""
         self._clock[0] = moment
 
-    def _current(self, released: int = 0) -> State:
-        """The tables as they are, with room for what one event may start, and for as many tasks as are released."""
-        flows = room = len(self._network.flows)
-        hops = int(self._network.counts[HOPS])
+    def _make_room(self, released: int = 0) -> None:
+        """For what one event may start, and for as many tasks as are released."""
+        flows = len(self._network.flows)
         if self._network.counts[FREE] < self._margin:
-            flows = 2 * flows + self._margin
-        if flows > room or self._most_hops > hops:
-            self._network = resized(self._network, max(hops, self._most_hops), flows)
+            self._network = resized(self._network, int(self._network.counts[HOPS]), 2 * flows + self._margin)
         started = self._margin + released
         free = int(self._counts[FREE_MESSAGES])
         if free < started:
@@ -242,15 +244,25 @@ class Engine:
             self._messages = grown_messages(self._messages, free, len(self._messages) + more)
             self._counts[FREE_MESSAGES] += more
         self._queue = with_room(self._queue, event_loop.EVENTS_OF_A_TASK * started)
+
+    def _held(self) -> HeldState:
+        """The tables as they are."""
         if len(self._reports) < self._tasks.count:
             self._reports = np.zeros(2 * self._tasks.count, np.int64)
-        return State(
+        tables = self._tables()
+        if self._holds is None or any(map(is_not, tables, self._holds)):
+            self._holds, self._kept = tables, HeldState(State(*tables))
+        return self._kept
+
+    def _tables(self) -> tuple[Any, ...]:
+        """In the order of State."""
+        return (
             self._queue,
             self._network,
             self._tasks.rows,
             self._edges.rows,
             self._lanes.rows,
-            self._routes.rows(),
+            self._routes.rows,
             self._schedule_table(),
             self._streams.rows,
             self._boxes.rows,

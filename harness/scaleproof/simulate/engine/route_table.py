@@ -16,6 +16,8 @@ class RouteTable:
     def __init__(self) -> None:
         self._numbers: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._first, self._links, self._shares = np.zeros(START, np.int64), np.zeros(START, np.int64), np.zeros(START)
+        self.rows = Routes(self._first, self._links, self._shares)
+        """The routes so far, with room for more."""
         self.most_hops = 0
         """Links of the longest route."""
 
@@ -28,15 +30,11 @@ class RouteTable:
             end = start + len(links)
             self._first = _with_room(self._first, number + 2)
             self._links, self._shares = _with_room(self._links, end), _with_room(self._shares, end)
+            if self.rows.first is not self._first or self.rows.links is not self._links:
+                self.rows = Routes(self._first, self._links, self._shares)
             self._first[number + 1], self._links[start:end], self._shares[start:end] = end, links, shares
             self.most_hops = max(self.most_hops, len(links))
         return number
-
-    def rows(self) -> Routes:
-        """The routes so far."""
-        count = len(self._numbers)
-        end = int(self._first[count])
-        return Routes(self._first[: count + 1], self._links[:end], self._shares[:end])
 
 
 def _with_room(values: np.ndarray, count: int) -> np.ndarray:
