@@ -16,9 +16,6 @@ from scaleproof.spec.case import OwnCase, TrainCase
 class FreeMoves(Moves):
     """What ends at one moment ends in the order in which it began."""
 
-    now = 0.0
-    """The time, in s."""
-
     def __init__(self) -> None:
         self._later, self._numbers = list[tuple[float, int, Next]](), count()
         self._arriving = deque[Next]()

@@ -42,6 +42,9 @@ class Moves:
 
     What takes a time alone needs nothing of the engine, and waits here: the engine runs up to the first such moment."""
 
+    now = 0.0
+    """The time, in s."""
+
     def __init__(self, network: Network, nodes: Sequence[int], costs: MessageCosts, buffer: float) -> None:
         self._network, self._nodes, self._costs, self._buffer = network, nodes, costs, buffer
         self._engine = Engine(network.capacities)
@@ -58,17 +61,13 @@ class Moves:
         self.messages, self.nbytes = 0, defaultdict[tuple[int, int], int](int)
         """Moved so far: all messages between ranks, and bytes from one to another."""
 
-    @property
-    def now(self) -> float:
-        """The time, in s."""
-        return self._engine.now
-
     def run(self) -> None:
         """Until nothing moves any more."""
         while True:
             first = self._waiting[0][0] if self._waiting else math.inf
             if self._moving or first >= self._engine.next:
                 ended = self._engine.run(first)
+                self.now = self._engine.now
                 self._moving = len(ended) > 0
                 for task in ended.tolist():
                     self._following.pop(task)()
@@ -78,6 +77,7 @@ class Moves:
                     return
             else:
                 self._engine.wait_until(first)
+                self.now = first
             while self._waiting and self._waiting[0][0] <= first:
                 heappop(self._waiting)[2]()
 
