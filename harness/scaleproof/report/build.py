@@ -29,6 +29,7 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     machine.write(pages, profiles)
     costs.write(pages, results, profiles)
     _write_suites(pages, data, profiles)
+    run.write_all(pages, data)
     glossary.write(pages)
     write_claims(
         reports / "claims.json",
@@ -50,15 +51,12 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
 
 
 def _write_suites(pages: Pages, data: Sequence[SuiteData], profiles: dict[str, MachineProfile | None]) -> None:
-    """The pages of suites and of their launches, on all cores: several suites side by side, of one its launches."""
+    """The pages of all suites, on all cores; large and small suites are spread over them."""
     cores = int(usable_cores())
     by_size = sorted(data, key=lambda suite_data: len(suite_data.runs), reverse=True)
-    shared = [suite_data for share in range(cores) for suite_data in by_size[share::cores]]
-    of_launches = cores if len(data) == 1 else 1
 
     def some(share: Sequence[SuiteData]) -> None:
         for suite_data in share:
             suite.write(pages, suite_data, profiles)
-            run.write_all(pages, suite_data, of_launches)
 
-    in_parallel(some, shared, cores)
+    in_parallel(some, [suite_data for core in range(cores) for suite_data in by_size[core::cores]], cores)

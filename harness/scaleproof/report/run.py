@@ -18,6 +18,7 @@ from scaleproof.calibrate.attained_rate import rate_lines
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
+from scaleproof.record.host import usable_cores
 from scaleproof.record.parallel import in_parallel
 from scaleproof.record.write import RUN
 from scaleproof.report import inputs, nodes, surroundings
@@ -82,18 +83,19 @@ class Spark:
     picture: Markup
 
 
-def write_all(pages: Pages, data: SuiteData, processes: int) -> None:
-    """Write the pages of all launches that have a record, in so many processes."""
+def write_all(pages: Pages, suites: Sequence[SuiteData]) -> None:
+    """Write the pages of all launches that have a record, on all cores."""
+    launches = [(data, run) for data in suites for run in data.launches.values()]
     of_case: dict[str, list[Record]] = {}
-    for run in data.launches.values():
+    for _, run in launches:
         if run.record is not None:
             of_case.setdefault(run.record.case_id, []).append(run.record)
 
-    def some(runs: Sequence[Run]) -> None:
-        for run in runs:
+    def some(share: Sequence[tuple[SuiteData, Run]]) -> None:
+        for data, run in share:
             _write(pages, data, run, of_case)
 
-    in_parallel(some, list(data.launches.values()), processes)
+    in_parallel(some, launches, int(usable_cores()))
 
 
 def _write(pages: Pages, data: SuiteData, run: Run, of_case: Mapping[str, Sequence[Record]]) -> None:
