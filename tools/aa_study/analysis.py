@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta
 
-from scaleproof.calibrate.measured_noise_floors import floor_share, spread
+from scaleproof.calibrate.measured_noise_floors import floor_share, floor_share_of_launches, spread
 from scaleproof.record.machine import floor_of_launches
 from scaleproof.stats.arm_difference import Finding
 from scaleproof.stats.compare_arms import compare
@@ -196,6 +196,17 @@ def share_beyond_floor(pairs: Pairs, launches: int, ways: int = 1000) -> float |
         medians = [np.median(np.where(swapped, *sides), axis=1) for sides in ((other, one), (one, other))]
         beyond.append(np.mean(np.abs(np.log(medians[0] / medians[1])) > limit))
     return float(np.mean(beyond)) if beyond else None
+
+
+def share_beyond_own_floor(pairs: Pairs) -> float:
+    """Share of comparisons of identical arms whose medians differ by more than the floor that the launches of one of
+    these arms give: the way in which a suite's own launches give it."""
+    beyond = []
+    for group in pairs.groups:
+        sides = pairs.first[group], pairs.second[group]
+        difference = abs(np.log(np.median(sides[0]) / np.median(sides[1])))
+        beyond += [difference > np.log1p(floor_share_of_launches(side, LAUNCHES)) for side in sides]
+    return float(np.mean(beyond))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tools.aa_study.analysis import (
     confirmation,
     outcome,
     share_beyond_floor,
+    share_beyond_own_floor,
 )
 from tools.aa_study.analysis import pooled as pooled_alarms
 from tools.aa_study.kinds import ARMS
@@ -90,15 +91,16 @@ def table(study: Study) -> str:
     outcomes = study.outcomes()
     launches = sum(len(blocks) for arms in study.values.values() for blocks in arms.values())
     beyond = {name: share_beyond_floor(study.pairs(name, ARMS), MORE) for name in outcomes}
-    rows = [_row(study, name, kind, beyond[name]) for name, kind in outcomes.items()]
+    own = {name: share_beyond_own_floor(study.pairs(name, ARMS)) for name in outcomes}
+    rows = [_row(study, name, kind, beyond[name], own[name]) for name, kind in outcomes.items()]
     lines = [
         BEGIN,
         f"| {launches} values{_calls(study)}, {study.facts['cpu']}, {study.facts['date']} | noise floor | spread | "
         "false alarms | with arms swapped | 95 % interval | resolution | launches slowed by it | "
-        f"beyond the floor of {MORE} launches |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"beyond the floor of {MORE} launches | beyond the floor of {LAUNCHES} launches of one arm |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *rows,
-        _alarms_row("all kinds", "", "", study.pooled(outcomes), "", "", _mean(beyond.values())),
+        _alarms_row("all kinds", "", "", study.pooled(outcomes), "", "", _mean(beyond.values()), _mean(own.values())),
         END,
     ]
     return "\n".join(lines)
@@ -115,18 +117,18 @@ def _mean(shares: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _row(study: Study, name: str, kind: Outcome, beyond: float | None) -> str:
+def _row(study: Study, name: str, kind: Outcome, beyond: float | None, own: float) -> str:
     confirmed = study.confirmation(name, kind.floor)
     real = "not run"
     if confirmed is not None:
         real = f"found {confirmed.found} of {confirmed.comparisons}, measured {_percent(confirmed.measured)}"
     resolution = "none up to 100 %" if kind.resolution is None else _percent(kind.resolution)
     title = study.facts["kinds"][name]["title"]
-    return _alarms_row(title, _percent(kind.floor), _percent(kind.spread), kind.alarms, resolution, real, beyond)
+    return _alarms_row(title, _percent(kind.floor), _percent(kind.spread), kind.alarms, resolution, real, beyond, own)
 
 
 def _alarms_row(
-    title: str, floor: str, spread: str, alarms: Alarms, resolution: str, real: str, beyond: float | None
+    title: str, floor: str, spread: str, alarms: Alarms, resolution: str, real: str, *beyond: float | None
 ) -> str:
     low, high = alarms.interval
     cells = (
@@ -138,7 +140,7 @@ def _alarms_row(
         f"{_percent(low)} to {_percent(high)}",
         resolution,
         real,
-        "not run" if beyond is None else _percent(beyond),
+        *("not run" if share is None else _percent(share) for share in beyond),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -67,7 +67,7 @@ def noise_floors(
             runs.append(record.launch)
             calls[record.plan_index] = record.campaign_id
             for key, value in values_of(record, store.samples(record).to_pandas(), metrics):
-                arms = by_key.setdefault(key, {}).setdefault(_measured(case), {arm: {} for arm in ARMS})
+                arms = by_key.setdefault(key, {}).setdefault(in_words(case), {arm: {} for arm in ARMS})
                 arms[_twin(case)][record.plan_index] = value
     floors = []
     for key in sorted(by_key, key=lambda key: key.order):
@@ -84,7 +84,7 @@ def _twin(case: AnyCase) -> str:
     return case.experiment.removeprefix(FLOORS) if case.experiment.startswith(FLOORS) else case.arm
 
 
-def _measured(case: AnyCase) -> str:
+def in_words(case: AnyCase) -> str:
     """What was measured, in words: of a training its network too."""
     parts = (case.value("workload"), case.value("entry"), f"over {case.transport}" if case.transport else "alone")
     return " ".join(str(part) for part in parts if part)
@@ -120,17 +120,36 @@ def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES)
     arms are the same. Few blocks say little about other launches, so the quantile is widened as Student's t widens that
     of normal noise. ValueError with fewer blocks than launches, or a value that is 0 or below."""
     values = np.stack([first, second])
-    count = values.shape[1]
-    if count < launches:
-        raise ValueError(f"{count} blocks are fewer than the {launches} launches of a comparison")
-    if not (values > 0).all():
-        raise ValueError("values of 0 or below have no ratio")
+    count = _checked(values, launches, "blocks")
     generator = np.random.default_rng(SEED)
     blocks = generator.integers(count, size=(RESAMPLES, launches))
     swapped = generator.integers(2, size=blocks.shape)
     above, below = (np.median(values[side, blocks], axis=1) for side in (swapped, 1 - swapped))
     quantile = np.quantile(np.abs(np.log(above / below)), CONFIDENCE)
     return float(np.expm1(quantile * _widening(count)))
+
+
+def floor_share_of_launches(values: np.ndarray, launches: int = LAUNCHES) -> float:
+    """The same from launches of one case, without pairs: what their seeds change and the machine's drift are part of
+    it, so that it is rather too large.
+
+    A bootstrap over launches, of which both arms are drawn with replacement. Residuals of n launches spread by
+    sqrt((n - 1) / n) less than launches, which is made up for. ValueError as in `floor_share`."""
+    count = _checked(values, launches, "launches")
+    residuals = (np.log(values) - np.log(values).mean()) * np.sqrt(count / (count - 1))
+    drawn = np.random.default_rng(SEED).integers(count, size=(2, RESAMPLES, launches))
+    first, second = np.median(residuals[drawn], axis=2)
+    return float(np.expm1(np.quantile(np.abs(first - second), CONFIDENCE) * _widening(count)))
+
+
+def _checked(values: np.ndarray, launches: int, what: str) -> int:
+    """How many blocks or launches there are."""
+    count = values.shape[-1]
+    if count < launches:
+        raise ValueError(f"{count} {what} are fewer than the {launches} launches of a comparison")
+    if not (values > 0).all():
+        raise ValueError("values of 0 or below have no ratio")
+    return int(count)
 
 
 def _widening(blocks: int) -> float:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from scaleproof.calibrate.measured_noise_floors import ARMS, FLOORS, LAUNCHES, noise_floors
 from scaleproof.calibrate.needed_floors import NeededFloor
-from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.plan_outcome import PlanOutcome
@@ -75,24 +74,21 @@ def missing_calibration(
     suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Earlier
 ) -> MissingCalibration:
     """For each kind of launch, at each message size, the cheapest case that some claim has."""
-    groups = _grouped(missing, lambda needed: (needed.kind, needed.nbytes))
+    groups = grouped(missing, lambda needed: (needed.kind, needed.nbytes))
     return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier))
 
 
 def _by_metric(calibration: MissingCalibration, profile: MachineProfile) -> MissingCalibration:
     """What the profile still lacks, by the cheapest case of each metric: a launch may lack metrics of its kind."""
-    lacking = [needed for needed in calibration.missing if not _has(profile, needed)]
-    groups = _grouped(lacking, lambda needed: (needed.kind, needed.nbytes, needed.metric.name))
+    lacking = [needed for needed in calibration.missing if not needed.is_paired(profile)]
+    groups = grouped(lacking, lambda needed: (needed.kind, needed.nbytes, needed.metric.name))
     return replace(calibration, cases=_cheapest(groups, None))
 
 
-def _has(profile: MachineProfile, needed: NeededFloor) -> bool:
-    return machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is not None
-
-
-def _grouped(
+def grouped(
     missing: Sequence[NeededFloor], key: Callable[[NeededFloor], tuple[object, ...]]
 ) -> list[list[NeededFloor]]:
+    """By `key`; the smallest group first."""
     groups: dict[tuple[object, ...], list[NeededFloor]] = {}
     for needed in missing:
         groups.setdefault(key(needed), []).append(needed)
@@ -102,12 +98,18 @@ def _grouped(
 def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Earlier | None) -> tuple[AnyCase, ...]:
     """One case for each group; a case that serves two groups is taken once."""
     chosen: dict[str, AnyCase] = {}
-    seconds = {each.case.case_id: estimate(each.case, earlier).seconds for group in groups for each in group}
+    seconds = seconds_of([needed for group in groups for needed in group], earlier)
     for group in groups:
         already = [needed for needed in group if needed.case.case_id in chosen]
         cheapest = min(already or group, key=lambda needed: seconds[needed.case.case_id])
         chosen[cheapest.case.case_id] = cheapest.case
     return tuple(chosen.values())
+
+
+def seconds_of(missing: Sequence[NeededFloor], earlier: Earlier | None) -> dict[str, float]:
+    """How long a launch of each case takes, about."""
+    cases = {needed.case.case_id: needed.case for needed in missing}
+    return {case_id: estimate(case, earlier).seconds for case_id, case in cases.items()}
 
 
 def calibrate_missing(
@@ -148,11 +150,15 @@ def _add_floors(
         allocated=allocated,
     )
     floors, runs = noise_floors(launches, Store(results), allocated, suite_metrics(calibration.suite.folder))
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    profile = read_profile(results, machine) or MachineProfile(machine=machine, code="", measured_at=now)
-    profile = profile.with_floors(floors, runs)
+    profile = profile_or_new(results, machine).with_floors(floors, runs)
     write_profile(results, profile)
     return profile, outcome
+
+
+def profile_or_new(results: Path, machine: str) -> MachineProfile:
+    """The machine's profile; an empty one where it has none."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return read_profile(results, machine) or MachineProfile(machine=machine, code="", measured_at=now)
 
 
 def _seed(suite: str, index: int) -> int:

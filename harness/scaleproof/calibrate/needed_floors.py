@@ -13,7 +13,7 @@ from scaleproof.claims.noise_floor import machine_floor
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.record.host import usable_cores
-from scaleproof.record.machine import MachineProfile
+from scaleproof.record.machine import Floor, MachineProfile
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind, kind_on
 from scaleproof.spec.programs import programs_folder
@@ -30,6 +30,15 @@ class NeededFloor:
     nbytes: int | None
     case: AnyCase
 
+    def known(self, profile: MachineProfile | None) -> Floor | None:
+        """What the profile has of it."""
+        return machine_floor(profile, self.metric, self.kind, self.nbytes)
+
+    def is_paired(self, profile: MachineProfile | None) -> bool:
+        """Whether the profile has it from pairs of identical arms."""
+        floor = self.known(profile)
+        return floor is not None and floor.paired
+
 
 def needed_floors(suite: Suite, size: str) -> list[NeededFloor]:
     """One entry per timing claim that is judged by launches, and per planned case of it."""
@@ -39,13 +48,9 @@ def needed_floors(suite: Suite, size: str) -> list[NeededFloor]:
 def missing_floors(
     suite: Suite, size: str, profile: MachineProfile | None, allocated: AllocatedNodes | None = None
 ) -> list[NeededFloor]:
-    """Those of `needed_floors` that the profile does not have, of cases that can run here, or on the nodes
-    `allocated`."""
-    lacking = [
-        needed
-        for needed in needed_floors(suite, size)
-        if machine_floor(profile, needed.metric, needed.kind, needed.nbytes) is None
-    ]
+    """Those of `needed_floors` that the profile does not have from pairs of identical arms, of cases that can run here,
+    or on the nodes `allocated`."""
+    lacking = [needed for needed in needed_floors(suite, size) if not needed.is_paired(profile)]
     programs = str(programs_folder(suite.folder).absolute())
     cases = {needed.case.case_id: needed.case for needed in lacking}
     runnable = {case_id for case_id, case in cases.items() if obstacle(case, programs, allocated) is None}
@@ -59,7 +64,10 @@ def _of_claim(suite: Suite, size: str, claim: Claim) -> Iterator[NeededFloor]:
     sizes = suite.experiment(form.experiment).sizes
     if size not in sizes:
         return
-    for case in sizes[size].cases:
+    cases = sizes[size].cases
+    if not all(any(chosen(case, side) for case in cases) for side in (form.select, form.against or {})):
+        return  # not judged at this size
+    for case in cases:
         serves = any(chosen(case, side) for side in _sides(claim)) and _has_size(case, form.nbytes)
         kind = kind_on(case, usable_cores()) if serves else None
         if kind is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -42,9 +42,12 @@ FloorOf = Callable[..., KnownFloor]
 """As `noise_floor.floor_of`."""
 
 
-def judge_claim(suite: Suite, size: str, store: Store, claim: Claim, floors: FloorOf) -> list[ClaimResult]:
-    """One claim alone at every level of evidence, with floors of one's own."""
-    return _Judging(suite, size, store, floors).results(claim)
+def judge_claims(
+    suite: Suite, size: str, store: Store, claims: Sequence[Claim], floors: FloorOf
+) -> list[list[ClaimResult]]:
+    """Some claims, each at every level of evidence, with floors of one's own."""
+    judging = _Judging(suite, size, store, floors)
+    return [judging.results(claim) for claim in claims]
 
 
 @dataclass(frozen=True, slots=True)

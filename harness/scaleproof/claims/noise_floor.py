@@ -82,6 +82,17 @@ def floor_of(
 
     SpecError: the profile cannot be read.
     """
+    return floor_by(_profile(results, pool), metric, pool, sides, nbytes)
+
+
+def floor_by(
+    profile: MachineProfile | None,
+    metric: Metric,
+    pool: Pool,
+    sides: Sequence[tuple[Mapping[str, Any], Evidence]],
+    nbytes: int | None,
+) -> KnownFloor:
+    """The same with a given profile."""
     if not metric.timing:
         return KnownFloor()
     codes: dict[LaunchKind, set[str]] = {}
@@ -91,7 +102,6 @@ def floor_of(
             if fits(record) and record.kind is not None:
                 codes.setdefault(record.kind, set()).add(record.code.digest)
                 counts[number, record.case_id] += 1
-    profile = _profile(results, pool)
     floors = {kind: machine_floor(profile, metric, kind, nbytes) for kind in codes}
     known = {kind: floor for kind, floor in floors.items() if floor is not None}
     missing = _in_order(floors.keys() - known.keys())

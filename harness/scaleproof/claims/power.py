@@ -13,7 +13,7 @@ import numpy as np
 
 from scaleproof.claims.claim_result import NO_VERDICTS
 from scaleproof.claims.claims_yaml import Claim
-from scaleproof.claims.judge import judge_claim
+from scaleproof.claims.judge import judge_claims
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted
 from scaleproof.claims.made_up_store import MadeUpStore
@@ -245,7 +245,7 @@ class Launches:
                 store.add(launch, self._noisy(metric, claim, side, launch, 1.0 if exact else factor))
         noisy = metric.timing and levels != {"simulated"}
         known = noise.known(compared_launches(metric, self.count(claim, evidence))) if noisy else KnownFloor()
-        results = judge_claim(self.suite, self.size, store, claim, lambda *_, **__: known)
+        (results,) = judge_claims(self.suite, self.size, store, [claim], lambda *_, **__: known)
         result = next((result for result in results if result.evidence == evidence), results[0])
         return result.verdict, "; ".join(filter(None, [result.rule, result.reason]))
 

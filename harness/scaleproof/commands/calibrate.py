@@ -1,6 +1,6 @@
 """Measures noise floors and bounds of this machine, or noise floors of several nodes together, by interleaved launches
-of identical arms. With SUITE: only the floors that the claims of the suite need and this machine does not have yet.
-Leave the machines alone meanwhile."""
+of identical arms. With SUITE: only the floors that the claims of the suite need and this machine does not have yet,
+from the launches that the suite has made, else by more launches. Leave the machines alone meanwhile."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 HELP = "this machine's noise floors and bounds; about 3 minutes"
 EXAMPLE = """scaleproof calibrate --minutes 3
-  scaleproof calibrate das2016 --size smoke --dry-run     which floors its claims lack, and how long they take"""
+  scaleproof calibrate das2016 --size smoke --dry-run     which floors need launches, and how long they take"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
     parser.add_argument(
-        "suite", metavar="SUITE", nargs="?", help="measure the missing floors that this suite's claims need"
+        "suite", metavar="SUITE", nargs="?", help="get the missing floors that this suite's claims need"
     )
     size_argument(parser)
     effort = parser.add_mutually_exclusive_group()
@@ -50,6 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Measure, store, print."""
+    if options.suite and not options.show:
+        return _missing(options)
     from scaleproof.calibrate.calibration_run import COMPARISONS, comparisons_within
 
     comparisons = COMPARISONS if options.comparisons is None else options.comparisons
@@ -61,8 +63,6 @@ def main(options: argparse.Namespace) -> int:
         raise SpecError("scaleproof calibrate: a calibration takes at least one comparison")
     if options.show:
         return _show(options)
-    if options.suite:
-        return _missing(options)
     return _dry_run(options, comparisons) if options.dry_run else _measure(options, comparisons)
 
 
@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace, comparisons: int) -> int:
 
 
 def _missing(options: argparse.Namespace) -> int:
-    """Measure what the claims of a suite lack, or list it; 0 if every launch has a good record, else 1."""
+    """Get what the claims of a suite lack, or list it; 0 if every launch has a good record, else 1."""
     from scaleproof.calibrate.missing_calibration import calibrate_missing
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.spec.units import format_seconds
@@ -91,7 +91,7 @@ def _missing(options: argparse.Namespace) -> int:
     allocated = nodes_of_run(options)
     calibration, seconds = missing_of_suite(options, allocated)
     if not calibration.missing:
-        print(f"every noise floor that the claims of {options.suite} need at this size was measured")
+        print(f"the launches of {options.suite} decide its claims: no noise floor has to be measured at this size")
         return 0
     print_missing(calibration)
     print(f"{len(calibration.launches())} launches, about {format_seconds(seconds)}", flush=True)
@@ -117,20 +117,28 @@ def _print_still_missing(options: argparse.Namespace, failed: int, allocated: Al
 def missing_of_suite(
     options: argparse.Namespace, allocated: AllocatedNodes | None = None
 ) -> tuple[MissingCalibration, float]:
-    """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s."""
-    from scaleproof.calibrate.missing_calibration import missing_calibration
+    """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s.
+    What the suite's launches give is in the profile then, and with --dry-run counts as if it were."""
+    from scaleproof.calibrate.floors_of_plan import earlier_launches, to_measure, with_floors_of_plan
+    from scaleproof.calibrate.missing_calibration import missing_calibration, profile_or_new
     from scaleproof.calibrate.needed_floors import missing_floors
-    from scaleproof.commands.dry_run import earlier_launches
     from scaleproof.record.digest import machine_id
-    from scaleproof.record.machine import read_profile
+    from scaleproof.record.machine import write_profile
+    from scaleproof.record.store import Store
     from scaleproof.spec.estimate import Earlier
     from scaleproof.spec.suite import load_suite
 
     suite, size = load_suite(options.suite, options.suites), size_of(options)
-    profile = read_profile(options.results, machine_id() if allocated is None else allocated.machine)
+    profile = profile_or_new(options.results, machine_id() if allocated is None else allocated.machine)
     missing = missing_floors(suite, size, profile, allocated)
-    # All records are read for it, which takes seconds.
-    earlier = earlier_launches(options.results) if missing else Earlier()
+    earlier = Earlier()
+    if missing and (options.results / "runs").is_dir():
+        store = Store(options.results)
+        earlier = earlier_launches(store, {needed.case.case_id for needed in missing})
+        profile = with_floors_of_plan(profile, suite, size, missing, earlier, store, allocated)
+        missing = to_measure(missing, profile, suite, size, store)
+        if not options.dry_run:
+            write_profile(options.results, profile)
     calibration = missing_calibration(suite, size, missing, earlier)
     return calibration, calibration.seconds(earlier)
 

@@ -122,8 +122,8 @@ def print_undecidable(suite: Suite, plans: Mapping[str, object], size: str, prof
         print("what these launches can decide on this machine is not known: `scaleproof calibrate` measures its noise")
     elif unknown:
         command = f"scaleproof calibrate {suite.name} --size {size}"
-        lack = f"{unknown} of {len(claims)} claims lack a noise floor, and their times decide nothing"
-        print(f"{lack}: `{command}` measures it")
+        lack = f"{unknown} of {len(claims)} claims lack a noise floor, without which their times decide nothing"
+        print(f"{lack}: after these launches `{command}` gets it from them, or measures it")
 
 
 def _runnable(suite: Suite) -> Callable[[Sequence[AnyCase]], list[AnyCase]]:

@@ -33,7 +33,9 @@ class Floor(_Part):
     share: float = Field(description="Identical arms differ by at most the factor 1 + share in 95 % of comparisons.")
     spread: float = Field(description="Standard deviation of the logarithm of one launch's value.")
     launches_per_arm: int = Field(description="Launches of each arm in one comparison.")
-    comparisons: int = Field(description="Comparisons of identical arms that share no launch.")
+    comparisons: int = Field(
+        description="Comparisons of identical arms that share no launch; 0: from launches of one case, without pairs."
+    )
     taken: str = Field(description="Which launches, arms and pairs, in words.")
     code: str = Field("", description="Digest of the code that measured it; empty: not known.")
 
@@ -41,6 +43,11 @@ class Floor(_Part):
     def key(self) -> tuple[str, LaunchKind, int | None]:
         """What it is a floor of; a profile has one of each."""
         return self.metric, self.kind, self.nbytes
+
+    @property
+    def paired(self) -> bool:
+        """Whether pairs of identical arms gave it. Else it is rather too large: seeds and drift are part of it."""
+        return self.comparisons > 0
 
     @property
     def of_one_launch(self) -> float:
@@ -96,12 +103,12 @@ class MachineProfile(_Part):
         return min(sized, key=lambda floor: _ratio(floor.nbytes or 0, nbytes), default=None)
 
     def with_floors(self, floors: Iterable[Floor], runs: Iterable[str]) -> MachineProfile:
-        """The profile with these floors too. Of two with the same metric, kind, message size and code the noisier one
-        counts, else the new one."""
+        """The profile with these floors too. Of two with the same metric, kind and message size a paired one counts;
+        of two such with the same code the noisier one, else the new one."""
         merged = {floor.key: floor for floor in self.floors}
         for floor in floors:
             earlier = merged.get(floor.key)
-            if earlier is None or earlier.code != floor.code or earlier.share < floor.share:
+            if earlier is None or _counts_instead(floor, earlier):
                 merged[floor.key] = floor
         return self.model_copy(update={"floors": tuple(merged.values()), "runs": _each_once(self.runs, runs)})
 
@@ -129,6 +136,12 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 def write_profile(results: Path, profile: MachineProfile) -> Path:
     """Write the file by one rename."""
     return write_form(results / "machines" / profile.machine / FILE, profile)
+
+
+def _counts_instead(floor: Floor, earlier: Floor) -> bool:
+    if floor.paired != earlier.paired:
+        return floor.paired
+    return earlier.code != floor.code or earlier.share < floor.share
 
 
 def floor_of_one_launch(share: float, spread: float) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.claims.claims_yaml import Claim, load_claims
-from scaleproof.claims.judge import judge_claim
+from scaleproof.claims.judge import judge_claims
 from scaleproof.claims.made_up import MadeUp, Wanted
 from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.noise_floor import KnownFloor
@@ -32,7 +32,7 @@ def judged(
     for launch in plan(suite, str(claim.form.experiment), size):
         store.add(launch, made(launch))
     known = KnownFloor(floor) if claim.metric is not None and claim.metric.timing else KnownFloor()
-    (result,) = judge_claim(suite, size, store, claim, lambda *_, **__: known)
+    ((result,),) = judge_claims(suite, size, store, [claim], lambda *_, **__: known)
     return result
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from scaleproof.claims.claims_file import ClaimResult, ClaimsFile
 from scaleproof.claims.claims_yaml import load_claims
-from scaleproof.claims.judge import judge_claim
+from scaleproof.claims.judge import judge_claims
 from scaleproof.claims.made_up import Event, MadeUp, events
 from scaleproof.claims.made_up_store import MadeUpStore
 from scaleproof.claims.noise_floor import KnownFloor
@@ -59,7 +59,7 @@ def judged(folder: Path, claim: dict[str, Any], **launches: list[MadeUp]) -> Cla
     for launch in plan(suite, "e", "smoke"):
         store.add(launch, launches[launch.case.arm][launch.plan_index])
     (loaded,) = load_claims(suite)
-    (result,) = judge_claim(suite, "smoke", store, loaded, lambda *_, **__: KnownFloor())
+    ((result,),) = judge_claims(suite, "smoke", store, [loaded], lambda *_, **__: KnownFloor())
     again = ClaimsFile.model_validate_json(ClaimsFile(claims=(result,)).model_dump_json())
     assert again.claims[0] == result, "claims.json can hold it"
     return result

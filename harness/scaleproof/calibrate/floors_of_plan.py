@@ -1,0 +1,100 @@
+"""Which of the noise floors that a suite's claims lack come from the launches that the suite has made, and which have
+to be measured with launches of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scaleproof.calibrate.floors_of_cases import floors_of_cases
+from scaleproof.calibrate.missing_calibration import grouped, seconds_of
+from scaleproof.calibrate.needed_floors import NeededFloor
+from scaleproof.claims.claims_yaml import load_claims
+from scaleproof.claims.judge import judge_claims
+from scaleproof.claims.launch_pool import Pool
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import KnownFloor, floor_by
+from scaleproof.claims.suite_metrics import suite_metrics
+from scaleproof.core.record_schema import Evidence
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
+from scaleproof.record.machine import Floor, MachineProfile
+from scaleproof.record.store import Store
+from scaleproof.spec.estimate import Earlier
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite
+
+
+def earlier_launches(store: Store, case_ids: Collection[str]) -> Earlier:
+    """What finished launches of some cases took."""
+    good = {
+        case_id: [record.wall_s for record in store.records(case_id) if record.status == "ok"] for case_id in case_ids
+    }
+    return Earlier({case_id: seconds for case_id, seconds in good.items() if seconds})
+
+
+def with_floors_of_plan(
+    profile: MachineProfile,
+    suite: Suite,
+    size: str,
+    missing: Sequence[NeededFloor],
+    earlier: Earlier,
+    store: Store,
+    allocated: AllocatedNodes | None = None,
+) -> MachineProfile:
+    """The profile with what the launches give that the suite has made: for each missing floor the cheapest case with 6
+    of them."""
+    metrics, planned, seconds = (
+        suite_metrics(suite.folder),
+        _planned(suite, size, missing),
+        seconds_of(missing, earlier),
+    )
+    nothing = MachineProfile(machine=profile.machine, code="", measured_at="")
+    of_cases, floors, runs = dict[str, MachineProfile](), dict[tuple[object, ...], Floor](), list[str]()
+    for group in grouped(missing, lambda needed: (needed.kind, needed.nbytes, needed.metric.name)):
+        for needed in sorted(group, key=lambda needed: seconds[needed.case.case_id]):
+            case_id = needed.case.case_id
+            if case_id not in of_cases:
+                of_cases[case_id] = nothing.with_floors(*floors_of_cases(planned[case_id], store, allocated, metrics))
+            if needed.known(of_cases[case_id]):
+                floors = {floor.key: floor for floor in of_cases[case_id].floors} | floors
+                runs += of_cases[case_id].runs
+                break
+    return profile.with_floors(floors.values(), runs)
+
+
+def _planned(suite: Suite, size: str, missing: Sequence[NeededFloor]) -> dict[str, list[PlannedLaunch]]:
+    """The launches that a plan of the suite has of each case."""
+    launches: dict[str, list[PlannedLaunch]] = {}
+    for experiment in {needed.case.experiment for needed in missing}:
+        for launch in plan(suite, experiment, size):
+            launches.setdefault(launch.case.case_id, []).append(launch)
+    return launches
+
+
+def to_measure(
+    missing: Sequence[NeededFloor], profile: MachineProfile, suite: Suite, size: str, store: Store
+) -> list[NeededFloor]:
+    """Those of claims whose verdict would be another one on a machine without noise, and of claims that have no
+    launches yet. What changes no verdict is known well enough."""
+    asked = {needed.claim for needed in missing}
+    claims = [claim for claim in load_claims(suite) if claim.form.id in asked]
+
+    def known(_: Path, *about: Any) -> KnownFloor:
+        return floor_by(profile, *about)
+
+    def none(
+        _: Path, metric: Metric, pool: Pool, sides: Sequence[tuple[Mapping[str, Any], Evidence]], nbytes: int | None
+    ) -> KnownFloor:
+        floor = floor_by(profile, metric, pool, sides, nbytes)
+        return KnownFloor(0.0, 0.0) if floor.unknown or floor.share is not None else floor
+
+    open_claims = set[str]()
+    judged = zip(
+        judge_claims(suite, size, store, claims, known), judge_claims(suite, size, store, claims, none), strict=True
+    )
+    for claim, (with_noise, without) in zip(claims, judged, strict=True):
+        launches = any(result.runs for result in with_noise)
+        if not launches or [each.verdict for each in with_noise] != [each.verdict for each in without]:
+            open_claims.add(claim.form.id)
+    return [needed for needed in missing if needed.claim in open_claims]
