@@ -106,6 +106,6 @@ METRICS = [
         noise="inside",
         made_up=made_up_agreement,
         clocked=True,
-        noise_of=("program_s",),
+        noise_of=("dispatched_jct",),
     ),
 ]
