@@ -22,8 +22,8 @@ rule calibrate:
         "scaleproof calibrate 2>&1 | tee {log}"
 
 
-# The noise floors that the claims of a suite need and this machine does not have yet: from the suite's own launches, and
-# from more launches where a verdict depends on them.
+# The noise floors that the claims of a suite need and this machine does not have yet: from the suite's own launches,
+# and from more launches where a verdict depends on them.
 rule floors:
     input:
         tables,

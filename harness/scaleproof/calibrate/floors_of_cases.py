@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from scaleproof.calibrate.measured_noise_floors import LAUNCHES, Key, floor_share_of_launches, in_words, values_of
+from scaleproof.calibrate.measured_noise_floors import (
+    LAUNCHES,
+    Key,
+    floor_share_of_launches,
+    in_words,
+    repetitions,
+    values_of,
+)
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
@@ -36,7 +42,7 @@ def floors_of_cases(
     """A floor per metric, kind of launch and message size from those of the planned launches that are finished, on this
     machine or on the nodes of `allocated`, and their ids. A case with fewer than 6 values of a metric gives none; of
     several cases of one kind the noisiest counts."""
-    counts = Counter(launch.case.case_id for launch in planned)
+    counts = repetitions(planned)
     floors, runs = dict[Key, Floor](), list[str]()
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
         of_case: dict[Key, _Launches] = {}

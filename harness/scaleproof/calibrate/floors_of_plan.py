@@ -18,6 +18,7 @@ from scaleproof.claims.noise_floor import KnownFloor, floor_by
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.core.record_schema import Evidence
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
+from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.machine import Floor, MachineProfile
 from scaleproof.record.store import Store
 from scaleproof.spec.estimate import Earlier
@@ -33,43 +34,45 @@ def earlier_launches(store: Store, case_ids: Collection[str]) -> Earlier:
     return Earlier({case_id: seconds for case_id, seconds in good.items() if seconds})
 
 
+def made_launches(
+    suite: Suite, size: str, missing: Sequence[NeededFloor], store: Store, allocated: AllocatedNodes | None = None
+) -> dict[str, list[PlannedLaunch]]:
+    """The planned launches of each case that are finished."""
+    launches: dict[str, list[PlannedLaunch]] = {}
+    asked = {needed.case.case_id for needed in missing}
+    for experiment in {needed.case.experiment for needed in missing}:
+        for launch in plan(suite, experiment, size):
+            if launch.case.case_id in asked:
+                launches.setdefault(launch.case.case_id, []).append(launch)
+    for case_id, planned in launches.items():
+        finished = {record.plan_index for record in finished_launches(case_id, len(planned), store, allocated)}
+        launches[case_id] = [launch for launch in planned if launch.plan_index in finished]
+    return launches
+
+
 def with_floors_of_plan(
     profile: MachineProfile,
     suite: Suite,
-    size: str,
     missing: Sequence[NeededFloor],
+    made: Mapping[str, Sequence[PlannedLaunch]],
     earlier: Earlier,
     store: Store,
     allocated: AllocatedNodes | None = None,
 ) -> MachineProfile:
-    """The profile with what the launches give that the suite has made: for each missing floor the cheapest case with 6
-    of them."""
-    metrics, planned, seconds = (
-        suite_metrics(suite.folder),
-        _planned(suite, size, missing),
-        seconds_of(missing, earlier),
-    )
+    """The profile with what these launches give: for each missing floor the cheapest case with 6 of them."""
+    metrics, seconds = suite_metrics(suite.folder), seconds_of(missing, earlier)
     nothing = MachineProfile(machine=profile.machine, code="", measured_at="")
     of_cases, floors, runs = dict[str, MachineProfile](), dict[tuple[object, ...], Floor](), list[str]()
     for group in grouped(missing, lambda needed: (needed.kind, needed.nbytes, needed.metric.name)):
         for needed in sorted(group, key=lambda needed: seconds[needed.case.case_id]):
             case_id = needed.case.case_id
             if case_id not in of_cases:
-                of_cases[case_id] = nothing.with_floors(*floors_of_cases(planned[case_id], store, allocated, metrics))
+                of_cases[case_id] = nothing.with_floors(*floors_of_cases(made[case_id], store, allocated, metrics))
             if needed.known(of_cases[case_id]):
                 floors = {floor.key: floor for floor in of_cases[case_id].floors} | floors
                 runs += of_cases[case_id].runs
                 break
     return profile.with_floors(floors.values(), runs)
-
-
-def _planned(suite: Suite, size: str, missing: Sequence[NeededFloor]) -> dict[str, list[PlannedLaunch]]:
-    """The launches that a plan of the suite has of each case."""
-    launches: dict[str, list[PlannedLaunch]] = {}
-    for experiment in {needed.case.experiment for needed in missing}:
-        for launch in plan(suite, experiment, size):
-            launches.setdefault(launch.case.case_id, []).append(launch)
-    return launches
 
 
 def to_measure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.digest import code_digest
-from scaleproof.record.machine import Floor
+from scaleproof.record.machine import CALIBRATION, Floor
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind
@@ -57,31 +56,46 @@ def noise_floors(
     metrics: Mapping[str, Metric] = METRICS,
 ) -> tuple[list[Floor], list[str]]:
     """A floor per metric, kind of launch and message size of this machine, or of the nodes of `allocated`, and the
-    launches behind them. Of several networks or transports of one kind the noisiest counts."""
+    launches behind them. Of several cases of one kind the noisiest counts."""
     by_key: dict[Key, dict[str, Paired]] = {}
+    words: dict[str, str] = {}
     runs: list[str] = []
-    calls: dict[int, str] = {}
-    counts = Counter(launch.case.case_id for launch in planned)
+    calls: dict[int, set[str]] = {}
+    counts = repetitions(planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
+        alike = case.changed({"experiment": FLOORS, "arm": FLOORS}).case_id
+        words[alike] = in_words(case)
         for record in finished_launches(case.case_id, counts[case.case_id], store, allocated):
             runs.append(record.launch)
-            calls[record.plan_index] = record.campaign_id
+            calls.setdefault(record.plan_index, set()).add(record.campaign_id)
             for key, value in values_of(record, store.samples(record).to_pandas(), metrics):
-                arms = by_key.setdefault(key, {}).setdefault(in_words(case), {arm: {} for arm in ARMS})
+                arms = by_key.setdefault(key, {}).setdefault(alike, {arm: {} for arm in ARMS})
                 arms[_twin(case)][record.plan_index] = value
     floors = []
     for key in sorted(by_key, key=lambda key: key.order):
         of_cases = [
-            floor for what, values in by_key[key].items() if (floor := _floor(key, what, values, calls)) is not None
+            floor
+            for alike, values in by_key[key].items()
+            if (floor := _floor(key, words[alike], values, calls)) is not None
         ]
         if of_cases:
             floors.append(max(of_cases, key=lambda floor: floor.share))
     return floors, runs
 
 
+def repetitions(planned: Sequence[PlannedLaunch]) -> dict[str, int]:
+    """How many repetitions of each case there are up to the last of these."""
+    counts: dict[str, int] = {}
+    for launch in planned:
+        counts[launch.case.case_id] = max(counts.get(launch.case.case_id, 0), launch.plan_index + 1)
+    return counts
+
+
 def _twin(case: AnyCase) -> str:
-    """Which of two identical arms the case is."""
-    return case.experiment.removeprefix(FLOORS) if case.experiment.startswith(FLOORS) else case.arm
+    """Which of two identical arms the case is; a suite's own launches are the first."""
+    if case.experiment.startswith(FLOORS):
+        return case.experiment.removeprefix(FLOORS)
+    return case.arm if case.suite == CALIBRATION else ARMS[0]
 
 
 def in_words(case: AnyCase) -> str:
@@ -164,15 +178,15 @@ def spread(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _floor(
-    key: Key, measured: str, values: Mapping[str, Mapping[int, float]], calls: Mapping[int, str] | None = None
+    key: Key, measured: str, values: Mapping[str, Mapping[int, float]], calls: Mapping[int, set[str]] | None = None
 ) -> Floor | None:
-    """None where too few blocks gave a value. `calls`: the call that made each block."""
+    """None where too few blocks gave a value. `calls`: the calls that made each block."""
     first, second = (values[arm] for arm in ARMS)
     blocks = sorted(first.keys() & second.keys())
     ours, theirs = (np.array([side[block] for block in blocks]) for side in (first, second))
     if len(blocks) < LAUNCHES or min(ours.min(), theirs.min()) <= 0:
         return None
-    count = len({(calls or {}).get(block) for block in blocks})
+    count = len(set[str]().union(*((calls or {}).get(block, set()) for block in blocks)))
     made = f" made in {count} calls" if count > 1 else ""
     how = (
         f"{len(blocks)} blocks of two identical launches{made}, {measured}; bootstrap over blocks, "

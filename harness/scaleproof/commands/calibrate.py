@@ -119,27 +119,29 @@ def missing_of_suite(
 ) -> tuple[MissingCalibration, float]:
     """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s.
     What the suite's launches give is in the profile then, and with --dry-run counts as if it were."""
-    from scaleproof.calibrate.floors_of_plan import earlier_launches, to_measure, with_floors_of_plan
+    from scaleproof.calibrate.floors_of_plan import earlier_launches, made_launches, to_measure, with_floors_of_plan
     from scaleproof.calibrate.missing_calibration import missing_calibration, profile_or_new
     from scaleproof.calibrate.needed_floors import missing_floors
     from scaleproof.record.digest import machine_id
     from scaleproof.record.machine import write_profile
     from scaleproof.record.store import Store
     from scaleproof.spec.estimate import Earlier
+    from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import load_suite
 
     suite, size = load_suite(options.suite, options.suites), size_of(options)
     profile = profile_or_new(options.results, machine_id() if allocated is None else allocated.machine)
     missing = missing_floors(suite, size, profile, allocated)
-    earlier = Earlier()
+    earlier, made = Earlier(), dict[str, list[PlannedLaunch]]()
     if missing and (options.results / "runs").is_dir():
         store = Store(options.results)
         earlier = earlier_launches(store, {needed.case.case_id for needed in missing})
-        profile = with_floors_of_plan(profile, suite, size, missing, earlier, store, allocated)
+        made = made_launches(suite, size, missing, store, allocated)
+        profile = with_floors_of_plan(profile, suite, missing, made, earlier, store, allocated)
         missing = to_measure(missing, profile, suite, size, store)
         if not options.dry_run:
             write_profile(options.results, profile)
-    calibration = missing_calibration(suite, size, missing, earlier)
+    calibration = missing_calibration(suite, size, missing, earlier, made)
     return calibration, calibration.seconds(earlier)
 
 

@@ -78,7 +78,7 @@ def test_a_floor_says_from_how_many_blocks_it_is() -> None:
 
 def test_a_floor_says_how_many_calls_made_its_blocks() -> None:
     values = {arm: {block: 1.0 + (arm == "a") * block / 100 for block in range(6)} for arm in ("a", "b")}
-    calls = dict.fromkeys(range(4), "before the pause") | dict.fromkeys((4, 5), "after it")
+    calls = dict.fromkeys(range(4), {"before the pause"}) | dict.fromkeys((4, 5), {"after it"})
     made = floors._floor(floors.Key(COLLECTIVE, "algbw", None), "over tcp", values, calls)
     assert made is not None and made.taken.startswith("6 blocks of two identical launches made in 2 calls, over tcp;")
 

@@ -12,13 +12,14 @@ import pytest
 
 from scaleproof.calibrate import floors_of_cases as module
 from scaleproof.calibrate.floors_of_cases import floors_of_cases
-from scaleproof.calibrate.floors_of_plan import to_measure, with_floors_of_plan
-from scaleproof.calibrate.measured_noise_floors import floor_share_of_launches
-from scaleproof.calibrate.needed_floors import missing_floors
+from scaleproof.calibrate.floors_of_plan import made_launches, to_measure, with_floors_of_plan
+from scaleproof.calibrate.measured_noise_floors import floor_share_of_launches, noise_floors
+from scaleproof.calibrate.missing_calibration import missing_calibration
+from scaleproof.calibrate.needed_floors import NeededFloor, missing_floors
 from scaleproof.cli import main
 from scaleproof.core.record_schema import Record
 from scaleproof.record.digest import machine_id
-from scaleproof.record.machine import read_profile
+from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.record.store import Store
 from scaleproof.spec.estimate import Earlier
 from scaleproof.spec.launch_kind import LaunchKind
@@ -39,6 +40,8 @@ def _all_launches_count(monkeypatch: pytest.MonkeyPatch) -> None:
         return sorted(store.records(case_id), key=lambda record: record.plan_index)[:repetitions]
 
     monkeypatch.setattr(module, "finished_launches", finished)
+    monkeypatch.setattr("scaleproof.calibrate.floors_of_plan.finished_launches", finished)
+    monkeypatch.setattr("scaleproof.calibrate.measured_noise_floors.finished_launches", finished)
     monkeypatch.setattr("scaleproof.calibrate.needed_floors.usable_cores", lambda: 8)
 
 
@@ -55,6 +58,11 @@ def run(tmp_path: Path, length: Callable[[PlannedLaunch], float | None]) -> tupl
 
 def of_arm(planned: Sequence[PlannedLaunch], arm: str, ranks: int) -> list[PlannedLaunch]:
     return [launch for launch in planned if launch.case.arm == arm and launch.case.ranks == ranks]
+
+
+def from_plan(profile: MachineProfile, suite: Suite, missing: list[NeededFloor], store: Store) -> MachineProfile:
+    made = made_launches(suite, "smoke", missing, store)
+    return with_floors_of_plan(profile, suite, missing, made, Earlier(), store)
 
 
 def test_six_launches_of_a_case_give_the_floor_of_their_values(tmp_path: Path) -> None:
@@ -87,7 +95,7 @@ def test_each_missing_floor_comes_from_one_case_with_six_launches(tmp_path: Path
     suite, _, store = run(tmp_path, lambda launch: LENGTHS[launch.plan_index])
     missing = missing_floors(suite, "smoke", None)
     assert {needed.kind for needed in missing} == {REAL, ALONE}
-    profile = with_floors_of_plan(profile_of(), suite, "smoke", missing, Earlier(), store)
+    profile = from_plan(profile_of(), suite, missing, store)
     assert {floor.kind for floor in profile.floors if floor.metric == "throughput"} == {REAL, ALONE}
     assert len(profile.runs) == 12
 
@@ -96,11 +104,11 @@ def test_a_floor_of_paired_arms_stays_and_comes_in_place_of_one_without_pairs(tm
     suite, _, store = run(tmp_path, lambda launch: LENGTHS[launch.plan_index])
     paired = floor("throughput", REAL, share=0.001)
     known = profile_of(paired)
-    profile = with_floors_of_plan(known, suite, "smoke", missing_floors(suite, "smoke", known), Earlier(), store)
+    profile = from_plan(known, suite, missing_floors(suite, "smoke", known), store)
     shares = {floor.kind: floor.share for floor in profile.floors if floor.metric == "throughput"}
     assert shares[REAL] == 0.001 and 0 < shares[ALONE] < 0.1
     everything = missing_floors(suite, "smoke", None)
-    without = with_floors_of_plan(profile_of(), suite, "smoke", everything, Earlier(), store)
+    without = from_plan(profile_of(), suite, everything, store)
     merged = without.with_floors([paired], [])
     assert {floor.share for floor in merged.floors if (floor.metric, floor.kind) == ("throughput", REAL)} == {0.001}
 
@@ -112,8 +120,23 @@ def test_floors_that_change_no_verdict_are_not_measured(tmp_path: Path, alone: f
 
     suite, _, store = run(tmp_path, length)
     missing = missing_floors(suite, "smoke", None)
-    profile = with_floors_of_plan(profile_of(), suite, "smoke", missing, Earlier(), store)
+    profile = from_plan(profile_of(), suite, missing, store)
     assert bool(to_measure(missing, profile, suite, "smoke", store)) == measured
+
+
+def test_launches_of_a_suite_are_one_arm_of_the_pairs_of_its_floors(tmp_path: Path) -> None:
+    suite, planned, store = run(tmp_path, lambda launch: LENGTHS[launch.plan_index])
+    missing = missing_floors(suite, "smoke", None)
+    made = made_launches(suite, "smoke", missing, store)
+    calibration = missing_calibration(suite, "smoke", missing, Earlier(), made)
+    repeated, first = calibration.launches(), calibration.first_arms()
+    assert len(repeated) == len(first) == 12 and {launch.case.experiment for launch in repeated} == {"floors_b"}
+    seeds = {(launch.case.arm, launch.plan_index): launch.seed for launch in first}
+    assert seeds == {(launch.case.arm, launch.plan_index): launch.seed for launch in repeated}
+    for launch in repeated:
+        commit(store, launch, LENGTHS[launch.plan_index], {})
+    floors = {floor.metric: floor for floor in noise_floors([*first, *repeated], store)[0]}
+    assert floors["throughput"].share == 0 and floors["throughput"].paired
 
 
 def test_a_claim_without_launches_has_its_floors_measured(tmp_path: Path) -> None:

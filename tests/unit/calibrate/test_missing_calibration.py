@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from scaleproof.calibrate.missing_calibration import BLOCKS, MOST_BLOCKS, calibrate_missing, missing_calibration
+from scaleproof.calibrate.measured_noise_floors import noise_floors
+from scaleproof.calibrate.missing_calibration import (
+    BLOCKS,
+    MOST_BLOCKS,
+    MissingCalibration,
+    calibrate_missing,
+    missing_calibration,
+)
 from scaleproof.calibrate.needed_floors import missing_floors, needed_floors
 from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
@@ -20,13 +27,14 @@ from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.progress import Silent
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Floor, write_profile
+from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.estimate import Earlier
 from scaleproof.spec.launch_kind import LaunchKind
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite, load_suite
 from tests.noise_floors import floor, profile_of
-from tests.unit.claims.test_judge import SPEEDUP, SUITE
+from tests.unit.claims.test_judge import SPEEDUP, SUITE, commit
 
 REAL = LaunchKind(program="train", compute="real", way="loopback", transport="gloo", ranks=2)
 ALONE = LaunchKind(program="train", compute="real", way="no exchange", ranks=1)
@@ -120,6 +128,24 @@ def test_one_case_of_a_kind_is_measured_for_all_metrics_and_another_only_for_wha
     calibration = missing_calibration(suite, "smoke", [cheap, dear], Earlier())
     calibrate_missing(calibration, tmp_path, Silent())
     assert ran == [{2}, {2, 20}][:runs]
+
+
+def test_two_cases_of_one_kind_are_not_paired_with_each_other(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "results")
+    monkeypatch.setattr(
+        "scaleproof.calibrate.measured_noise_floors.finished_launches", lambda case_id, *_: store.records(case_id)
+    )
+    needed = next(each for each in missing_floors(suite, "smoke", None) if each.kind == REAL)
+    cases = needed.case, needed.case.changed({"minibatch": 16})
+    launches = MissingCalibration(suite, "smoke", (needed,), cases).launches()
+    for launch in launches:
+        commit(store, launch, 100.0 if launch.case.value("minibatch") == 8 else 300.0, {})
+    # The case that comes last is another one of each arm.
+    launches.sort(key=lambda each: (each.case.value("minibatch") == 8) == (each.case.experiment == "floors_a"))
+    assert {launch.case.experiment for launch in launches} == {"floors_a", "floors_b"}
+    assert {floor.share for floor in noise_floors(launches, store)[0]} == {0}
 
 
 def test_a_dry_run_names_the_kinds_and_says_how_long_they_take(
