@@ -63,13 +63,15 @@ def order_of(jobs: Sequence[str], seed: int) -> list[str]:
 class Launch:
     """What one rank does. Options: `layers`, as 64-100-30; `images`, `maps`, `reducers`; `decimals` of weights between
     steps (0: all); `jobs`: words of all_reduce, naive, combiner, in_mapper, killed; `workers`: on so many ranks,
-    the last ones (0: Spark in one process). `iterations` are the epochs of each layer; job `killed` has one epoch."""
+    the last ones (0: Spark in one process). `iterations` are the epochs of each layer, after `warmup` that are not
+    timed; job `killed` has one epoch, and no other before it."""
 
     def __init__(self, context: RankContext) -> None:
         case = context.case
         assert isinstance(case, OwnCase)
         self.context, self.options = context, options_of(case)
         self.task = Task(self.options.sizes, case.iterations, context.seed, self.options.decimals)
+        self.warmup = case.warmup
         self.images = digits(self.options.images, context.seed)
         units, pixels = self.options.sizes[0], self.images.shape[1]
         if units != pixels:
@@ -122,7 +124,7 @@ class Launch:
         self._read_log(folder)
 
     def _job(self, spark: Any, job: str) -> None:
-        """One form of the job: a step of each layer that is not timed, then the timed ones."""
+        """One form of the job: epochs that are not timed, then the timed ones."""
         if job != KILLED:
             spark.setJobGroup(WARM, WARM)
             self._warm(job, self._engine(spark, job).total)
@@ -158,9 +160,9 @@ class Launch:
         return replace(self.task, epochs=1) if job == KILLED else self.task
 
     def _warm(self, job: str, total: Total) -> None:
-        """A step of each layer before the timed ones: processes start and load what they use."""
+        """Epochs before the timed ones: processes start and load what they use."""
         self.context.recorder.warmup = True
-        self._train(job, total, replace(self.task, epochs=1))
+        self._train(job, total, replace(self.task, epochs=self.warmup))
         self.context.recorder.warmup = False
 
     def _timed(self, job: str, total: Total) -> None:
