@@ -63,6 +63,12 @@ def share_of_machine(wildcards):
     return 100 if experiment.runs_alone(wildcards.size) else 50
 
 
+def minutes_of_suite(wildcards):
+    """Priority: long suites begin first, so that no core idles beside the last of the experiments that run two at a
+    time."""
+    return SUITES[wildcards.suite].reference_minutes or 0
+
+
 # Jobs run one after the other: they would share switches, and they share the lock of results/.
 ONE_BY_ONE = "--dependency=singleton"
 
