@@ -85,7 +85,7 @@ def _raised(error: SpecError) -> Failure:
         message=str(error),
         step=-1,
         operation="",
-        advice="in virtual time a program does what it does in processes; see docs/programs.md",
+        advice="correct the file that the message names; if it names none, the program is at fault: docs/programs.md",
     )
 
 
