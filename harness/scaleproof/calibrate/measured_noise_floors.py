@@ -15,7 +15,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.digest import code_digest
-from scaleproof.record.machine import CALIBRATION, Floor
+from scaleproof.record.machine import Floor
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.launch_kind import LaunchKind
@@ -92,10 +92,8 @@ def repetitions(planned: Sequence[PlannedLaunch]) -> dict[str, int]:
 
 
 def _twin(case: AnyCase) -> str:
-    """Which of two identical arms the case is; a suite's own launches are the first."""
-    if case.experiment.startswith(FLOORS):
-        return case.experiment.removeprefix(FLOORS)
-    return case.arm if case.suite == CALIBRATION else ARMS[0]
+    """Which of two identical arms the case is."""
+    return case.experiment.removeprefix(FLOORS) if case.experiment.startswith(FLOORS) else case.arm
 
 
 def in_words(case: AnyCase) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,8 +41,6 @@ class MissingCalibration:
     size: str
     missing: tuple[NeededFloor, ...]
     cases: tuple[AnyCase, ...]
-    made: Mapping[str, Sequence[PlannedLaunch]] = field(default_factory=dict)
-    """Launches of the suite that are finished, by case id: each is an arm of a pair."""
 
     @property
     def kinds(self) -> list[LaunchKind]:
@@ -55,52 +53,29 @@ class MissingCalibration:
         return max(self.suite.experiment(case.experiment).size(self.size).deadline_s for case in self.cases)
 
     def launches(self, blocks: int = BLOCKS) -> list[PlannedLaunch]:
-        """Block k holds both arms of every case, shuffled: of a case that the suite has launched so often the second
-        arm alone, with the seeds of these launches."""
+        """Block k holds both arms of every case, shuffled."""
         programs, shuffler = str(programs_folder(self.suite.folder).absolute()), random.Random(LAUNCHES)
-        arms = list[tuple[AnyCase, Sequence[PlannedLaunch]]]()
-        for case in self.cases:
-            first = self._first_arms(case, blocks)
-            twins = ARMS[1:] if first else ARMS
-            arms += [(case.changed({"experiment": f"{FLOORS}{twin}"}), first) for twin in twins]
+        arms = [case.changed({"experiment": f"{FLOORS}{twin}"}) for case in self.cases for twin in ARMS]
         launches = list[PlannedLaunch]()
-        for block in range(blocks):
+        for index in range(blocks):
             shuffler.shuffle(arms)
-            for case, first in arms:
-                index, seed = (first[block].plan_index, first[block].seed) if first else (block, self._seed(block))
-                launches.append(PlannedLaunch(case, index, seed, len(launches), programs))
+            launches += [
+                PlannedLaunch(case, index, _seed(self.suite.name, index), index * len(arms) + position, programs)
+                for position, case in enumerate(arms)
+            ]
         return launches
-
-    def first_arms(self, blocks: int = BLOCKS) -> list[PlannedLaunch]:
-        """The launches of the suite that are an arm beside `launches`."""
-        return [launch for case in self.cases for launch in self._first_arms(case, blocks)]
-
-    def _first_arms(self, case: AnyCase, blocks: int) -> Sequence[PlannedLaunch]:
-        made = self.made.get(case.case_id, ())
-        return made[:blocks] if len(made) >= blocks else ()
-
-    def _seed(self, block: int) -> int:
-        return int.from_bytes(hashlib.sha256(f"floors/{self.suite.name}/{block}".encode()).digest()[:4]) >> 1
 
     def seconds(self, earlier: Earlier) -> float:
         """How long the launches take, about."""
-        return sum(
-            (1 if self._first_arms(case, BLOCKS) else 2) * BLOCKS * estimate(case, earlier).seconds
-            for case in self.cases
-        )
+        return sum(2 * BLOCKS * estimate(case, earlier).seconds for case in self.cases)
 
 
 def missing_calibration(
-    suite: Suite,
-    size: str,
-    missing: Sequence[NeededFloor],
-    earlier: Earlier,
-    made: Mapping[str, Sequence[PlannedLaunch]] | None = None,
+    suite: Suite, size: str, missing: Sequence[NeededFloor], earlier: Earlier
 ) -> MissingCalibration:
-    """For each kind of launch, at each message size, the cheapest case that some claim has. `made`: finished launches
-    of the suite, by case id."""
+    """For each kind of launch, at each message size, the cheapest case that some claim has."""
     groups = grouped(missing, lambda needed: (needed.kind, needed.nbytes))
-    return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier), made or {})
+    return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier))
 
 
 def _by_metric(calibration: MissingCalibration, profile: MachineProfile) -> MissingCalibration:
@@ -174,8 +149,7 @@ def _add_floors(
         progress=progress,
         allocated=allocated,
     )
-    pairs = [*calibration.first_arms(blocks), *launches]
-    floors, runs = noise_floors(pairs, Store(results), allocated, suite_metrics(calibration.suite.folder))
+    floors, runs = noise_floors(launches, Store(results), allocated, suite_metrics(calibration.suite.folder))
     profile = profile_or_new(results, machine).with_floors(floors, runs)
     write_profile(results, profile)
     return profile, outcome
@@ -185,3 +159,7 @@ def profile_or_new(results: Path, machine: str) -> MachineProfile:
     """The machine's profile; an empty one where it has none."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return read_profile(results, machine) or MachineProfile(machine=machine, code="", measured_at=now)
+
+
+def _seed(suite: str, index: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"floors/{suite}/{index}".encode()).digest()[:4]) >> 1

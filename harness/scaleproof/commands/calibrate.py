@@ -126,13 +126,12 @@ def missing_of_suite(
     from scaleproof.record.machine import write_profile
     from scaleproof.record.store import Store
     from scaleproof.spec.estimate import Earlier
-    from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import load_suite
 
     suite, size = load_suite(options.suite, options.suites), size_of(options)
     profile = profile_or_new(options.results, machine_id() if allocated is None else allocated.machine)
     missing = missing_floors(suite, size, profile, allocated)
-    earlier, made = Earlier(), dict[str, list[PlannedLaunch]]()
+    earlier = Earlier()
     if missing and (options.results / "runs").is_dir():
         store = Store(options.results)
         earlier = earlier_launches(store, {needed.case.case_id for needed in missing})
@@ -141,7 +140,7 @@ def missing_of_suite(
         missing = to_measure(missing, profile, suite, size, store)
         if not options.dry_run:
             write_profile(options.results, profile)
-    calibration = missing_calibration(suite, size, missing, earlier, made)
+    calibration = missing_calibration(suite, size, missing, earlier)
     return calibration, calibration.seconds(earlier)
 
 

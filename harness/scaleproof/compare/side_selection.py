@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaleproof.core.record_schema import Record
-from scaleproof.record.machine import CALIBRATION
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.case_layers import every_key
@@ -38,6 +37,8 @@ _LISTS = ("sizes", "options")
 FIELDS = tuple(sorted(every_key() - set(_LISTS)))
 """Fields of a case that may be keys of conditions."""
 KEYS = (*_PREFIX_VALUES, *_EXACT_VALUES, *TIME_KEYS, *FIELDS)
+CALIBRATION = "calibration"
+"""The suite of the identical arms from which noise floors come."""
 _NAMING_KEYS = ("suite", "case", "launch")
 """Launches of CALIBRATION are compared only where a condition has one of these keys."""
 Filters = tuple[tuple[str, str], ...]

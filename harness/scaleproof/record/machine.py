@@ -13,8 +13,6 @@ from scaleproof.core.atomic_write import read_form, write_form
 from scaleproof.spec.launch_kind import LaunchKind
 
 FILE = "profile.json"
-CALIBRATION = "calibration"
-"""The suite of the identical arms of a calibration."""
 NEAR = 4.0
 """Factor between two message sizes up to which a floor of one counts for the other."""
 WITHIN_95_PERCENT = 1.96

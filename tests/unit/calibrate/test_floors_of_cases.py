@@ -13,8 +13,7 @@ import pytest
 from scaleproof.calibrate import floors_of_cases as module
 from scaleproof.calibrate.floors_of_cases import floors_of_cases
 from scaleproof.calibrate.floors_of_plan import made_launches, to_measure, with_floors_of_plan
-from scaleproof.calibrate.measured_noise_floors import floor_share_of_launches, noise_floors
-from scaleproof.calibrate.missing_calibration import missing_calibration
+from scaleproof.calibrate.measured_noise_floors import floor_share_of_launches
 from scaleproof.calibrate.needed_floors import NeededFloor, missing_floors
 from scaleproof.cli import main
 from scaleproof.core.record_schema import Record
@@ -41,7 +40,6 @@ def _all_launches_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "finished_launches", finished)
     monkeypatch.setattr("scaleproof.calibrate.floors_of_plan.finished_launches", finished)
-    monkeypatch.setattr("scaleproof.calibrate.measured_noise_floors.finished_launches", finished)
     monkeypatch.setattr("scaleproof.calibrate.needed_floors.usable_cores", lambda: 8)
 
 
@@ -122,21 +120,6 @@ def test_floors_that_change_no_verdict_are_not_measured(tmp_path: Path, alone: f
     missing = missing_floors(suite, "smoke", None)
     profile = from_plan(profile_of(), suite, missing, store)
     assert bool(to_measure(missing, profile, suite, "smoke", store)) == measured
-
-
-def test_launches_of_a_suite_are_one_arm_of_the_pairs_of_its_floors(tmp_path: Path) -> None:
-    suite, planned, store = run(tmp_path, lambda launch: LENGTHS[launch.plan_index])
-    missing = missing_floors(suite, "smoke", None)
-    made = made_launches(suite, "smoke", missing, store)
-    calibration = missing_calibration(suite, "smoke", missing, Earlier(), made)
-    repeated, first = calibration.launches(), calibration.first_arms()
-    assert len(repeated) == len(first) == 12 and {launch.case.experiment for launch in repeated} == {"floors_b"}
-    seeds = {(launch.case.arm, launch.plan_index): launch.seed for launch in first}
-    assert seeds == {(launch.case.arm, launch.plan_index): launch.seed for launch in repeated}
-    for launch in repeated:
-        commit(store, launch, LENGTHS[launch.plan_index], {})
-    floors = {floor.metric: floor for floor in noise_floors([*first, *repeated], store)[0]}
-    assert floors["throughput"].share == 0 and floors["throughput"].paired
 
 
 def test_a_claim_without_launches_has_its_floors_measured(tmp_path: Path) -> None:
