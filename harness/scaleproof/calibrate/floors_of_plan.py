@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.calibrate.floors_of_cases import floors_of_cases
+from scaleproof.calibrate.measured_noise_floors import repetitions
 from scaleproof.calibrate.missing_calibration import grouped, seconds_of
 from scaleproof.calibrate.needed_floors import NeededFloor
 from scaleproof.claims.claims_yaml import load_claims
@@ -26,7 +27,7 @@ from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
 
 
-def earlier_launches(store: Store, case_ids: Collection[str]) -> Earlier:
+def seconds_of_earlier(store: Store, case_ids: Collection[str]) -> Earlier:
     """What finished launches of some cases took."""
     good = {
         case_id: [record.wall_s for record in store.records(case_id) if record.status == "ok"] for case_id in case_ids
@@ -45,7 +46,8 @@ def made_launches(
             if launch.case.case_id in asked:
                 launches.setdefault(launch.case.case_id, []).append(launch)
     for case_id, planned in launches.items():
-        finished = {record.plan_index for record in finished_launches(case_id, len(planned), store, allocated)}
+        count = repetitions(planned)[case_id]
+        finished = {record.plan_index for record in finished_launches(case_id, count, store, allocated)}
         launches[case_id] = [launch for launch in planned if launch.plan_index in finished]
     return launches
 

@@ -119,7 +119,7 @@ def missing_of_suite(
 ) -> tuple[MissingCalibration, float]:
     """The floors that a suite's claims lack on this machine, or on the nodes `allocated`, and how long they take, s.
     What the suite's launches give is in the profile then, and with --dry-run counts as if it were."""
-    from scaleproof.calibrate.floors_of_plan import earlier_launches, made_launches, to_measure, with_floors_of_plan
+    from scaleproof.calibrate.floors_of_plan import made_launches, seconds_of_earlier, to_measure, with_floors_of_plan
     from scaleproof.calibrate.missing_calibration import missing_calibration, profile_or_new
     from scaleproof.calibrate.needed_floors import missing_floors
     from scaleproof.record.digest import machine_id
@@ -134,7 +134,7 @@ def missing_of_suite(
     earlier = Earlier()
     if missing and (options.results / "runs").is_dir():
         store = Store(options.results)
-        earlier = earlier_launches(store, {needed.case.case_id for needed in missing})
+        earlier = seconds_of_earlier(store, {needed.case.case_id for needed in missing})
         made = made_launches(suite, size, missing, store, allocated)
         profile = with_floors_of_plan(profile, suite, missing, made, earlier, store, allocated)
         missing = to_measure(missing, profile, suite, size, store)
