@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _JIT: Any = numba.njit  # its types do not name _nrt, which counts references
@@ -35,19 +36,35 @@ def allocating(function: Function) -> Function:
     return _cached(function, numba.njit(error_model="numpy")(function))
 
 
-class _Cache(FunctionCache):
-    """Machine code of earlier sources is forgotten. Numba itself compares only the file of the function, but machine
-    code also holds the functions that it calls, which are in other files of the folder. Code that names what is gone is
-    forgotten too, where numba would raise."""
+def typed(signature: str) -> Callable[[Function], Function]:
+    """The same for arguments of stated types, numba's signature: compiled, or loaded from its cache, at once."""
+
+    def now(function: Function) -> Function:
+        dispatcher: Any = allocating(function)
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return cast(Function, dispatcher)
+
+    return now
+
+
+class Cache(FunctionCache):
+    """Of machine code. That of earlier sources is forgotten: numba itself compares only the file of the function, but
+    machine code also holds the functions that it calls, which are in other files of the folder. Code that names what is
+    gone is forgotten too, where numba would raise."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = _sources(Path(function.__code__.co_filename).parent)
 
     def load_overload(self, sig: object, target_context: object) -> object:
+        """What numba's own method does, without the 240 modules that it imports first: its compiler needs them, machine
+        code does not."""
+        rtsys.initialize(target_context)
         loaded = None
         try:
-            loaded = super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                loaded = self._load_overload(sig, target_context)
         except (AttributeError, ImportError):
             self.flush()
         if loaded is None:
@@ -72,5 +89,5 @@ def _sources(folder: Path) -> str:
 
 def _cached(function: Function, dispatcher: Any) -> Function:
     with suppress(RuntimeError):  # no folder is writable
-        dispatcher._cache = _Cache(function)
+        dispatcher._cache = Cache(function)
     return cast(Function, dispatcher)

@@ -5,12 +5,11 @@ compiled, or loaded from its cache, when this file is imported: before ranks are
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numba
 import numpy as np
 
-_JIT: Any = numba.njit
+from scaleproof.simulate.compiled import typed
+
 F8, I4, I8 = "f8[::1]", "i4[::1]", "i8[::1]"
 EXTREMES = "Tuple((f8, i8, f8, i8))"
 INSIDE, UPPER, LOWER = 0, 1, 2
@@ -18,7 +17,7 @@ INSIDE, UPPER, LOWER = 0, 1, 2
 alone (I3, I4). Index sets of Keerthi et al. 2001, as Narasimhan et al. 2014 have them."""
 
 
-@_JIT(f"{F8}({I8}, {I4}, {F8})", cache=True)
+@typed(f"{F8}({I8}, {I4}, {F8})")
 def squares_of(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
     """|x|^2 of each row."""
     result = np.zeros(len(starts) - 1)
@@ -30,7 +29,7 @@ def squares_of(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> n
     return result
 
 
-@_JIT("i8(f8, f8, f8)", cache=True)
+@typed("i8(f8, f8, f8)")
 def side(label: float, alpha: float, limit: float) -> int:
     """INSIDE, UPPER or LOWER."""
     if 0.0 < alpha < limit:
@@ -38,7 +37,7 @@ def side(label: float, alpha: float, limit: float) -> int:
     return UPPER if (label > 0.0) == (alpha <= 0.0) else LOWER
 
 
-@_JIT(f"{EXTREMES}({F8}, {F8}, {F8}, f8, {I8}, i8)", cache=True)
+@typed(f"{EXTREMES}({F8}, {F8}, {F8}, f8, {I8}, i8)")
 def extremes(
     gamma: np.ndarray, labels: np.ndarray, alpha: np.ndarray, limit: float, active: np.ndarray, count: int
 ) -> tuple[float, int, float, int]:
@@ -55,9 +54,8 @@ def extremes(
     return up, up_row, low, low_row
 
 
-@_JIT(
+@typed(
     f"{EXTREMES}({I8}, {I4}, {F8}, {F8}, {F8}, {F8}, f8, f8, f8, f8, {F8}, {F8}, {F8}, f8, {I8}, i8)",
-    cache=True,
 )
 def advance(
     starts: np.ndarray,
@@ -91,7 +89,7 @@ def advance(
     return extremes(gamma, labels, alpha, limit, active, count)
 
 
-@_JIT(f"i8({F8}, {F8}, {F8}, f8, f8, f8, {I8}, i8)", cache=True)
+@typed(f"i8({F8}, {F8}, {F8}, f8, f8, f8, {I8}, i8)")
 def shrink(
     gamma: np.ndarray,
     labels: np.ndarray,
@@ -115,9 +113,8 @@ def shrink(
     return left
 
 
-@_JIT(
+@typed(
     f"void({I8}, {I4}, {F8}, {F8}, {I8}, {I4}, {F8}, {F8}, {F8}, {I8}, f8, {F8}, {F8}, {F8})",
-    cache=True,
 )
 def accumulate(
     starts: np.ndarray,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
-from scaleproof.simulate.compiled import _say_what_takes_long, compiled
+from scaleproof.simulate.compiled import _say_what_takes_long, compiled, typed
 
 
 def doubled(values: np.ndarray) -> float:
@@ -25,7 +25,7 @@ def test_machine_code_that_names_what_is_gone_is_made_anew(monkeypatch: pytest.M
     def gone(*_: object) -> None:
         raise AttributeError("Can't get attribute 'Tasks'")
 
-    monkeypatch.setattr(FunctionCache, "load_overload", gone)
+    monkeypatch.setattr(FunctionCache, "_load_overload", gone)
     assert compiled(doubled)(np.ones(1)) == 2
 
 
@@ -42,6 +42,13 @@ def test_machine_code_is_made_anew_when_a_function_that_it_calls_has_changed(tmp
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
     assert [printed("x + 1"), printed("x * 10")] == ["3", "20"]
+
+
+def test_a_function_of_stated_types_takes_no_others() -> None:
+    of_floats = typed("f8(f8[::1])")(doubled)
+    assert of_floats(np.ones(1)) == 2
+    with pytest.raises(TypeError, match="No matching definition"):
+        of_floats(np.ones(1, np.float32))
 
 
 def test_a_terminal_is_told_once_that_compiling_takes_long(
