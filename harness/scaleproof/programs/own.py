@@ -58,7 +58,7 @@ def load_entry(folder: Path, entry: str) -> ModuleType:
 def _load_quickly(caching: ModuleType) -> None:
     """Give what numba compiles of the suite's programs a cache from which it is loaded in less time than from numba's
     own."""
-    from scaleproof.simulate.compiled import Cache
+    from scaleproof.core.machine_code import Cache
 
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{PACKAGE}."):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
-from scaleproof.simulate.compiled import _say_what_takes_long, compiled, typed
+from scaleproof.core.machine_code import _say_what_takes_long
+from scaleproof.simulate.compiled import compiled, typed
 
 
 def doubled(values: np.ndarray) -> float:
