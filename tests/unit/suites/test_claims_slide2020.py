@@ -102,7 +102,7 @@ def test_arms_of_training_have_one_rate_grid_and_share_all_but_what_they_name(su
 
 def test_arms_on_grouped_labels_are_those_on_independent_ones(suite: Suite) -> None:
     learning, grouped = (
-        {each.arm: each for each in suite.experiment(name).sizes["smoke"].cases if isinstance(each, OwnCase)}
+        {each.arm: each for each in suite.experiment(name).sizes["small"].cases if isinstance(each, OwnCase)}
         for name in ("learning", "grouped")
     )
     assert set(grouped) == {"full", "sampled", "tables", "filled", "random", "shuffled"}
