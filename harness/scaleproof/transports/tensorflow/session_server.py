@@ -30,6 +30,8 @@ from scaleproof.transports.tensorflow.tensorflow_server import JOB, TensorflowSe
 CHUNK = 4 << 20
 """Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB costs more processor time
 (docs/transports/tensorflow-grpc.md)."""
+_KEPT: list[Any] = []
+"""Sessions of this process. TensorFlow closes one that nobody holds, which waits for ever for peers that are gone."""
 
 
 class SessionServer(TensorflowServer):
@@ -52,6 +54,7 @@ class SessionServer(TensorflowServer):
         with self.calling():
             session = self.tf.compat.v1.Session(self._server.target, graph=graph, config=self.config)
         self._sessions.append(session)
+        _KEPT.append(session)
         return session
 
     def _leave(self) -> None:
