@@ -9,16 +9,26 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Arguments, Count, Published
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
+from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_wire import link_bytes
 from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
+from scaleproof.spec.case import AnyCase
 
 ID, VALUE = 8, 4
 """Bytes of an id and of a value."""
 MOVED = {"reduce_scatter": 1.0, "all_gather": 1.0, "all_reduce": 2.0}
 """How often a ring moves (n - 1) / n of an array from each rank."""
+HEADERS, SEGMENT = 66, 1448
+"""Bytes of Ethernet, IP, TCP and its time stamps for each packet, and the most that it carries, at an MTU of 1,500."""
+OVERHEAD = HEADERS / SEGMENT + HEADERS / (2 * SEGMENT)
+"""Of a byte in full packets, of which every second one is acknowledged by a packet of its own (RFC 5681, section 4.2);
+in a ring each node sends as many as it acknowledges. Barriers and our own headers are left out."""
+FORMS = {"lr": (1, 0, 0), "fm": (1, 1, 0), "wide_deep": (1, 0, 1), "deepfm": (1, 1, 1), "dcn": (0, 0, 1)}
+"""Whether a model has a linear part, pairs and pooled embeddings."""
+HIDDEN = 32
+"""Features of the dense layer behind pooled embeddings."""
 
 
 class Crossing(Arguments):
@@ -67,19 +77,46 @@ def traffic_saved(launch: Launch, base: Launch, _floor: float | None = None) -> 
     return 100 * (1 - sum(ours.values()) / sum(theirs.values()))
 
 
-def wire_over_payload(record: Record, samples: pd.DataFrame) -> float | None:
-    """wire_over_payload = bytes on the links / bytes of ids, rows, gradients and sums - 1
+def wire_off(record: Record, samples: pd.DataFrame) -> float | None:
+    """wire_off = bytes on the links / (payload x (1 + 66 / 1448 + 66 / 2896)) - 1
 
     Bytes on the links as the kernel counted them; payload from the launch's events (suite des2020): a call and its
-    answer, and of a collective what a ring moves of its array.
+    answer, and of a collective what a ring moves of its array. A packet of at most 1,448 bytes has 66 bytes of headers,
+    and every second one is acknowledged by 66 bytes. What else there is, barriers and headers of our own, is the rest.
     """
-    counted, rows = link_bytes(record), columns(record, samples)
-    if counted is None:
-        return None
+    counted, payload = link_bytes(record), _payload(record, samples)
+    return None if counted is None or not payload else sum(counted.values()) / (payload * (1 + OVERHEAD)) - 1
+
+
+def _payload(record: Record, samples: pd.DataFrame) -> float:
+    rows, ranks = columns(record, samples), record.case.ranks
     payload = float(rows.nbytes[rows.of("call")].sum())
     for name, times in MOVED.items():
-        payload += times * (record.case.ranks - 1) / record.case.ranks * float(rows.nbytes[rows.of(name)].sum())
-    return sum(counted.values()) / payload - 1 if payload else None
+        payload += times * (ranks - 1) / ranks * float(rows.nbytes[rows.of(name)].sum())
+    return payload
+
+
+def payload_off(record: Record, samples: pd.DataFrame) -> float | None:
+    """payload_off = payload of a step by substitution / (2 (N - 1) (4 p B N + 4 w)) - 1
+
+    Of all N workers with B samples each, as the launch's events have it; p partial results of a sample (1 for LR, k + 2
+    for FM, k for each field of pooled embeddings) and w weights of dense layers (suite des2020).
+    """
+    rows, stated = columns(record, samples), stated_payload(record.case)
+    steps = len(rows.of("reduce_scatter")) // record.case.ranks
+    return None if stated is None or not steps else _payload(record, samples) / (steps * stated) - 1
+
+
+def stated_payload(case: AnyCase) -> int | None:
+    """Bytes of a step of all workers by substitution; None for another way."""
+    options = getattr(case, "options", {})
+    if options.get("way") != "substitution":
+        return None
+    linear, pairs, pooled = FORMS[str(options["model"])]
+    k, width = int(options["k"]), int(options["fields"]) * int(options["k"])
+    floats = linear + pairs * (k + 1) + pooled * width
+    dense = 1 + pooled * (HIDDEN * (width + 2) + 1) + 2 * (options["model"] == "dcn") * (width + 1)
+    return 2 * (case.ranks - 1) * VALUE * (floats * int(options["batch"]) * case.ranks + dense)
 
 
 def auc_lost(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
@@ -110,10 +147,17 @@ def made_up_saved(wanted: Wanted) -> MadeUp:
 
 
 def made_up_wire(wanted: Wanted) -> MadeUp:
-    """A launch whose links carry so much more than was asked for."""
-    ranks = wanted.case.ranks
-    asked = Event("call", nbytes=1_000_000)
-    return MadeUp((asked,), wire_bytes=round(1_000_000 * (1 + possible(wanted.known))) if ranks else None)
+    """A launch whose links carry so much more than is stated."""
+    carried = 1e6 * (1 + OVERHEAD) * (1 + possible(wanted.known, -1.0))
+    return MadeUp((Event("call", nbytes=1_000_000),), wire_bytes=round(carried))
+
+
+def made_up_payload(wanted: Wanted) -> MadeUp:
+    """A launch of one step with so much more payload than stated."""
+    if (stated := stated_payload(wanted.case)) is None:
+        raise ImpossibleValue("no training by substitution")
+    asked = stated * (1 + possible(wanted.known, -1.0)) / wanted.case.ranks
+    return events(Event("reduce_scatter"), Event("call", nbytes=round(asked)))
 
 
 METRICS = [
@@ -122,8 +166,7 @@ METRICS = [
     Metric(
         "traffic_saved", "%", "higher", pair=traffic_saved, same=(), made_up=made_up_saved, range=(-math.inf, 100.0)
     ),
-    Metric(
-        "wire_over_payload", "fraction", "lower", launch=wire_over_payload, made_up=made_up_wire, range=(0.0, math.inf)
-    ),
+    Metric("wire_off", "fraction", "lower", launch=wire_off, made_up=made_up_wire, range=(-1.0, math.inf)),
+    Metric("payload_off", "fraction", "lower", launch=payload_off, made_up=made_up_payload, range=(-1.0, math.inf)),
     Metric("auc_lost", "1", "lower", pair=auc_lost, same=(), made_up=made_up_lost, range=(-0.5, 0.5)),
 ]
