@@ -18,6 +18,7 @@ SUITES = Path(__file__).resolve().parents[3] / "suites"
     [
         ("slide2020", "learning", "tables", "torch", False),
         ("slide2020", "learning", "full", "torch", True),
+        ("slide2020", "learning", "sampled", "torch", True),
         ("dira2019", "costs", "flat_8_3", "stable_baselines3", False),
         ("dira2019", "costs", "library_8_3", "stable_baselines3", True),
         ("narasimhan2014", "heuristics", "looks", "sklearn.svm", False),
