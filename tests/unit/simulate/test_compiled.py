@@ -61,3 +61,32 @@ def test_a_terminal_is_told_once_that_compiling_takes_long(
     compiled(doubled)(np.ones(1))
     compiled(doubled)(np.ones(1, np.float32))
     assert capsys.readouterr().err.count("compiling hot loops") == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "body"),
+    [
+        ("", "return len({'a' + str(each): each for each in range(int(x))})"),
+        ("parallel=True", "return np.ones(x).sum()"),
+    ],
+)
+def test_machine_code_that_hashes_texts_or_starts_threads_is_loaded_too(tmp_path: Path, flags: str, body: str) -> None:
+    """A symbol that is missing would end the process, without an exception."""
+    (tmp_path / "kernel.py").write_text(f"""
+import sys
+import numba
+import numpy as np
+from scaleproof.core.machine_code import Cache
+def function(x):
+    {body}
+kernel = numba.njit({flags})(function)
+kernel._cache = Cache(function)
+print(int(kernel(3)), "numba.np.linalg" in sys.modules)
+""")
+
+    def printed() -> str:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, str(tmp_path / "kernel.py")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert [printed(), printed()] == ["3 True", "3 False"]
