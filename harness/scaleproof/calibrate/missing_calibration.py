@@ -35,12 +35,13 @@ MOST_BLOCKS = BLOCKS + 2
 
 @dataclass(frozen=True, slots=True)
 class MissingCalibration:
-    """Which floors are measured, by launches of which cases."""
+    """Which floors are measured, by launches of which cases; `earlier` launches say which of them are cheap."""
 
     suite: Suite
     size: str
     missing: tuple[NeededFloor, ...]
     cases: tuple[AnyCase, ...]
+    earlier: Earlier
 
     @property
     def kinds(self) -> list[LaunchKind]:
@@ -75,14 +76,14 @@ def missing_calibration(
 ) -> MissingCalibration:
     """For each kind of launch, at each message size, the cheapest case that some claim has."""
     groups = grouped(missing, lambda needed: (needed.kind, needed.nbytes))
-    return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier))
+    return MissingCalibration(suite, size, tuple(missing), _cheapest(groups, earlier), earlier)
 
 
 def _by_metric(calibration: MissingCalibration, profile: MachineProfile) -> MissingCalibration:
     """What the profile still lacks, by the cheapest case of each metric: a launch may lack metrics of its kind."""
     lacking = [needed for needed in calibration.missing if not needed.is_paired(profile)]
     groups = grouped(lacking, lambda needed: (needed.kind, needed.nbytes, needed.metric.name))
-    return replace(calibration, cases=_cheapest(groups, None))
+    return replace(calibration, cases=_cheapest(groups, calibration.earlier))
 
 
 def grouped(
@@ -95,7 +96,7 @@ def grouped(
     return sorted(groups.values(), key=len)
 
 
-def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Earlier | None) -> tuple[AnyCase, ...]:
+def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Earlier) -> tuple[AnyCase, ...]:
     """One case for each group; a case that serves two groups is taken once."""
     chosen: dict[str, AnyCase] = {}
     seconds = seconds_of([needed for group in groups for needed in group], earlier)
@@ -106,7 +107,7 @@ def _cheapest(groups: Sequence[Sequence[NeededFloor]], earlier: Earlier | None) 
     return tuple(chosen.values())
 
 
-def seconds_of(missing: Sequence[NeededFloor], earlier: Earlier | None) -> dict[str, float]:
+def seconds_of(missing: Sequence[NeededFloor], earlier: Earlier) -> dict[str, float]:
     """How long a launch of each case takes, about."""
     cases = {needed.case.case_id: needed.case for needed in missing}
     return {case_id: estimate(case, earlier).seconds for case_id, case in cases.items()}

@@ -130,6 +130,31 @@ def test_one_case_of_a_kind_is_measured_for_all_metrics_and_another_only_for_wha
     assert ran == [{2}, {2, 20}][:runs]
 
 
+def test_earlier_launches_say_which_case_of_a_lacking_metric_is_the_cheapest(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[set[int]] = []
+
+    def run(launches: Sequence[PlannedLaunch], *_: object, **__: object) -> PlanOutcome:
+        ran.append({launch.case.value("steps") for launch in launches})
+        return PlanOutcome(planned=len(launches), completed=len(launches))
+
+    monkeypatch.setattr("scaleproof.calibrate.missing_calibration.run_plan", run)
+    monkeypatch.setattr(
+        "scaleproof.calibrate.missing_calibration.noise_floors",
+        lambda *_: ([floor("throughput" if len(ran) == 1 else "exposed_transfer_s", REAL)], []),
+    )
+    first = next(each for each in missing_floors(suite, "smoke", None) if each.kind == REAL)
+    others = [
+        replace(first, metric=METRICS["exposed_transfer_s"], case=first.case.changed({"steps": steps}))
+        for steps in (20, 21)
+    ]
+    took = dict(zip((first.case.case_id, *(each.case.case_id for each in others)), (1.0, 9.0, 2.0), strict=True))
+    earlier = Earlier({case_id: [seconds] for case_id, seconds in took.items()})
+    calibrate_missing(missing_calibration(suite, "smoke", [first, *others], earlier), tmp_path, Silent())
+    assert ran == [{2}, {2, 21}]
+
+
 def test_two_cases_of_one_kind_are_not_paired_with_each_other(
     suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +164,7 @@ def test_two_cases_of_one_kind_are_not_paired_with_each_other(
     )
     needed = next(each for each in missing_floors(suite, "smoke", None) if each.kind == REAL)
     cases = needed.case, needed.case.changed({"minibatch": 16})
-    launches = MissingCalibration(suite, "smoke", (needed,), cases).launches()
+    launches = MissingCalibration(suite, "smoke", (needed,), cases, Earlier()).launches()
     for launch in launches:
         commit(store, launch, 100.0 if launch.case.value("minibatch") == 8 else 300.0, {})
     # The case that comes last is another one of each arm.
