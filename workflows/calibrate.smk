@@ -31,6 +31,8 @@ rule floors:
         touch(f"results/machines/{machine_id()}/floors.{{suite}}.{{size}}"),
     log:
         "logs/floors/{suite}.{size}.log",
+    # Before verdicts, of which several can then be reached at a time.
+    priority: 1
     conda:
         "../environment.yml"
     resources:

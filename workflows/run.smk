@@ -12,7 +12,7 @@ rule run:
         table="results/tables/{suite}.{experiment}.{size}.parquet",
     log:
         "logs/run/{suite}.{experiment}.{size}.log",
-    priority: minutes_of_suite
+    priority: longest_first
     conda:
         "../environment.yml"
     resources:
