@@ -86,5 +86,6 @@ def check(schedule: Schedule) -> None:
 
 
 def refuse(scheme: str, what: str, value: int, nearest: Sequence[int]) -> SpecError:
-    """One line that names values which would do."""
-    return SpecError(f"{scheme}: {what} {value} does not fit; {' or '.join(map(str, nearest))} would do")
+    """One line that names values which would do, of `nearest` those above 0."""
+    fitting = " or ".join(str(each) for each in nearest if each > 0)
+    return SpecError(f"{scheme}: {what} {value} does not fit; {fitting} would do")

@@ -20,17 +20,24 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward")
 def chimera(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
     """`pairs`: f, pairs of a pipeline down and one up. More micro-batches than stages: basic units one after the other
     (direct concatenation), each with as many micro-batches as stages."""
+    of_unit = _of_unit("chimera", stages, micro_batches, pairs)
+    return Schedule("chimera", stages, micro_batches, _orders(stages, micro_batches, pairs, of_unit))
+
+
+def _of_unit(scheme: str, stages: int, micro_batches: int, pairs: int, at_a_time: int = 1) -> int:
+    """Forward passes at a stage in a basic unit, each of `at_a_time` micro-batches. SpecError for what does not fit."""
     if stages % 2:
-        raise refuse("chimera", "an odd number of stages", stages, [stages - 1, stages + 1])
+        raise refuse(scheme, "an odd number of stages", stages, [stages - 1, stages + 1])
     if (stages // 2) % pairs:
         divisors = [each for each in range(1, stages // 2 + 1) if not (stages // 2) % each]
-        raise refuse("chimera", f"{stages} stages with pairs of pipelines,", pairs, divisors)
-    of_unit = min(micro_batches, stages)
-    if of_unit % (2 * pairs) or micro_batches % of_unit:
-        step = 2 * pairs if micro_batches < stages else stages
+        raise refuse(scheme, f"{stages} stages with pairs of pipelines,", pairs, divisors)
+    passes = micro_batches // at_a_time
+    of_unit = min(passes, stages)
+    if micro_batches % at_a_time or of_unit % (2 * pairs) or passes % of_unit:
+        step = at_a_time * (2 * pairs if passes < stages else stages)
         lower = micro_batches - micro_batches % step
-        raise refuse("chimera", "micro-batches", micro_batches, [each for each in (lower, lower + step) if each])
-    return Schedule("chimera", stages, micro_batches, _orders(stages, micro_batches, pairs, of_unit))
+        raise refuse(scheme, "micro-batches", micro_batches, [lower, lower + step])
+    return of_unit
 
 
 def _orders(stages: int, micro_batches: int, pairs: int, of_unit: int) -> tuple[tuple[Pass, ...], ...]:
@@ -54,8 +61,7 @@ def _orders(stages: int, micro_batches: int, pairs: int, of_unit: int) -> tuple[
 def forward_doubling(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
     """Each forward pass takes two micro-batches and is followed by two backward passes of one: with backward passes of
     twice the time no gaps remain between basic units. Twice the activations."""
-    if micro_batches % 2:
-        raise refuse("chimera_doubling", "micro-batches", micro_batches, [micro_batches - 1, micro_batches + 1])
+    _of_unit("chimera_doubling", stages, micro_batches, pairs, at_a_time=2)
     doubled = _split_backward(chimera(stages, micro_batches // 2, pairs), Fraction(1))
     return replace(doubled, scheme="chimera_doubling", micro_batches=micro_batches)
 
@@ -63,6 +69,7 @@ def forward_doubling(stages: int, micro_batches: int, pairs: int = 1) -> Schedul
 def backward_halving(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
     """Each backward pass takes half a micro-batch, so that it takes as long as a forward pass where a whole one takes
     twice as long. No more activations."""
+    _of_unit("chimera_halving", stages, micro_batches, pairs)
     halved = _split_backward(chimera(stages, micro_batches, pairs), Fraction(1, 2))
     return replace(halved, scheme="chimera_halving")
 
