@@ -12,6 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from suite_programs.click_data import Clicks
 
+from scaleproof.spec.errors import SpecError
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -40,13 +42,17 @@ class Shard:
     0, 1, seed)` holds all."""
 
     def __init__(self, form: Form, ids: int, first: int, every: int, seed: int) -> None:
-        self.form, self.first, self.every = form, first, every
+        self.form, self.ids, self.first, self.every = form, ids, first, every
         whole = np.random.default_rng([seed, 3]).standard_normal((ids, form.per_id), dtype=np.float32)
         whole *= np.float32(0.01)
         self.rows = np.ascontiguousarray(whole[first::every])
 
     def place(self, ids: np.ndarray) -> np.ndarray:
-        """Of ids that it holds, in `rows`."""
+        """Of ids that it holds, ascending, in `rows`. SpecError where the table has no such id."""
+        if len(ids) and not 0 <= ids[0] <= ids[-1] < self.ids:
+            advice = f"; set ids: {ids[-1] + 1} or more" if ids[-1] >= self.ids else ""
+            wrong = ids[-1] if advice else ids[0]
+            raise SpecError(f"id {wrong}: the table has ids 0 to {self.ids - 1}{advice}")
         found: np.ndarray = (ids - self.first) // self.every
         return found
 

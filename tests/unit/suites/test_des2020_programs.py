@@ -13,6 +13,7 @@ import torch
 
 from scaleproof.programs.own import load_entry
 from scaleproof.simulate.predict import Predictor
+from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
 from tests.short_form import case_from
 
@@ -67,6 +68,17 @@ def test_sums_over_workers_are_those_of_all_ids(model: str) -> None:
         own = shards.Lookup(clicks, law.field_of_slots(), 5, rank, 3)
         total += own.partial(form, part.rows[part.place(own.ids)])
     np.testing.assert_allclose(total, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [([0, 300], "id 300: the table has ids 0 to 299; set ids: 301 or more"), ([-3, 3], "id -3: the table has ids")],
+)
+def test_an_id_beyond_the_table_is_one_line(ids: list[int], message: str) -> None:
+    _, shards, recommender = modules()
+    part = shards.Shard(recommender.form_of("fm", 4, 5), 300, 0, 3, 1)
+    with pytest.raises(SpecError, match=message):
+        part.place(np.array(ids))
 
 
 @pytest.mark.parametrize("model", MODELS)
