@@ -131,9 +131,13 @@ def missing_side(at_level: ClaimAtLevel, size: str) -> Absence | None:
 
 
 def left_out(at_level: ClaimAtLevel, floors: Sequence[KnownFloor]) -> list[Note]:
-    """Which planned launches do not count, and the kinds of launches whose noise floor is missing."""
-    notes = []
-    pool, select = at_level.pool, at_level.claim.form.select
+    """What the claim is about and this size does not plan, which planned launches do not count, and the kinds of
+    launches whose noise floor is missing."""
+    pool, form = at_level.pool, at_level.claim.form
+    select = form.select
+    several = [*(name for name, values in select.items() if isinstance(values, list)), *form.over]
+    absent = pool.only_at_other_sizes(select, dict.fromkeys(several))
+    notes = [note(NoteCode.PARTLY_PLANNED, size=pool.size, fields=absent)] if absent else []
     planned, finished = pool.planned_count(select, at_level.evidence), len(pool.launches(select, at_level.evidence))
     if finished < planned:
         notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))

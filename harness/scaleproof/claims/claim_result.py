@@ -18,10 +18,8 @@ from scaleproof.claims.outcome import Outcome
 from scaleproof.claims.question import Measurement
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence, Record
+from scaleproof.spec.suite_form import NO_VERDICTS
 from scaleproof.stats.intervals import Interval
-
-NO_VERDICTS = ("ci",)
-"""Sizes that only test that everything runs."""
 
 
 @dataclass(frozen=True, slots=True)

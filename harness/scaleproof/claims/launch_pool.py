@@ -3,7 +3,7 @@ code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite
+from scaleproof.spec.suite_form import NO_VERDICTS
 
 PARAMETERS = "parameters.npy"
 NEUTRAL_VALUES = {"tracing": "none", "handicap": 0.0}
@@ -33,7 +34,7 @@ class Pool:
         self.planned = (
             decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
         )
-        self.suite, self.size = suite.name, size
+        self.suite, self.size, self._sizes = suite.name, size, suite.experiment(experiment).sizes
         self._store = store
         self._launches: dict[str, Launch] = {}
         indices: dict[str, set[int]] = {}
@@ -89,6 +90,20 @@ class Pool:
 
         return sum(chosen(launch.case, select) and (evidence is None or of_level(launch)) for launch in self.planned)
 
+    def only_at_other_sizes(self, select: Mapping[str, Any], fields: Iterable[str]) -> dict[str, list[Any]]:
+        """Values of fields that the selected cases of this experiment have at other sizes and none has at this one, by
+        field."""
+        sizes = [size for name, size in self._sizes.items() if name not in NO_VERDICTS]
+        cases = [case for size in sizes for case in size.cases if chosen(case, select)]
+        here = [launch.case for launch in self.planned if chosen(launch.case, select)]
+        found = {}
+        for field in fields:
+            own = [case.value(field) for case in here]
+            elsewhere = {str(value): value for case in cases if (value := case.value(field)) not in own}
+            if elsewhere:
+                found[field] = sorted(elsewhere.values(), key=_in_order)
+        return found
+
     def unfinished(self, select: Mapping[str, Any]) -> list[Record]:
         """Launches of the selected cases that failed or could not run here."""
         return [record for record in self.records if record.status != "ok" and chosen(record.case, select)]
@@ -113,6 +128,12 @@ def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
     return matches(case, select) and all(
         name in select or case.value(name, value) == value for name, value in NEUTRAL_VALUES.items()
     )
+
+
+def _in_order(value: object) -> tuple[bool, float, str]:
+    """Numbers first, by their size."""
+    number = float(value) if isinstance(value, int | float) else None
+    return number is None, number or 0.0, str(value)
 
 
 def _repetition(record: Record) -> tuple[tuple[int, str], str]:

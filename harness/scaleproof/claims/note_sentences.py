@@ -96,6 +96,11 @@ def _without_number(values: Values) -> str:
     return f"{without} ({fields}) have no number and count as worse than every number: {words}"
 
 
+def _partly_planned(values: Values) -> str:
+    fields = "; ".join(f"{name} {', '.join(map(str, absent))}" for name, absent in values["fields"].items())
+    return f"not at size {values['size']}: {fields}"
+
+
 def _outliers(values: Values) -> str:
     named = ", ".join(f"{launch} ({value:.4g})" for launch, value in values["outside"].items())
     side = _side(values["side"])
@@ -138,6 +143,7 @@ _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
     NoteCode.NO_FLOOR: _no_floor,
     NoteCode.FLOOR_OF_OTHER_CODE: _floor_of_other_code,
     NoteCode.NO_VALUE: _no_value,
+    NoteCode.PARTLY_PLANNED: _partly_planned,
     NoteCode.SCORE: _score,
     NoteCode.WITHOUT_NUMBER: _without_number,
     NoteCode.OUTLIERS: _outliers,

@@ -23,6 +23,7 @@ class NoteCode(StrEnum):
     NOT_RUNNABLE = "not runnable"
     NONE_FINISHED = "none finished"
     NOT_PLANNED = "not planned"
+    PARTLY_PLANNED = "partly planned"
     NO_SUCH_SIZE = "no such size"
     ALL_OVERSUBSCRIBED = "all oversubscribed"
     NO_VALUE = "no value"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.claims.claim_result import NO_VERDICTS
 from scaleproof.claims.claims_yaml import Claim
 from scaleproof.claims.judge import judge_claims
 from scaleproof.claims.launch_pool import chosen
@@ -27,6 +26,7 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.evidence import planned_evidence
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
+from scaleproof.spec.suite_form import NO_VERDICTS
 from scaleproof.stats.intervals import median, smallest_count
 from scaleproof.stats.many_tests import blocks_needed
 

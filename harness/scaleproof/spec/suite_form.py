@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from scaleproof.spec.request import RequestForm
 
 SIZES = ("ci", "smoke", "small", "full")
+NO_VERDICTS = ("ci",)
+"""Sizes that only test that everything runs."""
 SizeName = Literal["ci", "smoke", "small", "full"]
 CAMPAIGNS = {"small": 2}
 """Campaigns of a size that does not say how many; of other sizes 1."""
@@ -98,7 +100,9 @@ class ExperimentForm(_Form):
 
     summary: str = Field(description="One line for `scaleproof list`.")
     deadline_s: PositiveFloat = Field(
-        120.0, description="A launch that has not ended after so many seconds has failed."
+        120.0,
+        description="A launch that has not ended after so many seconds has failed; a prediction (fabric `simulated`) "
+        "may take longer.",
     )
     stall_s: PositiveFloat | None = Field(
         None,

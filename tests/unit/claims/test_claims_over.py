@@ -114,6 +114,23 @@ def test_a_case_alone_is_judged_as_without_over(tmp_path: Path) -> None:
     assert judged(tmp_path, one, lengths(50, 55, 60), matrix=RANGE).rule.startswith("1.81818 in [1.81818, 1.81818]")
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"over": ["minibatch"]}, "not at size smoke: minibatch 64"),
+        ({"select": {"transport": "gloo", "minibatch": [8, 64]}}, "not at size smoke: minibatch 64"),
+        ({}, ""),
+    ],
+)
+def test_what_a_statement_is_about_and_this_size_lacks_is_named(
+    tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    claim = {**SPEEDUP, "metric": "step_s", "select": {"transport": "gloo"}, "rule": {"name": "at_most", "value": 1}}
+    del claim["against"]
+    result = judged(tmp_path, {**claim, **fields}, lengths(50, 55, 60))
+    assert result.reason == said and result.verdict == "reproduced"
+
+
 def test_no_case_of_a_control_may_show_the_effect(tmp_path: Path) -> None:
     def length(launch: PlannedLaunch) -> float:
         over_tcp = 50 if launch.case.value("workload.width") == 0.25 else 100

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.claims.claim_result import NO_VERDICTS
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.spec.suite import list_suites, load_suite
+from scaleproof.spec.suite_form import NO_VERDICTS
 
 ROOT = Path(__file__).parents[3]
 
