@@ -67,7 +67,7 @@ class ResultMaker:
             n=estimate.n if estimate else None,
             unit=claim.unit,
             evidence=answer.evidence,
-            evidence_details=evidence_details(used, answer.evidence),
+            evidence_details=evidence_details(used, answer.evidence, claim.metric),
             reduced=reductions(used, claim.metric) if _beside_published(claim) else (),
             verdict=outcome.verdict if outcome else None,
             rule=self._rule(outcome),

@@ -123,7 +123,7 @@ class ClaimResult(Form):
     evidence_details: tuple[str, ...] = Field(
         default=(),
         description="what a reader must know of the launches at this level of evidence: `soft-RoCE` (verbs on a device "
-        "made of software), `dilation 4`; each combination that occurs",
+        "made of software), `dilation 4`; each combination that occurs; `then predicted by a model`: nobody ran it",
     )
     reduced: tuple[Reduction, ...] = Field(
         default=(),

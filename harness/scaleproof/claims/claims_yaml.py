@@ -219,6 +219,12 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
             (*path, "kind"),
             f"metric {form.metric!r} is counted by our own code, and a claim is about the world: write 'kind: check'",
         )
+    if metric.predicts and form.kind != "context":
+        raise document.error(
+            (*path, "kind"),
+            f"metric {form.metric!r} is predicted by a model for what was not run, so no launch can refute it: "
+            "write 'kind: context'",
+        )
     if (metric.pair or metric.ratio_of) and form.against is None:
         raise document.error((*path, "metric"), f"metric {form.metric!r} compares: give 'against'")
     if metric.size and form.nbytes is None:

@@ -11,11 +11,18 @@ from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.case_network import work_factor
 
+PREDICTED = "then predicted by a model"
+"""Detail of a number that a model makes of launches, about something that was not run."""
 
-def evidence_details(records: Iterable[Record], evidence: Evidence | None) -> tuple[str, ...]:
-    """The details of the launches at this level of evidence, each combination once (`Record.evidence_details`)."""
+
+def evidence_details(
+    records: Iterable[Record], evidence: Evidence | None, metric: Metric | None = None
+) -> tuple[str, ...]:
+    """The details of the launches at this level of evidence, each combination once (`Record.evidence_details`), and
+    whether the metric predicts."""
     of_level = [record for record in records if record.evidence == evidence]
-    return tuple(sorted({", ".join(record.evidence_details) for record in of_level if record.evidence_details}))
+    found = {", ".join(record.evidence_details) for record in of_level if record.evidence_details}
+    return (*sorted(found), *([PREDICTED] if metric is not None and metric.predicts else []))
 
 
 def reductions(records: Iterable[Record], metric: Metric | None) -> tuple[Reduction, ...]:

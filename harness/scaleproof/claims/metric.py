@@ -38,10 +38,12 @@ class Metric:
     rates the unit shows it. `noise_of`: of a block or a
     pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
     how the floor enters the value (claims/beyond_floor.py). `own_count` marks what our own code counts, and identities
-    of it: entries with it are checks, since it says nothing about the world. `moves_one_way`: in which cases it is a
-    rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback, bounds
-    it. `link_directions`: a rate of bytes through one node's link, in so many directions. `flop_per_sample`: a rate of
-    samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's docstring.
+    of it: entries with it are checks, since it says nothing about the world. `predicts`: a model's answer, from what
+    launches measured, for something that was not run: entries with it are context. `moves_one_way`: in which cases
+    it is a rate of bytes that move from one rank to another, so that one copy of memory, or one stream over loopback,
+    bounds it. `link_directions`: a rate of bytes through one node's link, in so many directions. `flop_per_sample`: a
+    rate of samples that cost the cores so much each (None: nothing). `doc`: the page's text, else the function's
+    docstring.
     `counts_oversubscribed`: what a machine does while its cores are busy, so that launches with more threads than cores
     count too.
     `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
@@ -66,6 +68,7 @@ class Metric:
     noise_of: tuple[str, ...] = ()
     noise: HowNoiseEnters = "factor"
     own_count: bool = False
+    predicts: bool = False
     counts_oversubscribed: bool = False
     moves_one_way: Callable[[AnyCase], bool] | None = None
     link_directions: int = 0
@@ -116,6 +119,8 @@ class Metric:
         head = f"| | |\n|---|---|\n| unit | {unit} |\n| better | {self.direction or 'neither'} |"
         if self.own_count:
             head += "\n| kind | counted by our own code: an entry with it is a check |"
+        if self.predicts:
+            head += "\n| kind | predicted by a model for what was not run: an entry with it is context |"
         return f"# {self.name}\n\n{head}\n\n{text}\n"
 
 

@@ -10,24 +10,27 @@ from scaleproof.core.record_schema import Evidence
 from scaleproof.report.figures.style import LegendEntry
 
 STAR = "M14 1l1.600 4.200 4.400.2-3.500 2.800 1.200 4.300-3.700-2.500-3.700 2.500 1.200-4.300-3.500-2.800 4.400-.2z"
-_LEVELS: dict[Evidence, tuple[str, str]] = {
+_LEVELS: dict[Evidence | None, tuple[str, str]] = {
     "measured": ("var(--muted)", '<path d="M1 7h26" stroke-width="1.8"/><circle cx="14" cy="7" r="4"/>'),
     "emulated": ("var(--page)", '<path d="M1 7h26" stroke-width="1.4"/><circle cx="14" cy="7" r="4"/>'),
     "simulated": (
         "var(--page)",
         '<path d="M1 7h26" stroke-width="1" stroke-dasharray="4 2"/><circle cx="14" cy="7" r="2"/>',
     ),
+    None: ("var(--page)", '<circle cx="14" cy="7" r="4"/>'),
 }
+COMPUTED = "computed by a formula or a model"
 _PUBLISHED = {
     True: ("var(--ink)", "the paper"),
     False: ("var(--page)", "the paper, recalled or derived: never judged"),
 }
 
 
-def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> list[LegendEntry]:
-    """An entry per level that occurs, and per kind of published point: judged (True, filled) or not (False, hollow)."""
+def level_marks(levels: Collection[Evidence | None], published: Collection[bool]) -> list[LegendEntry]:
+    """An entry per level that occurs (None: no level, computed), and per kind of published point: judged (True, filled)
+    or not (False, hollow)."""
     entries = [
-        LegendEntry(_svg(fill, "var(--muted)", shape), level)
+        LegendEntry(_svg(fill, "var(--muted)", shape), level or COMPUTED)
         for level, (fill, shape) in _LEVELS.items()
         if level in levels
     ]

@@ -122,6 +122,7 @@ def _speedup(processes: int) -> Metric:
         "higher",
         launch=predicted(Prediction.speedup, processes),
         clocked=True,
+        predicts=True,
         made_up=_made_up(Prediction.speedup, processes, _of_speedup),
         doc=_page(f"""
         Predicted speed-up of {processes:,} processes with shrinking over one without (suite narasimhan2014).
@@ -140,6 +141,7 @@ METRICS = [
         "higher",
         launch=predicted(Prediction.gain, MOST),
         clocked=True,
+        predicts=True,
         made_up=_made_up(Prediction.gain, MOST, _of_gain),
         doc=_page(f"""
         Predicted gain of shrinking on {MOST:,} processes (suite narasimhan2014).
@@ -153,6 +155,7 @@ METRICS = [
         "lower",
         launch=predicted(Prediction.share, MOST),
         clocked=True,
+        predicts=True,
         made_up=_made_up(Prediction.share, MOST, lambda place: (1e-6, 10.0, 10 ** (6 * place - 3) if place else 0.0)),
         doc=_page(f"""
         Predicted share of reconstructions in the time of {MOST:,} processes (suite narasimhan2014).

@@ -13,6 +13,7 @@ import yaml
 from scaleproof.claims.claims_file import ClaimResult, read_claims, write_claims
 from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
 from scaleproof.core.record_schema import SAMPLES, Failure, Warning
 from scaleproof.record.machine import write_profile
@@ -696,6 +697,17 @@ def test_what_our_own_code_counts_is_no_claim(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="about the world: write 'kind: check'"):
         judged(tmp_path / "claim", counted, one_rank_takes_twice_as_long)
     assert judged(tmp_path / "check", {**counted, "kind": "check"}, one_rank_takes_twice_as_long).kind == "check"
+
+
+def test_what_a_model_predicts_for_what_was_not_run_is_shown_and_never_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METRICS, "speedup", replace(METRICS["speedup"], predicts=True))
+    with pytest.raises(SpecError, match="no launch can refute it: write 'kind: context'"):
+        judged(tmp_path / "claim", SPEEDUP, one_rank_takes_twice_as_long)
+    shown = judged(tmp_path / "shown", {**SPEEDUP, "kind": "context"}, one_rank_takes_twice_as_long)
+    assert shown.ours is not None and shown.verdict is None
+    assert shown.evidence_text.startswith("measured, then predicted by a model")
 
 
 @pytest.mark.parametrize(("failing", "score"), [(1, "0.207 s"), (2, "none")])

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.claims.metrics import METRICS
 from scaleproof.report.build import build
 from scaleproof.report.data import load
 from scaleproof.report.figures.kinds import Mark, Plot, Series, kinds
@@ -20,6 +21,7 @@ from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import training
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.report.headlines.page import headlines
+from scaleproof.report.headlines.values import marks_of_claim
 from scaleproof.report.levels_compared import between
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
@@ -148,6 +150,20 @@ def test_values_of_a_claim_are_those_of_its_verdict(made: tuple[Path, Suite, str
     assert verdict.interval is not None
     row = next(line.split(",") for line in figure.section.csv.splitlines() if ",ours," in line)
     assert [float(cell) for cell in row[5:8]] == [verdict.ours, verdict.interval.low, verdict.interval.high]
+
+
+def test_what_was_computed_is_not_drawn_as_measured(made: tuple[Path, Suite, str]) -> None:
+    data = load(made[0], "smoke", [made[1]])[0]
+    arithmetic = [each.model_copy(update={"evidence": None}) for each in data.claims]
+    section = headlines(replace(data, claims=arithmetic))[1].section
+    assert [entry.name for entry in section.key] == ["computed by a formula or a model", "the paper"]
+    row = next(line.split(",") for line in section.csv.splitlines() if ",ours," in line)
+    assert row[3] == "" and "nothing of it was run" in section.how
+    declared, predicted = load_headlines(made[1]), replace(METRICS["speedup"], predicts=True)
+    assert declared is not None
+    figure = declared.figures[1]
+    (mark,) = marks_of_claim(figure, figure.series[0], predicted, data)
+    assert mark.evidence is None and mark.hollow
 
 
 def test_a_reduced_network_is_counted_by_what_the_metric_computes(tmp_path: Path) -> None:

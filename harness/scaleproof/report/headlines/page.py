@@ -33,7 +33,7 @@ HOW = (
     "Bars and bands are intervals: over launches where there are at least 6, of predictions over draws from their "
     "inputs."
 )
-ARITHMETIC = "Ours is arithmetic: no launches."
+COMPUTED = "Ours is computed by a formula or a model: nothing of it was run."
 PASSES_HOW = (
     "Each panel is one launch: the first that ended well, measured ones before emulated and simulated ones. It shows "
     "the last iteration after the warm-up. A bar is a pass that a rank recorded, with the number of its micro-batch, "
@@ -178,14 +178,14 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     metrics += [str(declared.claims[name].form.metric) for name in shown]
     levels = {mark.evidence for drawn in series for mark in drawn.marks}
     levels |= {run.record.evidence for run in runs if kind.curves and run.record}
-    how = PASSES_HOW if kind.passes else ARITHMETIC if levels == {None} else HOW
+    how = PASSES_HOW if kind.passes else COMPUTED if levels == {None} else HOW
     made = section(
         figure.id,
         figure.title,
         how,
         list(dict.fromkeys(metrics)),
         [] if picture is None else [Panel(figure.title, picture)],
-        _key(kind, series, {level for level in levels if level is not None}),
+        _key(kind, series, levels),
         PASS_COLUMNS if kind.passes else COLUMNS,
         _pass_rows(series) if kind.passes else _rows(figure, series),
         runs,
@@ -194,10 +194,12 @@ def _section(figure: FigureForm, series: Sequence[Series], runs: list[Run], decl
     return replace(made, hollow=False) if kind.passes else made
 
 
-def _key(kind: FigureKind, series: Sequence[Series], levels: set[Evidence]) -> list[LegendEntry]:
+def _key(kind: FigureKind, series: Sequence[Series], levels: set[Evidence | None]) -> list[LegendEntry]:
     if kind.passes:
         return passes_key()
-    marks = level_marks(levels, {point.judged for drawn in series for point in drawn.published})
+    # Where marks stand at the places of rows, hollow ones are not judged: no entry for what is computed.
+    shown = levels if kind.x is None else levels - {None}
+    marks = level_marks(shown, {point.judged for drawn in series for point in drawn.published})
     if kind.x is None:
         return marks
     return [*(LegendEntry(key_mark(drawn.look), drawn.name) for drawn in series if drawn.has_ours), *marks]

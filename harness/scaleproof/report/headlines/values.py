@@ -14,7 +14,7 @@ from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.claims.launch_details import reductions
 from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
-from scaleproof.core.record_schema import Evidence, Record
+from scaleproof.core.record_schema import Record
 from scaleproof.report.attained import beside
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.estimates import Estimate, InCampaign, around, of_launches, of_predictions, ratio_of_launches
@@ -56,7 +56,7 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, metric: M
     assert value is not None
     tooltip = f"{name}, {result.evidence_text or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
     tooltip += beside(data.attained(result))
-    evidence: Evidence = result.evidence or "measured"
+    evidence = None if metric is not None and metric.predicts else result.evidence
     href = f"#claim-{anchor(result.id)}"
     launches = set(result.runs)
     reduced = _reduced([run for run in data.runs if run.launch in launches], metric)
