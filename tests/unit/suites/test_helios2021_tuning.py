@@ -193,3 +193,21 @@ def test_arms_with_the_estimate_of_qssf_have_what_was_tuned_for_it(experiment: s
     like_qssf = [each for each in cases if each.value("options.policy") in ("qssf", "leaky")]
     tuned = {each.arm: (each.value("options.decay"), each.value("options.prior_count")) for each in like_qssf}
     assert len(tuned) > 2 and set(tuned.values()) == {tuned["qssf"]} and None not in tuned["qssf"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "needs", "other"),
+    [
+        ("scheduling", {"policy": "qssf_lightgbm"}, {"policy": "qssf"}),
+        ("node_saving", {"forecast": "causal"}, {"forecast": "linear"}),
+    ],
+)
+def test_without_lightgbm_the_cases_that_need_it_alone_say_what_to_type(
+    entry: str, needs: dict[str, str], other: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = importlib.import_module(f"suite_programs.{entry}")
+    monkeypatch.setattr(program, "find_spec", lambda _: None)
+    assert program.obstacle(case(entry, **needs)) == forest.MISSING
+    assert "extras helios2021" in forest.MISSING[1] and program.obstacle(case(entry, **other)) is None
+    monkeypatch.setattr(program, "find_spec", lambda name: name)
+    assert program.obstacle(case(entry, **needs)) is None
