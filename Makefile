@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
 	@echo "make check  format, lint, types, unit and property tests, in 2 minutes"
-	@echo "make test   all tests, in 27 minutes"
+	@echo "make test   all tests, in 43 minutes on two cores"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make docs   the tables of the docs and READMEs that are written from the code: fields, metrics, strategies, size smoke"
 	@echo "make bench  speed of transports and collectives beside their bounds"
