@@ -13,6 +13,7 @@ from scaleproof.claims.beyond_floor import FloorRange
 from scaleproof.claims.finished_launch import SECOND, Launch, times_count
 from scaleproof.claims.made_up import Event, ImpossibleValue, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_quality import loss_not_reached
 from scaleproof.claims.sample_columns import columns, offsets_of
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, TrainCase
@@ -136,7 +137,8 @@ def _share(record: Record, samples: pd.DataFrame, event: str) -> float | None:
 
 
 def time_to_loss(record: Record, samples: pd.DataFrame) -> float | None:
-    """Time until the test loss of the server's parameters is at most 1.13, in s. None if no evaluation found it so low.
+    """Time until the test loss of the server's parameters is at most 1.13, in s. A launch in which
+    no evaluation found it so low has the words `not reached` with its lowest loss.
 
     time_to_loss = moment of the first evaluation with a test loss of at most 1.13 - start of the first rank
 
@@ -243,6 +245,13 @@ METRICS = [
     ),
     Metric("imputed_share", "fraction", "lower", launch=imputed_share, made_up=made_up_imputed),
     Metric("cut_off_share", "fraction", None, launch=cut_off_share, made_up=made_up_cut_off, own_count=True),
-    Metric("time_to_loss", "s", "lower", launch=time_to_loss, made_up=made_up_time),
-    Metric("loss_reached_per_s", "1/s", "higher", launch=loss_reached_per_s, made_up=made_up_speed),
+    Metric("time_to_loss", "s", "lower", launch=time_to_loss, made_up=made_up_time, instead=loss_not_reached(LOSS)),
+    Metric(
+        "loss_reached_per_s",
+        "1/s",
+        "higher",
+        launch=loss_reached_per_s,
+        made_up=made_up_speed,
+        instead=loss_not_reached(LOSS),
+    ),
 ]

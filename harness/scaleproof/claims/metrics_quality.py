@@ -3,6 +3,8 @@ first evaluation at the target."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -78,6 +80,22 @@ def not_reached(record: Record, samples: pd.DataFrame) -> str | None:
     if not len(accuracies) or accuracies.max() >= target:
         return None
     return divergence(record, samples) or f"not reached, best {accuracies.max():.3g} of {target:g}"
+
+
+def loss_not_reached(target: float) -> Callable[[Record, pd.DataFrame], str | None]:
+    """For a metric of a suite: what a launch has in place of a number if its test loss was evaluated and never came
+    down to a target of the suite's own."""
+
+    def words(record: Record, samples: pd.DataFrame) -> str | None:
+        rows = columns(record, samples)
+        losses = rows.value[rows.of("test_loss")]
+        if not len(losses) or (losses <= target).any():
+            return None
+        finite = losses[np.isfinite(losses)]
+        best = f"best {finite.min():.3g} of {target:g}" if len(finite) else "no loss was finite"
+        return divergence(record, samples) or f"not reached, {best}"
+
+    return words
 
 
 def made_up(wanted: Wanted) -> MadeUp:

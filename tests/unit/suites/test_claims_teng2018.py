@@ -104,6 +104,12 @@ def test_time_to_loss_ends_at_the_first_evaluation_that_is_low_enough(metrics: d
     assert value(metrics["time_to_loss"], launch(rows)) == pytest.approx(2.0)
     assert value(metrics["loss_reached_per_s"], launch(rows)) == pytest.approx(0.5)
     assert value(metrics["time_to_loss"], launch(rows[:-2])) is None
+    for name in ("time_to_loss", "loss_reached_per_s"):
+        words = metrics[name].instead
+        assert words is not None and words(launch(rows).record, launch(rows).samples) is None
+        missed = launch(rows[:-2])
+        assert words(missed.record, missed.samples) == "not reached, best 1.14 of 1.13"
+        assert words(missed.record, missed.samples.iloc[:0]) is None, "it was not evaluated"
 
 
 EVALUATIONS = ((1100, 1.14), (2100, 1.13), (3100, 0.9))
