@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -105,11 +106,22 @@ def check_equal(training: Training, name: str) -> None:
             digest.update(np.ascontiguousarray(values[index]).data)
         digests[replicas.name] = digest.hexdigest()
     first: dict[str, tuple[int, str]] = {}
+    holders = Counter[str]()
     wrong = list[str]()
     everyone = context.rendezvous.exchange(name, context.rank, context.world_size, digests, MEET_S)
     for rank, of_rank in enumerate(everyone):
+        holders.update(of_rank)
         for label, digest_of_rank in of_rank.items():
             other, expected = first.setdefault(label, (rank, digest_of_rank))
             if digest_of_rank != expected:
                 wrong.append(f"rank {rank} differs from rank {other}")
-    context.check(name, not wrong, wrong[0] if wrong else f"the same bits on {context.world_size} ranks")
+    context.check(name, not wrong, wrong[0] if wrong else compared(list(holders.values()), context.world_size))
+
+
+def compared(holders: Sequence[int], world_size: int) -> str:
+    """What was compared, in words. `holders`: the ranks of each group of replicas."""
+    if set(holders) == {world_size}:
+        return f"the same bits on {world_size} ranks"
+    least, most = min(holders), max(holders)
+    ranks = f"{least}" if least == most else f"{least} to {most}"
+    return f"the same bits in each of {len(holders)} groups of replicas, of {ranks} ranks"
