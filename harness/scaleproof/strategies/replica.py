@@ -148,7 +148,8 @@ def check_replicas(case: TrainCase) -> None:
     transport = case.plugin("transport")
     if transport.mailbox is None:
         have = ", ".join(registry.with_trait("transport", "mailbox"))
-        raise FieldError("transport", f"strategy {case.strategy!r} needs a mailbox ({have}), not {case.transport!r}")
+        why = f"strategy {case.strategy!r} needs a mailbox ({have}), not {case.transport!r}"
+        raise FieldError("transport", f"{why}: {transport.no_mailbox}" if transport.no_mailbox else why)
     if case.plugin("framework").own_optimiser_memory:
         why = f"{case.framework!r} keeps parameters in memory of its own, where strategy {case.strategy!r} cannot write"
         raise FieldError("framework", f"{why}; use torch")

@@ -31,7 +31,7 @@ BASE: dict[str, Any] = {"transport": "tcp", "workload": "dnn_digits", "data": "d
         ({"name": "elastic_averaging", "dedicated_servers": 0}, {}, "set exchange: parameters"),
         ({"name": "elastic_averaging", "exchange": "locked", "dedicated_servers": 2}, {}, "that of one server"),
         ({"name": "gossip"}, {"framework": "tensorflow"}, "use torch"),
-        ({"name": "gossip"}, {"transport": "horovod"}, "needs a mailbox"),
+        ({"name": "gossip"}, {"transport": "horovod"}, "not 'horovod': it has no sends and receives"),
         ({"name": "gossip"}, {"step_delay": "gama:1,1"}, "did you mean 'gamma'"),
         ({"name": "sync"}, {"collective": "ring", "seconds": 3}, "leave it out"),
         ({"name": "triggered_gossip"}, {}, "missing"),
