@@ -103,6 +103,15 @@ def test_push_sum_keeps_all_weight_and_the_sum_of_all_parameters(
     np.testing.assert_allclose(total, learners.total, rtol=1e-5, atol=1e-5)
 
 
+def test_push_sum_that_never_exchanges_leaves_every_rank_by_itself() -> None:
+    run, programs, learners = ran({"name": "push_sum", "tau": 6}, ranks=3, steps=5, seed=1, link_mbit=1.0)
+    alone = np.random.default_rng(1).standard_normal((3, ELEMENTS)).astype(np.float32)
+    assert [cast(PushSum, program).weight for program in programs] == [1.0] * 3
+    for program, own in zip(programs, alone, strict=True):
+        np.testing.assert_array_equal(program.x, own)
+    assert not any(event.event == "call" for event in run.events) and learners.total.any()
+
+
 @pytest.mark.parametrize(
     "strategy", [{"name": "gossip", "form": "push"}, {"name": "triggered_gossip", "form": "push", "theta": 0.0}]
 )
