@@ -18,7 +18,9 @@ from scaleproof.frontiers.operators import divided
 from scaleproof.packed_trees.bounds import best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
 from scaleproof.packed_trees.link_graph import allocations, machine
+from scaleproof.pipelines.configurations import Machine, setting_of
 from scaleproof.pipelines.schemes import schedule_of
+from scaleproof.pipelines.throughput import Line, iteration_s
 from scaleproof.pipelines.timing import PassTimes, timeline
 from scaleproof.simulate.nccl.gpu_machine import gpu_machine
 from scaleproof.simulate.predict import Predictor
@@ -37,6 +39,13 @@ def schedule() -> None:
     timeline(schedule_of("chimera", 2048, 64), PassTimes(backward=2.0))
 
 
+def iteration() -> None:
+    """An iteration of GPT-2 on 2,048 nodes by Chimera: 64 pipelines of 32 stages, folded, and their all-reduces."""
+    network = registry.load("workload", "gpt2_64")(None, 1.0)
+    nodes = Machine(2048, 16e9, 1e-12, 2e-12, Line(1e-6, 1e-9))
+    iteration_s(setting_of(network, "chimera", 2048, nodes, stages=32, samples=1, recompute=False))
+
+
 def trees() -> None:
     """Of all 46 and 14 allocations, for a broadcast and for an all-reduce."""
     for name in ("dgx1v_like", "dgx1p_like"):
@@ -52,7 +61,7 @@ def frontier() -> None:
     frontier_of(made.graph, error=0.02)
 
 
-TARGETS_S: dict[Callable[[], None], float] = {schedule: 1.0, trees: 20.0, frontier: 10.0}
+TARGETS_S: dict[Callable[[], None], float] = {schedule: 1.0, iteration: 5.0, trees: 20.0, frontier: 10.0}
 
 
 @pytest.mark.parametrize("plan", TARGETS_S, ids=lambda plan: plan.__name__)

@@ -45,3 +45,26 @@ def test_a_schedule_with_other_slots_misses_the_formula(monkeypatch: pytest.Monk
     assert judged("chimera2021.t2.gpipe") < 1e-9
     gap = arithmetic(METRICS["formula_gap"], ROWS, scheme="gems", formula="one_way")
     assert gap > 0.1
+
+
+def test_memory_is_that_of_the_row_that_calibrates() -> None:
+    assert judged("chimera2021.fig1.mem.chimera") == pytest.approx(15.2, rel=1e-6)
+    assert CLAIMS["chimera2021.fig1.mem.chimera"].form.kind == "context"
+    recomputed = {**CLAIMS["chimera2021.fig1.mem.dapple"].form.x, "recompute": True}
+    assert arithmetic(METRICS["predicted_memory"], ROWS, **recomputed) < 16 < judged("chimera2021.fig1.mem.dapple")
+
+
+def test_an_order_and_ratios_can_fail() -> None:
+    predicted = CLAIMS["chimera2021.own.order.fig15"].form.x["predicted"]
+    assert judged("chimera2021.own.order.fig15") == 1
+    turned = dict(zip(predicted, reversed(predicted.values()), strict=True))
+    assert arithmetic(METRICS["order_kept"], ROWS, predicted=turned) == 0
+    ratio = judged("chimera2021.fig15.2048.chimera") / judged("chimera2021.fig15.2048.dapple")
+    two = {name: predicted[name] for name in list(predicted)[:2]}
+    assert arithmetic(METRICS["ratio_error"], ROWS, predicted=two) == pytest.approx(100 * abs(ratio / (510 / 370) - 1))
+
+
+def test_the_model_picks_what_the_papers_model_picks_for_gpt2() -> None:
+    picked = [judged(f"chimera2021.own.picked_{name}.gpt2_64") for name in ("stages", "samples", "recompute")]
+    assert picked == [32, 1, 0]
+    assert judged("chimera2021.own.picked_throughput.gpt2_64") == judged("chimera2021.fig13.gpt2.model")

@@ -1,0 +1,7 @@
+"""Metrics of this paper only."""
+
+from __future__ import annotations
+
+from . import memory, schedules, throughput
+
+METRICS = [*schedules.METRICS, *throughput.METRICS, *memory.METRICS]
