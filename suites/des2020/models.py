@@ -61,8 +61,27 @@ def substitution_saves(x: Traffic, rows: Published) -> float:
     Bytes of a worker in a step by substitution over those with parameter servers, which it asks for the rows of its ids
     and sends gradients of them (suite des2020). Arithmetic, no launches.
     """
-    ours = VALUE * x.floats * x.batch * x.workers * 2 * (x.workers - 1) / x.workers
-    return 100 * (1 - ours / (2 * x.unique * (ID + VALUE * x.per_id)))
+    return 100 * (1 - _bytes_by_substitution(x) / (2 * x.unique * (ID + VALUE * x.per_id)))
+
+
+class OnLinks(Traffic):
+    """The same over links of a rate."""
+
+    gbit_s: float = Field(gt=0, description="Payload of a link, Gbit/s.")
+
+
+def substitution_ms(x: OnLinks, rows: Published) -> float:
+    """substitution_ms = 1000 x 4 p B N 2 (N - 1) / N x 8 / (rate x 10^9)
+
+    Time that a link takes for what a worker sends in a step by substitution, with nothing beside it (suite des2020).
+    Arithmetic, no launches.
+    """
+    return _bytes_by_substitution(x) * 8 / x.gbit_s / 1e6
+
+
+def _bytes_by_substitution(x: Traffic) -> float:
+    """Of a worker, in a step."""
+    return VALUE * x.floats * x.batch * x.workers * 2 * (x.workers - 1) / x.workers
 
 
 def traffic_saved(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
@@ -163,6 +182,7 @@ def made_up_payload(wanted: Wanted) -> MadeUp:
 METRICS = [
     Metric("crossover_workers", "workers", "higher", model=crossover_workers, x=Crossing),
     Metric("substitution_saves", "%", "higher", model=substitution_saves, x=Traffic, range=(-math.inf, 100.0)),
+    Metric("substitution_ms", "ms", "lower", model=substitution_ms, x=OnLinks),
     Metric(
         "traffic_saved", "%", "higher", pair=traffic_saved, same=(), made_up=made_up_saved, range=(-math.inf, 100.0)
     ),
