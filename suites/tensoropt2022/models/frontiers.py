@@ -68,6 +68,23 @@ def time_in_memory(x: Capped, rows: Published) -> float:
     return float(found.time[fitting - 1]) if fitting else math.inf
 
 
+def gain_over_half(x: Capped, rows: Published) -> float:
+    """How many times as fast the fastest strategy that fits is as that on half as many devices with as much memory each
+    (suite tensoropt2022).
+
+    gain_over_half = time_in_memory on devices / 2 / time_in_memory
+
+    Arithmetic, no launches.
+    """
+    return time_in_memory(x.model_copy(update={"devices": x.devices // 2}), rows) / time_in_memory(x, rows)
+
+
+def most_points(x: RandomGraphs, rows: Published) -> float:
+    """The most points that a frontier of these graphs has (suite tensoropt2022). Arithmetic, no launches."""
+    graphs = (_random_graph(seed, x.operators, x.configurations) for seed in range(x.graphs))
+    return float(max(len(frontier_of(graph).memory) for graph in graphs))
+
+
 def ahead_of_half(x: OfNetwork, rows: Published) -> float:
     """Share of the frontier of half as many devices that is behind this one (suite tensoropt2022).
 
@@ -135,6 +152,8 @@ METRICS = [
     Metric("least_memory", "GB", "lower", model=least_memory, x=OfNetwork),
     Metric("least_time", "s", "lower", model=least_time, x=OfNetwork),
     Metric("time_in_memory", "s", "lower", model=time_in_memory, x=Capped),
+    Metric("gain_over_half", "x", "higher", model=gain_over_half, x=Capped),
+    Metric("most_points", "points", None, model=most_points, x=RandomGraphs),
     Metric("ahead_of_half", "fraction", "higher", model=ahead_of_half, x=OfNetwork),
     Metric("frontier_mismatches", "graphs", "lower", model=frontier_mismatches, x=RandomGraphs),
     Metric("ends_mismatches", "graphs", "lower", model=ends_mismatches, x=RandomGraphs),
