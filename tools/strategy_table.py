@@ -37,7 +37,8 @@ def _row(plugin: StrategyPlugin) -> str:
     if traits is None:
         of_replicas = [PACE["lockstep"], "equal" if plugin.communicates else "apart", MODEL["first"]]
     else:
-        of_replicas = [PACE[traits.pace], traits.end, MODEL[traits.evaluated]]
+        end = traits.end + ("; with `bound` bounded while they train" if traits.bounded is not None else "")
+        of_replicas = [PACE[traits.pace], end, MODEL[traits.evaluated]]
     options = [name for name in plugin.options.model_fields if name not in Options.model_fields]
     cells = [f"`{plugin.name}`", plugin.summary, *of_replicas, ", ".join(f"`{name}`" for name in options)]
     return f"| {' | '.join(cells)} |"

@@ -153,6 +153,8 @@ class ReplicaDriver(FaultyDriver):
         )
         path.with_suffix(".part.npz").rename(path)
         context = self._context
+        if (kept_bound := program.bound_kept()) is not None:
+            context.check("bound", *kept_bound)
         context.rendezvous.gather("snapshots", context.rank, self.living, True, lambda rank: False)
         if context.rank == self.living[0]:
             self._evaluate()

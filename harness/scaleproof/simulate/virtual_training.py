@@ -214,5 +214,10 @@ def _trained(case: TrainCase, run: VirtualTraining, learners: Learners | Stages,
             last = Evaluation(tuple(each[-1] for each in kept)).model(case)
             apart = difference_alone(case, seed, last)
             run.events.append(Happened(first, "difference", case.steps, False, run.now, run.now, 0, apart))
-    passed, detail = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
-    return [{"rank": programs[0].rank, "name": "final_parameters", "passed": passed, "detail": detail}]
+    final = agreement(case, Evaluation(tuple(each[-1] for each in kept)))
+    bounds = [(program.rank, program.bound_kept()) for program in programs]
+    checks = [(rank, "bound", bound) for rank, bound in bounds if bound is not None]
+    return [
+        {"rank": rank, "name": name, "passed": passed, "detail": detail}
+        for rank, name, (passed, detail) in [(programs[0].rank, "final_parameters", final), *checks]
+    ]

@@ -17,6 +17,9 @@ class ReplicaTraits:
     """Whether all ranks are in the same step."""
     end: Literal["equal", "apart"]
     """How far apart replicas are when all ranks have ended: the same bits, or any distance."""
+    bounded: Callable[[Any], bool] | None = None
+    """In which cases no rank gets further ahead of the slowest than a bound while they train, which ranks check
+    (`Replica.bound_kept`); None: in none."""
     evaluated: Literal["first", "average", "centre", "stages"]
     """The model that is evaluated: that of the first rank that trains, the average of those ranks, the servers', or the
     stages of the first group of ranks together."""
@@ -30,3 +33,9 @@ class ReplicaTraits:
     """How the ranks of a case hold stages of its network (pipelines/division.py); None: each has all of it."""
     bears: frozenset[Name] = frozenset()
     """Faults of other ranks with which training goes on, besides pauses, which all strategies bear."""
+
+    def invariant(self, case: Any) -> Literal["equal", "bounded", "apart"]:
+        """What the strategy promises of the replicas of a case."""
+        if self.end == "equal":
+            return "equal"
+        return "bounded" if self.bounded is not None and self.bounded(case) else "apart"

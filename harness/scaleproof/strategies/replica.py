@@ -112,6 +112,11 @@ class Replica(RankProgram):
         """Records a value at this moment."""
         self._clock.note(event, value)
 
+    def bound_kept(self) -> tuple[bool, str] | None:
+        """Where the strategy promises a bound: whether this rank saw it kept, and what it saw; None: it saw nothing of
+        it."""
+        return None
+
     def end(self) -> None:
         """All ranks have ended, and all that they have sent has arrived: takes what this one has not taken yet."""
 

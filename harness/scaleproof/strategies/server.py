@@ -87,6 +87,8 @@ class Server(Replica):
         self.parts = parts_of(len(self.x), self.servers)
         self.versions = [0.0] * self.servers
         """Updates that the parameters of this worker had, by server."""
+        self.lead = 0
+        """The most steps that a worker was ahead of the slowest, when its gradient came to this server."""
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
@@ -171,6 +173,8 @@ class Server(Replica):
         """A gradient has arrived."""
         self.progress.steps[worker] = step + 1
         self.progress.waiting[worker] = step
+        if self.options.bound is not None:
+            self.lead = max(self.lead, step + 1 - min(self.progress.steps))
         if not self.synchronous:
             self.g[self.part] = push[HEAD:]
             yield from self._step(float(push[1]))
@@ -198,6 +202,14 @@ class Server(Replica):
         self.updates += 1
         self.done = self.updates // self.workers if not self.synchronous else self.updates
         self.keep_if_due()
+
+    def bound_kept(self) -> tuple[bool, str] | None:
+        """See Replica. A worker goes on while it is no more than `bound` steps ahead, and is one further when it comes
+        back. A successor may begin far behind the others: nothing is said where workers die."""
+        if self.worker >= 0 or self.options.bound is None or self.case.faults:
+            return None
+        most = self.options.bound + 1
+        return self.lead <= most, f"a worker was {self.lead} steps ahead of the slowest at most; {most} are allowed"
 
     def _answer_all(self, latest: int) -> Generator[Effect, Any, None]:
         """Parameters for all workers that need wait no longer: those that waited before only where all have moved on,
@@ -254,7 +266,12 @@ PLUGIN = StrategyPlugin(
     check=check,
     collective_calls=False,
     rank_program=ReplicaTraits(
-        pace="own", end="apart", evaluated="centre", dedicated_servers=dedicated_servers, bears=BORNE
+        pace="own",
+        end="apart",
+        bounded=lambda case: case.options_of(ServerOptions).bound is not None,
+        evaluated="centre",
+        dedicated_servers=dedicated_servers,
+        bears=BORNE,
     ),
     tags=tags,
 )

@@ -11,6 +11,7 @@ import pytest
 
 from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.strategies.server import Server
 from tests.short_form import train_case
 
 WORKERS, SECONDS = 12, 40.0
@@ -60,6 +61,22 @@ def furthest(samples: pd.DataFrame) -> float:
 def test_no_worker_begins_a_step_further_ahead_than_the_bound(tmp_path: Any, bound: int, central: bool) -> None:
     strategy = {"name": "server", "bound": bound} if central else {"name": SAMPLED, "staleness": bound}
     assert furthest(ran(tmp_path, strategy)) == bound
+
+
+def bound_checks(tmp_path: Any, bound: int | None) -> list[dict[str, Any]]:
+    case = train_case(**{**BASE, "step_delay": UNEVEN, "strategy": {"name": "server", "bound": bound}})
+    assert case.replicas is not None and case.replicas.invariant(case) == ("apart" if bound is None else "bounded")
+    checks = Predictor(tmp_path).predict(PlannedLaunch(case, 0, 1000, 0)).checks
+    return [check for check in checks if check["name"] == "bound"]
+
+
+def test_a_server_checks_the_bound_that_it_promises(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kept,) = bound_checks(tmp_path, 2)
+    assert kept["passed"] and kept["detail"] == "a worker was 3 steps ahead of the slowest at most; 3 are allowed"
+    assert not bound_checks(tmp_path, None)
+    monkeypatch.setattr(Server, "_may_go", lambda *_: True)
+    (broken,) = bound_checks(tmp_path, 2)
+    assert not broken["passed"]
 
 
 def test_without_a_barrier_workers_drift_apart(tmp_path: Any) -> None:
