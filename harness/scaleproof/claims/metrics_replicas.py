@@ -127,6 +127,36 @@ def model_bytes_per_step(record: Record, samples: pd.DataFrame) -> float | None:
     return float(sum(rows.nbytes[rows.timed(event)].sum() for event in MODEL_EVENTS)) / len(steps)
 
 
+def control_bytes_per_step(record: Record, samples: pd.DataFrame) -> float | None:
+    """Bytes of messages and calls that carry no part of a model, per step of a rank that trains.
+
+    control_bytes_per_step = bytes of timed `control` events of all ranks, answers included / timed steps of the ranks
+    that train
+
+    Headers are not in it. How many messages these are: [control_messages](control_messages.md).
+    """
+    if not _replicas(record):
+        return None
+    rows = columns(record, samples)
+    steps = of_workers(record, samples, rows.timed("step"))
+    return float(rows.nbytes[rows.timed("control")].sum()) / len(steps) if len(steps) else None
+
+
+def model_messages(record: Record, samples: pd.DataFrame) -> float | None:
+    """Messages, calls, puts and gets that carry a part of a model or of a gradient, per step of a rank that trains.
+
+    model_messages = timed sends, calls, puts and gets of all ranks / timed steps of the ranks that train
+
+    An answer to a call belongs to the call. None where ranks exchange by collectives, as for
+    [model_bytes_per_step](model_bytes_per_step.md).
+    """
+    rows = columns(record, samples)
+    steps = of_workers(record, samples, rows.timed("step"))
+    if not len(steps) or not _replicas(record) or len(rows.timed(*COLLECTIVES)):
+        return None
+    return len(rows.timed(*MODEL_EVENTS)) / len(steps)
+
+
 def dropped_share(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of all gradients that come too late for their step and are dropped.
 
@@ -189,6 +219,21 @@ def made_up_per_step(event: str) -> MakeUp:
         return events(*steps, Event("send", nbytes=count, ranks=workers))
 
     return made
+
+
+def made_up_bytes_of_control(wanted: Wanted) -> MadeUp:
+    """Launches whose ranks that train send so many bytes of control per step."""
+    workers = workers_of(wanted.case)
+    steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
+    sent = round(STEPS * possible(wanted.known))
+    return events(*steps, Event("control", nbytes=sent, ranks=workers, value=1.0))
+
+
+def made_up_messages(wanted: Wanted) -> MadeUp:
+    """Launches whose ranks that train send so many messages per step."""
+    workers, count = workers_of(wanted.case), round(STEPS * possible(wanted.known))
+    steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
+    return events(*steps, *[Event("send", nbytes=4, ranks=workers)] * count)
 
 
 def made_up_dropped(wanted: Wanted) -> MadeUp:

@@ -123,6 +123,22 @@ _OF_REPLICAS = (
         own_count=True,
     ),
     Metric(
+        "control_bytes_per_step",
+        "B",
+        "lower",
+        launch=metrics_replicas.control_bytes_per_step,
+        made_up=metrics_replicas.made_up_bytes_of_control,
+        own_count=True,
+    ),
+    Metric(
+        "model_messages",
+        "messages",
+        "lower",
+        launch=metrics_replicas.model_messages,
+        made_up=metrics_replicas.made_up_messages,
+        own_count=True,
+    ),
+    Metric(
         "model_bytes_per_step",
         "B",
         "lower",

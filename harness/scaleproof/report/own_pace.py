@@ -28,7 +28,9 @@ PACES = {
 SENT: dict[str, str] = {
     "throughput": "throughput (samples/s) ↑",
     "model_bytes_per_step": "model bytes per step",
+    "model_messages": "model messages per step",
     "control_messages": "control messages per step",
+    "control_bytes_per_step": "control bytes per step",
     "staleness": "staleness (updates)",
     "staleness_p95": "staleness, 95 % (updates)",
     "dropped_share": "dropped gradients",

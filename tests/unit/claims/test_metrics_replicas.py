@@ -63,6 +63,10 @@ def test_control_messages_and_model_bytes_are_per_step_of_a_rank_that_trains() -
     ]
     assert value("model_bytes_per_step", *STEPS, *moved) == pytest.approx(2000 / 6)
     assert value("control_messages", *STEPS, *moved) == pytest.approx(3 / 6)
+    assert value("control_bytes_per_step", *STEPS, *moved) == pytest.approx(24 / 6)
+    assert value("model_messages", *STEPS, *moved) == pytest.approx(4 / 6)
+    collective: Rows = [(1, "all_reduce", 1, 0, 1, 400)]
+    assert value("model_messages", *STEPS, *moved, *collective) is None, "their number follows from the algorithm"
     in_lockstep: Rows = [(0, "step", 0, 0, 1), (1, "step", 0, 0, 1)]
     assert value("control_messages", *in_lockstep, case=TRAIN) is None
 
