@@ -173,6 +173,9 @@ def barrier_share(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of their steps that workers wait at barriers for others.
 
     barrier_share = timed `barrier_s` of all ranks / timed steps of the ranks that train, both in s
+
+    A rank that polls its peers notes how long it did; the first server of a central barrier how long it held back the
+    answer to each gradient.
     """
     rows = columns(record, samples)
     steps, waits = of_workers(record, samples, rows.timed("step")), rows.timed("barrier_s")

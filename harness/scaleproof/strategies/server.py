@@ -89,6 +89,9 @@ class Server(Replica):
         """Updates that the parameters of this worker had, by server."""
         self.lead = 0
         """The most steps that a worker was ahead of the slowest, when its gradient came to this server."""
+        is_barrier = self.synchronous or self.options.bound is not None
+        self.arrived: dict[int, float] | None = {} if is_barrier and self.rank == 0 else None
+        """When the gradient of each worker that waits came to the first server, where workers wait for each other."""
         return self._serve() if self.worker < 0 else self._work()
 
     def _work(self) -> Generator[Effect, Any, None]:
@@ -173,6 +176,8 @@ class Server(Replica):
         """A gradient has arrived."""
         self.progress.steps[worker] = step + 1
         self.progress.waiting[worker] = step
+        if self.arrived is not None:
+            self.arrived[worker] = self._clock.now()
         if self.options.bound is not None:
             self.lead = max(self.lead, step + 1 - min(self.progress.steps))
         if not self.synchronous:
@@ -218,6 +223,8 @@ class Server(Replica):
         for worker in sorted(waiting) if self.synchronous or self._slowest_moved() else [latest]:
             if worker in waiting and self._may_go(worker):
                 del waiting[worker]
+                if self.arrived is not None and worker in self.arrived:
+                    self.note("barrier_s", self._clock.now() - self.arrived.pop(worker))
                 self.answer[0], self.answer[1:] = self.updates, self.x[self.part]
                 yield Charge(self.answer.nbytes)
                 yield Send(worker + self.servers, self.answer, PULL)

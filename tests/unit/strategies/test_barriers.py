@@ -79,6 +79,19 @@ def test_a_server_checks_the_bound_that_it_promises(tmp_path: Any, monkeypatch: 
     assert not broken["passed"]
 
 
+def held_s(samples: pd.DataFrame) -> float:
+    return float(samples[samples.event == "barrier_s"].value.sum())
+
+
+def test_waiting_at_a_central_barrier_is_noted_by_the_server_and_falls_with_the_bound(tmp_path: Any) -> None:
+    none, tight, loose = (ran(tmp_path, {"name": "server", "bound": bound}) for bound in (None, 0, 4))
+    assert not (none.event == "barrier_s").any()
+    assert set(tight[tight.event == "barrier_s"]["rank"]) == {0}
+    assert held_s(tight) > 2 * held_s(loose) > 0
+    even = ran(tmp_path, {"name": "server", "bound": 0}, step_delay=EVEN)
+    assert held_s(even) < 0.01 * held_s(tight)
+
+
 def test_without_a_barrier_workers_drift_apart(tmp_path: Any) -> None:
     assert furthest(ran(tmp_path, {"name": "server"})) > 4
 
