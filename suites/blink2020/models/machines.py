@@ -57,7 +57,9 @@ class Servers(Arguments):
 
     allocations: tuple[Devices, ...] = Field(min_length=2, strict=False, description="Devices of each server.")
     network_gbit: Amount = Field(description="Of a server.")
-    pcie_gb_per_s: Amount = Field(description="What a ring over PCI Express carries.")
+    pcie_gb_per_s: tuple[Amount, ...] = Field(
+        min_length=1, strict=False, description="What a ring over PCI Express carries: the ends of what is known."
+    )
 
 
 class Training(Arguments):
@@ -104,14 +106,15 @@ def servers_gain(x: Servers, rows: Published) -> float:
     """servers_gain = time of one ring through all devices of all servers / time of three phases (suite blink2020)
 
     Three phases: reduced in each server over its trees, exchanged between servers, broadcast in each server. The ring
-    goes at the rate of the network, or of PCI Express where a server's links make no ring. Large arrays: nothing but
-    rates counts. Arithmetic, no launches.
+    goes at the rate of the network, or of PCI Express where a server's links make no ring. Of several rates of PCI
+    Express the one with the least gain counts. Large arrays: nothing but rates counts. Arithmetic, no launches.
     """
     graphs = [machine("dgx1v_like").of(devices) for devices in x.allocations]
     network = x.network_gbit / 8 * 1e9
     local = [_bytes_per_s(tree_rate(graph, "all_reduce"), graph) for graph in graphs]
-    slowest = min([network, *(1e9 * x.pcie_gb_per_s for graph in graphs if not most_rings(graph))])
-    return flat_ring(1.0, sum(len(graph.devices) for graph in graphs), slowest) / three_phases(1.0, local, network)
+    devices, has_rings = sum(len(graph.devices) for graph in graphs), all(map(most_rings, graphs))
+    slowest = [network if has_rings else min(network, 1e9 * rate) for rate in x.pcie_gb_per_s]
+    return min(flat_ring(1.0, devices, rate) for rate in slowest) / three_phases(1.0, local, network)
 
 
 def training_time_saved(x: Training, rows: Published) -> float:

@@ -29,9 +29,11 @@ def test_a_second_channel_helps_with_a_balanced_share_alone() -> None:
 
 
 def test_servers_whose_links_make_no_ring_hold_one_ring_at_pci_express() -> None:
-    servers = machines.Servers(allocations=((0, 1, 4), (2, 3, 5, 6, 7)), network_gbit=400.0, pcie_gb_per_s=6.0)
-    whole = machines.Servers(allocations=((0, 1, 2), (4, 5, 6)), network_gbit=400.0, pcie_gb_per_s=6.0)
+    servers = machines.Servers(allocations=((0, 1, 4), (2, 3, 5, 6, 7)), network_gbit=400.0, pcie_gb_per_s=(6.0,))
+    whole = machines.Servers(allocations=((0, 1, 2), (4, 5, 6)), network_gbit=400.0, pcie_gb_per_s=(6.0,))
     assert machines.servers_gain(servers, NONE) > machines.servers_gain(whole, NONE)
+    fast, ends = (servers.model_copy(update={"pcie_gb_per_s": rates}) for rates in ((12.0,), (6.0, 12.0)))
+    assert machines.servers_gain(ends, NONE) == machines.servers_gain(fast, NONE) < machines.servers_gain(servers, NONE)
     slow = servers.model_copy(update={"network_gbit": 4.0})
     assert machines.servers_gain(slow, NONE) == pytest.approx(7 / 4, rel=0.05), (
         "the network is all: 2 (n - 1) / n over 1"
