@@ -3,7 +3,7 @@ reductions as in MindSpore's auto_parallel). All eliminations are exact; a grid 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -184,30 +184,6 @@ def _branched(state: _State, name: str, method: Method, branches: int) -> Fronti
         rest = _solved(fixed, method, branches // count)
         found.append(best_products([(rest, own)], state.grid))
     return union(found, state.grid)
-
-
-def fastest(graph: CostGraph) -> tuple[float, dict[str, int]]:
-    """The least time of any strategy, whatever its memory, and the strategy: a search with one objective, as in OptCNN
-    (Jia et al. 2018)."""
-    return _one_objective(graph, lambda costs: costs.time)
-
-
-def smallest(graph: CostGraph) -> tuple[float, dict[str, int]]:
-    """The same of memory, as in ToFu (Wang et al. 2019)."""
-    return _one_objective(graph, lambda costs: costs.memory)
-
-
-def _one_objective(graph: CostGraph, of: Callable[[Costs], np.ndarray]) -> tuple[float, dict[str, int]]:
-    def alone(costs: Costs) -> Costs:
-        values = of(costs)
-        return Costs(values, np.zeros_like(values))
-
-    reduced_graph = CostGraph(
-        {name: alone(costs) for name, costs in graph.operators.items()},
-        {pair: alone(costs) for pair, costs in graph.edges.items()},
-    )
-    found = frontier_of(reduced_graph)
-    return float(found.memory[0]), found.choices(0)
 
 
 def within(frontier: Frontier, memory: float) -> int:

@@ -11,7 +11,8 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Arguments, Count, Published, Workload, network_of
 from scaleproof.claims.metrics import Metric
-from scaleproof.frontiers.cost_graph import CostGraph, Costs, fastest, frontier_of, smallest
+from scaleproof.frontiers.cost_graph import CostGraph, Costs, frontier_of
+from scaleproof.frontiers.one_objective import fastest, smallest
 from scaleproof.frontiers.operators import divided
 from scaleproof.frontiers.points import Frontier
 from scaleproof.simulate.nccl.gpu_machine import gpu_machine

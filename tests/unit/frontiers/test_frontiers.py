@@ -11,12 +11,11 @@ from scaleproof.frontiers.cost_graph import (
     CostGraph,
     Costs,
     Method,
-    fastest,
     frontier_of,
     listed,
-    smallest,
     within,
 )
+from scaleproof.frontiers.one_objective import fastest, smallest
 from scaleproof.frontiers.points import Frontier, reduced
 from scaleproof.spec.errors import SpecError
 
