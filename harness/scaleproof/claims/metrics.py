@@ -138,6 +138,7 @@ _ALL = (
         "lower",
         launch=metrics_faults.time_to_recover,
         made_up=metrics_faults.made_up_recovery,
+        instead=metrics_faults.not_recovered,
     ),
     Metric(
         "time_to_replace",

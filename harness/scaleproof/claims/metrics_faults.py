@@ -52,10 +52,40 @@ def time_to_recover(record: Record, samples: pd.DataFrame) -> float | None:
     time_to_recover = first evaluation after the fault whose test loss is at most that of the last one before it
                       - begin of the fault
 
-    A fault is a rank that is killed or that pauses ([faults](../faults.md)). None where no rank had one, where nothing
-    was evaluated before it, and where the loss was never as low again. The resolution is the time between two
-    evaluations. Training that goes on without the rank may have a time near 0: nothing had to be recovered.
+    A fault is a rank that is killed or that pauses ([faults](../faults.md)). None where no rank had one and where
+    nothing was evaluated before it; `not recovered`, with the lowest loss after it, where the loss was never as low
+    again. The resolution is the time between two evaluations. Training that goes on without the rank may have a time
+    near 0: nothing had to be recovered.
     """
+    after = _after_fault(record, samples)
+    if after is None:
+        return None
+    again = after.moments[after.losses <= after.before]
+    return float(again.min() - after.fault) / SECOND if len(again) else None
+
+
+def not_recovered(record: Record, samples: pd.DataFrame) -> str | None:
+    """What a launch has in place of a number whose loss was never as low again as before the fault."""
+    after = _after_fault(record, samples)
+    if after is None or not len(after.losses) or (after.losses <= after.before).any():
+        return None
+    finite = after.losses[np.isfinite(after.losses)]
+    lowest = f"lowest loss {finite.min():.3g}" if len(finite) else "no loss was finite"
+    return f"not recovered, {lowest} after {after.before:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _AfterFault:
+    """The last loss before the first fault, its moment, and the evaluations after it."""
+
+    before: float
+    fault: int
+    moments: np.ndarray
+    losses: np.ndarray
+
+
+def _after_fault(record: Record, samples: pd.DataFrame) -> _AfterFault | None:
+    """None where there was no fault, or no evaluation before it."""
     away = absences(record, samples)
     if not away or not times_count(record):
         return None
@@ -65,9 +95,8 @@ def time_to_recover(record: Record, samples: pd.DataFrame) -> float | None:
     before = moments <= away[0].start
     if not before.any():
         return None
-    loss = losses[before][moments[before].argmax()]
-    again = moments[~before & (losses <= loss)]
-    return float(again.min() - away[0].start) / SECOND if len(again) else None
+    last = losses[before][moments[before].argmax()]
+    return _AfterFault(float(last), away[0].start, moments[~before], losses[~before])
 
 
 def time_to_replace(record: Record, samples: pd.DataFrame) -> float | None:

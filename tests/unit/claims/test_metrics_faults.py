@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.metrics_faults import samples_lost, time_to_recover, time_to_replace
+from scaleproof.claims.metrics_faults import not_recovered, samples_lost, time_to_recover, time_to_replace
 from scaleproof.core.record_schema import Clock
 from tests.unit.claims.claims_samples import MS, record, samples
 
@@ -73,10 +73,15 @@ def test_training_has_recovered_when_the_loss_is_as_low_as_before() -> None:
     assert time_to_recover(record(CASE), rows) == pytest.approx(0.8 - 0.25)
 
 
-@pytest.mark.parametrize("values", [(), (0.9, 1.4, 0.95, 1.0)], ids=["nothing evaluated", "never again"])
-def test_training_that_does_not_recover_has_no_time(values: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [((), None), ((0.9, 1.4, 0.95, 1.0), "not recovered, lowest loss 0.95 after 0.9"), ((0.9, 1.4, 0.9), None)],
+    ids=["nothing evaluated", "never again", "recovered"],
+)
+def test_training_that_does_not_recover_says_so(values: tuple[float, ...], words: str | None) -> None:
     rows = samples(*OTHERS, *steps(2, 2), KILLED, *losses(*values))
-    assert time_to_recover(record(CASE), rows) is None
+    assert (time_to_recover(record(CASE), rows) is None) == (values != (0.9, 1.4, 0.9))
+    assert not_recovered(record(CASE), rows) == words
 
 
 def test_without_a_fault_there_is_nothing_to_count() -> None:
