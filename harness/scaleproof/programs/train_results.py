@@ -110,7 +110,7 @@ def check_equal(training: Training, name: str) -> None:
     wrong = list[str]()
     everyone = context.rendezvous.exchange(name, context.rank, context.world_size, digests, MEET_S)
     for rank, of_rank in enumerate(everyone):
-        holders.update(of_rank)
+        holders.update(of_rank.keys())  # of a mapping it would add the digests
         for label, digest_of_rank in of_rank.items():
             other, expected = first.setdefault(label, (rank, digest_of_rank))
             if digest_of_rank != expected:

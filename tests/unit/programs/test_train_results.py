@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from scaleproof.programs.train_results import compared
+from scaleproof.programs.train_results import check_equal, compared
 
 
 @pytest.mark.parametrize(
@@ -18,3 +22,25 @@ from scaleproof.programs.train_results import compared
 )
 def test_no_more_is_said_than_was_compared(holders: list[int], said: str) -> None:
     assert compared(holders, world_size=4) == said
+
+
+@pytest.mark.parametrize(
+    ("other", "said"), [("own", "the same bits on 2 ranks"), ("0" * 32, "rank 1 differs from rank 0")]
+)
+def test_ranks_compare_the_bits_of_their_replicas(other: str, said: str) -> None:
+    checks: list[tuple[str, bool, str]] = []
+
+    def exchange(name: str, rank: int, size: int, own: dict[str, str], seconds: float) -> list[dict[str, str]]:
+        return [own, {label: digest if other == "own" else other for label, digest in own.items()}]
+
+    context = SimpleNamespace(
+        rendezvous=SimpleNamespace(exchange=exchange), rank=0, world_size=2, check=lambda *each: checks.append(each)
+    )
+    group = SimpleNamespace(name="all", indices=[0])
+    training: Any = SimpleNamespace(
+        context=context,
+        model=SimpleNamespace(values=lambda: [np.ones(3, np.float32)]),
+        strategy=SimpleNamespace(replica_groups=[group]),
+    )
+    check_equal(training, "final_parameters")
+    assert checks == [("final_parameters", other == "own", said)]
