@@ -216,7 +216,7 @@ def made_up_per_step(event: str) -> MakeUp:
 
     def made(wanted: Wanted) -> MadeUp:
         workers, count = workers_of(wanted.case), round(STEPS * possible(wanted.known))
-        steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
+        steps = _steps_of(workers)
         if event == "control":
             return events(*steps, Event("control", ranks=workers, value=STEPS * possible(wanted.known)))
         return events(*steps, Event("send", nbytes=count, ranks=workers))
@@ -226,17 +226,18 @@ def made_up_per_step(event: str) -> MakeUp:
 
 def made_up_bytes_of_control(wanted: Wanted) -> MadeUp:
     """Launches whose ranks that train send so many bytes of control per step."""
-    workers = workers_of(wanted.case)
-    steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
-    sent = round(STEPS * possible(wanted.known))
-    return events(*steps, Event("control", nbytes=sent, ranks=workers, value=1.0))
+    workers, sent = workers_of(wanted.case), round(STEPS * possible(wanted.known))
+    return events(*_steps_of(workers), Event("control", nbytes=sent, ranks=workers, value=1.0))
 
 
 def made_up_messages(wanted: Wanted) -> MadeUp:
     """Launches whose ranks that train send so many messages per step."""
     workers, count = workers_of(wanted.case), round(STEPS * possible(wanted.known))
-    steps = [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
-    return events(*steps, *[Event("send", nbytes=4, ranks=workers)] * count)
+    return events(*_steps_of(workers), *[Event("send", nbytes=4, ranks=workers)] * count)
+
+
+def _steps_of(workers: tuple[int, ...]) -> list[Event]:
+    return [Event("step", float(number), number + 1.0, step=number, ranks=workers) for number in range(STEPS)]
 
 
 def made_up_dropped(wanted: Wanted) -> MadeUp:
