@@ -94,12 +94,13 @@ class Pool:
         """Values of fields that the selected cases of this experiment have at other sizes and none has at this one, by
         field."""
         sizes = [size for name, size in self._sizes.items() if name not in NO_VERDICTS]
+        planned = {id(launch.case): launch.case for launch in self.planned}.values()
+        here = [case for case in planned if chosen(case, select)]
         cases = [case for size in sizes for case in size.cases if chosen(case, select)]
-        here = [launch.case for launch in self.planned if chosen(launch.case, select)]
         found = {}
         for field in fields:
-            own = [case.value(field) for case in here]
-            elsewhere = {str(value): value for case in cases if (value := case.value(field)) not in own}
+            own = {str(case.value(field)) for case in here}
+            elsewhere = {text: value for case in cases if (text := str(value := case.value(field))) not in own}
             if elsewhere:
                 found[field] = sorted(elsewhere.values(), key=_in_order)
         return found

@@ -44,12 +44,13 @@ def _least(graph: CostGraph, of: Callable[[Costs], np.ndarray]) -> tuple[float, 
     tables += [Table(pair, of(costs)) for pair, costs in graph.edges.items()]
     total, best = 0.0, list[tuple[str, Table]]()
     for _ in graph.operators:
-        name = min(_neighbours(tables), key=lambda each: len(_neighbours(tables)[each]))
+        neighbours = _neighbours(tables)
+        name = min(neighbours, key=lambda each: len(neighbours[each]))
         touched = [table for table in tables if name in table.names]
-        rest = tuple(sorted({other for table in touched for other in table.names} - {name}))
-        summed = sum((table.over((name, *rest)) for table in touched), np.zeros(1))
-        best.append((name, Table(rest, np.asarray(summed).argmin(axis=0))))
-        left = np.asarray(summed).min(axis=0)
+        rest = tuple(sorted(neighbours[name]))
+        summed = np.asarray(sum(table.over((name, *rest)) for table in touched))
+        best.append((name, Table(rest, summed.argmin(axis=0))))
+        left = summed.min(axis=0)
         tables = [table for table in tables if name not in table.names]
         if rest:
             tables.append(Table(rest, left))
