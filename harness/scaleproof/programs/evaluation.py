@@ -134,7 +134,7 @@ def agreement(case: TrainCase, last: Evaluation) -> tuple[bool, str]:
         models = last.models(case)
         equal = sum(each.tobytes() == models[0].tobytes() for each in models)
         return equal == len(models), f"{equal} of {len(models)} replicas of the stages have the bits of the first"
-    if traits is not None and traits.end == "equal":
+    if traits is not None and traits.invariant(case) == "equal":
         wrong = [n for n, each in enumerate(trained) if each.values.tobytes() != trained[0].values.tobytes()]
         where = f"rank {wrong[0] + case.ranks - case.workers} differs from the first" if wrong else ""
         return not wrong, where or f"the same bits on {len(trained)} ranks"
