@@ -115,10 +115,12 @@ def check_equal(training: Training, name: str) -> None:
             other, expected = first.setdefault(label, (rank, digest_of_rank))
             if digest_of_rank != expected:
                 wrong.append(f"rank {rank} differs from rank {other}")
-    context.check(name, not wrong, wrong[0] if wrong else compared(list(holders.values()), context.world_size))
+    context.check(
+        name, not wrong, wrong[0] if wrong else comparison_in_words(list(holders.values()), context.world_size)
+    )
 
 
-def compared(holders: Sequence[int], world_size: int) -> str:
+def comparison_in_words(holders: Sequence[int], world_size: int) -> str:
     """What was compared, in words. `holders`: the ranks of each group of replicas."""
     if set(holders) == {world_size}:
         return f"the same bits on {world_size} ranks"

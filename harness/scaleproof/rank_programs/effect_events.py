@@ -24,10 +24,9 @@ from scaleproof.rank_programs.effects import (
     Receive,
     Send,
 )
+from scaleproof.rank_programs.rank_program import FINISHED_NBYTES
 from scaleproof.transports.mailbox import Lost
 
-ANSWER = 4
-"""Bytes of the answer to a question of a poll: the steps that a peer has finished, float32. A question has none."""
 _EVENTS: dict[type, Callable[[Any], str]] = {
     Send: lambda send: "" if send.tag < 0 else "control" if send.control else "send",
     Receive: lambda wait: "" if wait.tag < 0 else "wait" if wait.within is None else "delay",
@@ -46,7 +45,7 @@ _MOVED: dict[type, Callable[[Any, Any], int]] = {
     Send: lambda send, _: send.value.nbytes,
     Receive: lambda _, message: 0 if message is None else message.value.nbytes,
     Call: lambda call, reply: int(call.value.nbytes + reply.nbytes),
-    Poll: lambda _, questions: int(questions) * ANSWER,
+    Poll: lambda _, questions: int(questions) * FINISHED_NBYTES,
     Put: lambda put, _: put.value.nbytes,
     Get: lambda _, value: int(value.nbytes),
     Collective: lambda collective, _: collective.value.nbytes,

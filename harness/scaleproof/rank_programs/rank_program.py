@@ -44,7 +44,8 @@ class Clock(Protocol):
 
 
 FINISHED = "finished"
-"""The call that asks a rank how many steps it has finished."""
+"""The call that asks a rank how many steps it has finished; a question has no bytes, an answer is a float32."""
+FINISHED_NBYTES = 4
 GONE = float(np.finfo(np.float32).max)
 """What a rank has finished that takes no more steps."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.programs.train_results import check_equal, compared
+from scaleproof.programs.train_results import check_equal, comparison_in_words
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from scaleproof.programs.train_results import check_equal, compared
     ],
 )
 def test_no_more_is_said_than_was_compared(holders: list[int], said: str) -> None:
-    assert compared(holders, world_size=4) == said
+    assert comparison_in_words(holders, world_size=4) == said
 
 
 @pytest.mark.parametrize(
