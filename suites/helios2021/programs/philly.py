@@ -37,6 +37,20 @@ select row, any_value(status) as status, any_value("user") as "user", any_value(
   any_value(submitted) as submitted, min(began) as began, sum(ended - began) as duration,
   max(list_sum(list_transform(detail, lambda node: len(node.gpus)))) as gpus
 from tries group by row having gpus > 0 and duration is not null order by row"""
+KEYS = ("user", "vc", "status", "submitted_time", "attempts")
+"""Of a job; a log that lacks one is no log of Philly."""
+BROKEN = """
+, timed as (select row, try.start_time as start_time, try.end_time as end_time, began, ended from (
+  select row, try, epoch(try_cast(try.start_time as timestamp)) as began,
+    epoch(try_cast(try.end_time as timestamp)) as ended from listed))
+select row, what from (
+  select row, case {missing} end as what from jobs
+  union all
+  select row, case when start_time is not null and began is null then 'start_time is no time'
+    when end_time is not null and ended is null then 'end_time is no time'
+    when ended < began then 'an attempt ends before it begins' end as what from timed)
+where what is not null order by row limit 1"""
+"""The first job that is wrong, and why; `missing`: a case for each of KEYS."""
 MACHINES = """
 select node.ip as ip, began, ended from (select began, ended, unnest(detail) as node from tries)
 where ended > began and node.ip is not null"""
@@ -54,6 +68,14 @@ def _asked(log: Path, query: str) -> dict[str, np.ndarray]:
         else np.ma.filled(values.astype(object), "").astype(str)
         for name, values in found.items()
     }
+
+
+def check_log(log: Path) -> None:
+    """SpecError for the first job that lacks a key, or has a time that is none or runs back."""
+    missing = " ".join(f"when \"{key}\" is null then 'has no key ''{key}'''" for key in KEYS)
+    found = _asked(log, BROKEN.replace("{missing}", missing))
+    if len(found["row"]):
+        raise SpecError(f"{log}: job {int(found['row'][0])}: {found['what'][0]}")
 
 
 def job_table(log: Path) -> dict[str, np.ndarray]:
@@ -74,6 +96,7 @@ def read_philly(
     """Jobs that were submitted in the days given. A job runs as long as all its attempts together, on the most GPUs of
     one; jobs that never ran are not among them. `capacity`: a CSV with `vc`, `nodes`; without it the artifact's VCs.
     Jobs of other VCs are left out, and counted. `every_vc`: all VCs, with as many nodes as their jobs used at once."""
+    check_log(log)
     found = job_table(log)
     if (wrong := np.flatnonzero(np.isnan(found["submitted"]))).size:
         raise SpecError(f"{log}: job {int(found['row'][wrong[0]])}: submitted_time is no time")

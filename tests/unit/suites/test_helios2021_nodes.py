@@ -80,6 +80,32 @@ def test_a_broken_philly_log_is_refused_with_the_number_of_the_job(tmp_path: Pat
         philly.read_philly(path)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vc": None}, "job 2: has no key 'vc'"),
+        ({"attempts": None}, "job 2: has no key 'attempts'"),
+        ({"user": None}, "job 2: has no key 'user'"),
+        ({"start_time": "soon"}, "job 2: start_time is no time"),
+        ({"end_time": "2017-10-01 00:00:00"}, "job 2: an attempt ends before it begins"),
+    ],
+)
+def test_a_philly_log_without_a_key_or_with_times_that_run_back_is_one_line(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = philly_log(tmp_path)
+    jobs = json.loads(path.read_text())
+    second = json.loads(json.dumps(jobs[0]))
+    for key, value in change.items():
+        if key in second and value is None:
+            del second[key]
+        else:
+            second["attempts"][0][key] = value
+    path.write_text(json.dumps([jobs[0], second]))
+    with pytest.raises(SpecError, match=f"cluster_job_log: {message}$"):
+        philly.read_philly(path)
+
+
 def test_jobs_that_share_a_node_use_one_and_nodes_of_vcs_are_apart() -> None:
     def busiest(gpus: list[int], nodes: list[int], vc: list[int]) -> int:
         count = len(gpus)
