@@ -10,7 +10,7 @@ from scaleproof.claims.made_up import ImpossibleValue, MadeUp, Wanted, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 
-from .variants import BEYOND, LIBRARY, ORIGINAL, UNSHRUNK, has, made, notes, shrinking
+from .variants import BACK, BEYOND, LIBRARY, NEVER, ORIGINAL, UNSHRUNK, has, made, notes, shrinking
 
 
 def objective_apart(record: Record, samples: pd.DataFrame) -> float | None:
@@ -26,6 +26,21 @@ def objective_apart(record: Record, samples: pd.DataFrame) -> float | None:
     if ORIGINAL not in found or not names:
         return None
     return max(abs(found[name] / found[ORIGINAL] - 1) for name in names)
+
+
+def objective_lost(record: Record, samples: pd.DataFrame) -> float | None:
+    """How much further the objective is from that without shrinking where dropped samples never come back (suite
+    narasimhan2014).
+
+    objective_lost = | objective of 2_never / original - 1 | - | objective of 2_multi / original - 1 |
+
+    See [objective_apart](objective_apart.md).
+    """
+    found = notes(record, samples, "objective")
+    if not {ORIGINAL, BACK, NEVER} <= found.keys():
+        return None
+    never, back = (abs(found[name] / found[ORIGINAL] - 1) for name in (NEVER, BACK))
+    return never - back
 
 
 def library_objective_apart(record: Record, samples: pd.DataFrame) -> float | None:
@@ -99,6 +114,12 @@ def _made_up_objective(wanted: Wanted) -> MadeUp:
     return made(wanted.case, {"objective": {ORIGINAL: -100.0} | dict.fromkeys(shrinking(wanted.case), -100.0 * factor)})
 
 
+def _made_up_lost(wanted: Wanted) -> MadeUp:
+    has(wanted.case, ORIGINAL, BACK, NEVER)
+    error = {NEVER: max(wanted.known, 0.0), BACK: max(-wanted.known, 0.0), ORIGINAL: 0.0}
+    return made(wanted.case, {"objective": {name: -100.0 * (1 + each) for name, each in error.items()}})
+
+
 def _made_up_library_objective(wanted: Wanted) -> MadeUp:
     has(wanted.case, ORIGINAL, LIBRARY, UNSHRUNK)
     return made(wanted.case, {"objective": {LIBRARY: -100.0, ORIGINAL: -100.0 * (1 + possible(wanted.known))}})
@@ -127,6 +148,7 @@ def _made_up_bound(wanted: Wanted) -> MadeUp:
 
 METRICS = [
     Metric("objective_apart", "1", "lower", launch=objective_apart, made_up=_made_up_objective),
+    Metric("objective_lost", "1", None, launch=objective_lost, made_up=_made_up_lost, range=(-math.inf, math.inf)),
     Metric("library_objective_apart", "1", "lower", launch=library_objective_apart, made_up=_made_up_library_objective),
     Metric("prediction_agreement", "fraction", "higher", launch=prediction_agreement, made_up=_made_up_agreement),
     Metric("library_agreement", "fraction", "higher", launch=library_agreement, made_up=_made_up_library_agreement),

@@ -85,6 +85,19 @@ def reconstruction_share(record: Record, samples: pd.DataFrame) -> float | None:
     return next((back[name] / times[name] for name in back if name in times), None)
 
 
+def reconstruction_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Mean time of a reconstruction on several ranks, in s (suite narasimhan2014).
+
+    reconstruction_s = time of reconstructions / reconstructions, of the first variant that drops samples
+
+    gamma of every dropped sample is computed anew from all samples with alpha > 0, whose rows go around a ring.
+    """
+    curves = record.ranks[0].facts.get("curves", {}) if record.ranks else {}
+    for name, took in seconds(record, samples, "reconstruct").items():
+        return took / len(curves[name]["reconstructions"]) if name in curves else None
+    return None
+
+
 _SAMPLES, _ITERATIONS, _LONGEST, _EXCHANGES = 1000.0, 2000.0, 10, 1000.0
 _PART_ITERATIONS, _PART_ELEMENTS = 1250.0, 6.25e5
 _COST = Cost(2e-5, 2e-8)
@@ -123,11 +136,22 @@ def _made_up_error(zero: Zero) -> Callable[[Wanted], MadeUp]:
     return make
 
 
-def _made_up_share(wanted: Wanted) -> MadeUp:
-    name = next((each for each in names_of(wanted.case) if each != ORIGINAL), None)
+def _first_that_drops(case: AnyCase) -> str:
+    name = next((each for each in names_of(case) if each != ORIGINAL), None)
     if name is None:
         raise ImpossibleValue("the case drops nothing")
+    return name
+
+
+def _made_up_share(wanted: Wanted) -> MadeUp:
+    name = _first_that_drops(wanted.case)
     return made(wanted.case, {}, {"solve": {name: 1.0}, "reconstruct": {name: possible(wanted.known, 0.0, 1.0)}})
+
+
+def _made_up_reconstruction(wanted: Wanted) -> MadeUp:
+    name = _first_that_drops(wanted.case)
+    facts = {"curves": {name: {"active": [[0, _SAMPLES]], "reconstructions": [[1, 1]]}}}
+    return made(wanted.case, {}, {"reconstruct": {name: possible(wanted.known)}}, facts)
 
 
 _DOC = """
@@ -169,4 +193,5 @@ METRICS = [
         clocked=True,
         made_up=_made_up_share,
     ),
+    Metric("reconstruction_s", "s", "lower", launch=reconstruction_s, clocked=True, made_up=_made_up_reconstruction),
 ]

@@ -14,6 +14,8 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, OwnCase
 
 ORIGINAL, BEYOND = "original", "beyond_single"
+BACK, NEVER = "2_multi", "2_never"
+"""The same first look; dropped samples come back, or never do."""
 LIBRARY, UNSHRUNK = "library", "library_unshrunk"
 Notes = Mapping[str, Mapping[str, float]]
 """By event, then by variant."""

@@ -135,6 +135,23 @@ def test_the_worst_heuristic_counts(metrics: dict[str, Metric]) -> None:
     assert value(metrics["bound_share"], of) == 0.4
 
 
+def test_what_is_lost_without_reconstruction_is_beyond_what_is_lost_with_it(metrics: dict[str, Metric]) -> None:
+    names = {"variants": "original 2_multi 2_never"}
+    of = launch({"objective": {"original": -100.0, "2_multi": -99.9, "2_never": -100.3}}, options=names)
+    assert value(metrics["objective_lost"], of) == pytest.approx(2e-3)
+    alone = launch({"objective": {"original": -100.0, "2_never": -99.0}}, options={"variants": "original 2_never"})
+    assert value(metrics["objective_lost"], alone) is None
+
+
+def test_reconstructions_are_timed_one_by_one(metrics: dict[str, Metric]) -> None:
+    curves = {"2_multi": {"active": ACTIVE, "reconstructions": [[1000, 300], [900, 310]]}}
+    names, number = {"variants": "original 2_multi"}, 1
+    back = (Event("reconstruct", 0.0, 1.0, step=number), Event("reconstruct", 2.0, 2.5, step=number))
+    of = launch({}, {}, {"curves": curves}, back, options=names, ranks=2, transport="tcp")
+    assert value(metrics["reconstruction_s"], of) == pytest.approx(0.75)
+    assert value(metrics["reconstruction_s"], launch({}, {"original": 1.0}, {"curves": curves}, options=names)) is None
+
+
 def test_processes_are_compared_with_rank_0_alone(metrics: dict[str, Metric]) -> None:
     alone = Event("alone", 0.0, 1.0, (0,), 0, value=1e6)
     of = launch(
