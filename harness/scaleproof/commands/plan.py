@@ -2,9 +2,10 @@
 prints the frontier of memory and time: strategies of which none is as good as another in both. Nothing is run.
 
 With --memory it answers which strategy is the fastest that fits; with several numbers of --devices also how few devices
-would do, and how memory and time change with more. A device is a GPU of a node type (--node), or a node of ordinary
-cores behind the links of --fabric. Compute takes its FLOP over a share of the peak rate, messages a latency and a time
-a byte; layers run one after the other, and nothing hides messages."""
+would do, and how memory and time change with more. The network may be a torch module of your own. A device is a GPU of
+a node type (--node), or a node of ordinary cores; --cluster names the links between nodes. Compute
+takes its FLOP over a share of the peak rate, messages a latency and a time a byte; layers run one after the other, and
+nothing hides messages."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 HELP = "how to divide a network among devices: memory against time, the fastest strategy that fits"
 EXAMPLE = """scaleproof plan --workload bert48 --batch 64 --node v100hcm --devices 4,8,16
   scaleproof plan --workload vgg_a --batch 512 --node v100hcm --devices 8 --memory 4
-  scaleproof plan --workload vgg_a --batch 512 --node xeon_e5_2698v3_x2 --fabric 25g --devices 4 --out plan.svg"""
+  scaleproof plan --workload vgg_a --batch 512 --node xeon_e5_2698v3_x2 --efficiency 0.5 --cluster 25g --devices 4
+  scaleproof plan --workload mine:network --input 1024 --batch 64 --node v100hcm --cluster mine.yaml --devices 16"""
 SUFFIXES = (".png", ".svg", ".pdf")
 ERROR = 0.02
 """Share of its memory by which a strategy that is left out may be below one on the frontier."""
@@ -34,14 +36,24 @@ STATES = {"sgd": 2, "momentum": 3, "adam": 4}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
-    parser.add_argument("--workload", required=True, metavar="NAME", help="a network (`scaleproof doctor` lists them)")
+    parser.add_argument(
+        "--workload",
+        required=True,
+        metavar="NAME",
+        help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name",
+    )
+    parser.add_argument("--input", metavar="SHAPE", help="of one sample of that module: 3x224x224; tokens: int64:128")
     parser.add_argument("--image-side", type=int, metavar="N", help="side of its images in pixels")
     parser.add_argument("--width", type=float, default=1.0, metavar="F", help="share of every layer's width")
     parser.add_argument("--batch", type=int, required=True, metavar="N", help="samples of a step, all devices together")
     parser.add_argument("--devices", default="8", metavar="N,M", help="numbers of devices (default: 8)")
     parser.add_argument("--node", required=True, metavar="NODE_TYPE", help="a node type of clusters/: what a device is")
     parser.add_argument(
-        "--fabric", metavar="NAME", help="links of nodes without GPUs: 1g, 10g, ..., a name in clusters/"
+        "--cluster",
+        "--fabric",
+        metavar="NAME",
+        help="links between nodes: 1g, 10g, ..., a name in clusters/, or a description's path (.yaml); nodes with GPUs "
+        "have network cards of their own unless it is given",
     )
     parser.add_argument(
         "--efficiency", type=float, metavar="F", help="share of the peak rate (default: what is stated)"
@@ -55,16 +67,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Search, print, draw."""
+    from scaleproof.commands.predict_question import network_of
     from scaleproof.frontiers.cost_graph import frontier_of
     from scaleproof.frontiers.operators import divided
-    from scaleproof.spec import registry
 
     counts = _counts(options.devices)
     if options.batch < 1:
         raise SpecError(f"--batch {options.batch}: give at least one sample")
     if options.out is not None and options.out.suffix not in SUFFIXES:
         raise SpecError(f"--out {options.out}: a picture ends in {', '.join(SUFFIXES)}")
-    network = registry.load("workload", options.workload)(options.image_side, options.width)
+    network, _ = network_of(options)
     found: dict[int, tuple[Divided, Frontier]] = {}
     for count in counts:
         made = divided(network, options.batch, machine_of(options, count), STATES[options.optimiser])
@@ -94,31 +106,33 @@ def machine_of(options: argparse.Namespace, devices: int) -> Machine:
     """The devices and what messages between them cost. SpecError where something is not known of them."""
     from scaleproof.frontiers.operators import Machine
     from scaleproof.simulate.nccl.gpu_machine import gpu_machine
-    from scaleproof.spec.gpu_node import gpu_nodes, rank_type
+    from scaleproof.spec.gpu_node import gpu_node, gpu_nodes, rank_type
 
     kind = rank_type(options.node)
     if options.node not in gpu_nodes():
         if options.efficiency is None:
             raise SpecError("--efficiency: say which share of their peak rate these cores reach, as 0.5")
-        latency, byte_s = _of_fabric(options.fabric, devices)
+        if options.cluster is None:
+            raise SpecError("--cluster: name the links between nodes, as 25g")
+        latency, byte_s = _between_nodes(options.cluster, devices)
         return Machine(devices, kind.peak_flops * options.efficiency, latency, byte_s)
-    return gpu_machine(options.node, devices, options.efficiency)
+    servers = -(-devices // gpu_node(options.node).gpus)
+    between = _between_nodes(options.cluster, servers) if options.cluster is not None and servers > 1 else None
+    return gpu_machine(options.node, devices, options.efficiency, between)
 
 
-def _of_fabric(name: str | None, devices: int) -> tuple[float, float]:
-    """Latency and time of a byte of the slowest way: twice a link's delay, and its rate."""
+def _between_nodes(name: str, nodes: int) -> tuple[float, float]:
+    """Latency in s, and time of a byte in s, of the slowest way: twice a link's delay, and its rate."""
     from scaleproof.commands.predict_question import fabric_fields
     from scaleproof.spec.cluster import load_cluster
 
-    if name is None:
-        raise SpecError("--fabric: name the links between nodes, as 25g")
     fields = fabric_fields(name).fields
     if "fabric.cluster" not in fields:
         return 0.0, 8 / (fields["fabric.link_mbit"] * 1e6)
-    links = load_cluster(fields["fabric.cluster"], devices).links
+    links = load_cluster(fields["fabric.cluster"], nodes).links
     rates = [link.mbit for link in links if link.mbit is not None]
     if not rates:
-        raise SpecError(f"--fabric {name}: its links have no rate")
+        raise SpecError(f"--cluster {name}: its links have no rate")
     return 2 * max(link.delay_ms for link in links) / 1e3, 8 / (min(rates) * 1e6)
 
 

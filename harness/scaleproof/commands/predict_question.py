@@ -71,7 +71,7 @@ def prediction_request(options: argparse.Namespace) -> PredictionRequest:
     ranks = ranks_per_node(options)
     requested = requested_nodes(options, ranks)
     fabric = _fabric(options, requested[-1])
-    network, unused = _network(options)
+    network, unused = network_of(options)
     compute = node_compute(options, network)
     minibatch, per_node = _samples(options, ranks)
     fields = compute.fields | fabric.fields | _exchange(options, requested) | _workload_fields(options)
@@ -199,7 +199,9 @@ def fabric_fields(name: str) -> FabricFields:
     return FabricFields({"fabric.link_mbit": float(gbit) * 1000}, f"one switch, {gbit} Gbit/s to every node")
 
 
-def _network(options: argparse.Namespace) -> tuple[Network, list[str]]:
+def network_of(options: argparse.Namespace) -> tuple[Network, list[str]]:
+    """The network that --workload names, reduced by --image-side and --width, and the parameters of a torch module that
+    its forward pass does not use. SpecError where there is none of this name."""
     if ":" in options.workload:
         from scaleproof.workloads.traced import parse_inputs, trace
 

@@ -23,6 +23,7 @@ from scaleproof.frontiers.layout import Layout, missing_share
 from scaleproof.workloads.layers import Concat, Conv, Linear
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.sequence_layers import Embedding
+from scaleproof.workloads.traced import Traced
 from scaleproof.workloads.transformer_layers import Attention, FeedForward, LayerNorm, Transform, Unembedding
 
 ITEM = 4
@@ -98,6 +99,10 @@ def ways(layer: Layer, devices: int, batch: int) -> list[Way]:
 
 def _divides(layer: Layer, rows: int, columns: int) -> bool:
     spec, outputs, inputs = layer.spec, layer.output_shape, layer.input_shape
+    if isinstance(spec, Traced):  # what it computes is not known, but that rows of a matrix make its outputs
+        features = outputs[0 if len(outputs) == 3 else -1]
+        matrix = bool(layer.mac) and any(len(each.shape) > 1 and each.shape[0] == features for each in layer.variables)
+        return columns == 1 and (rows == 1 or (matrix and features % rows == 0))
     if isinstance(spec, Attention):
         return columns == 1 and spec.heads % rows == 0
     if isinstance(spec, FeedForward):
