@@ -55,9 +55,9 @@ def trees() -> None:
 
 
 def frontier() -> None:
-    """Bert-48, 15 ways a layer, on 16 GPUs of two nodes."""
+    """Bert-48, up to 21 ways a layer, on 32 GPUs of four nodes."""
     network = registry.load("workload", "bert48")(None, 1.0)
-    made = divided(network, 64, gpu_machine("p3dn", 16), states=4)
+    made = divided(network, 64, gpu_machine("p3dn", 32), states=4)
     frontier_of(made.graph, error=0.02)
 
 
