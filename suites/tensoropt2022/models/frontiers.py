@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, product
 
@@ -86,6 +87,13 @@ def most_points(x: RandomGraphs, rows: Published) -> float:
     return float(max(len(frontier_of(graph).memory) for graph in graphs))
 
 
+def points_without_messages(x: OfNetwork, rows: Published) -> float:
+    """Points of the frontier where messages take no time (suite tensoropt2022). Arithmetic, no launches."""
+    free = {"latency": 0.0, "byte_s": 0.0, "latency_between": 0.0, "byte_s_between": 0.0}
+    machine = replace(gpu_machine(NODE, x.devices), **free)
+    return float(len(frontier_of(divided(network_of(x.workload), x.batch, machine, states=4).graph, error=ERROR)))
+
+
 def ahead_of_half(x: OfNetwork, rows: Published) -> float:
     """Share of the frontier of half as many devices that is behind this one (suite tensoropt2022).
 
@@ -155,6 +163,7 @@ METRICS = [
     Metric("time_in_memory", "s", "lower", model=time_in_memory, x=Capped),
     Metric("gain_over_half", "x", "higher", model=gain_over_half, x=Capped),
     Metric("most_points", "points", None, model=most_points, x=RandomGraphs),
+    Metric("points_without_messages", "points", None, model=points_without_messages, x=OfNetwork),
     Metric("ahead_of_half", "fraction", "higher", model=ahead_of_half, x=OfNetwork),
     Metric("frontier_mismatches", "graphs", "lower", model=frontier_mismatches, x=RandomGraphs),
     Metric("ends_mismatches", "graphs", "lower", model=ends_mismatches, x=RandomGraphs),
