@@ -76,8 +76,9 @@ def oversubscribed(at_level: ClaimAtLevel) -> Note | None:
     """Why a timing claim cannot be judged on this machine: a side has only oversubscribed launches."""
     if not at_level.needs_cores:
         return None
-    for side in at_level.sides:
-        records = [launch.record for launch in at_level.pool.launches(side, at_level.evidence)]
+    form = at_level.claim.form
+    for side, evidence in at_level.levels(form.select, form.against):
+        records = [launch.record for launch in at_level.pool.launches(side, evidence)]
         if records and not any(map(fits, records)):
             return note(
                 NoteCode.ALL_OVERSUBSCRIBED, launches=len(records), crowd=crowd(records), metric=at_level.metric.name

@@ -423,6 +423,18 @@ def test_times_of_oversubscribed_launches_judge_nothing(tmp_path: Path) -> None:
     assert "all 6 launches are oversubscribed (2 ranks with 1 thread on 1 cores)" in result.reason
 
 
+def test_a_base_of_another_level_that_is_oversubscribed_judges_nothing_either(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "select": SPEEDUP["against"], "against": SPEEDUP["select"], "base_evidence": "emulated"}
+
+    def fields(launch: PlannedLaunch) -> dict[str, Any]:
+        emulated = launch.case.ranks == 2
+        return crowded(launch) | {"evidence": "emulated" if emulated else "simulated"}
+
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, fields)
+    assert (result.verdict, result.evidence) == ("not runnable here", "simulated")
+    assert "all 6 launches are oversubscribed" in result.reason
+
+
 def test_some_oversubscribed_launches_are_left_out_and_named(tmp_path: Path) -> None:
     claim = {**SPEEDUP, "select": {"ranks": [1, 2]}, "metric": "step_s", "rule": {"name": "at_most", "value": 0.3}}
     del claim["against"]
