@@ -78,11 +78,18 @@ def with_floors_of_plan(
 
 
 def to_measure(
-    missing: Sequence[NeededFloor], profile: MachineProfile, suite: Suite, size: str, store: Store
+    missing: Sequence[NeededFloor],
+    made: Mapping[str, Sequence[PlannedLaunch]],
+    profile: MachineProfile,
+    suite: Suite,
+    size: str,
+    store: Store,
 ) -> list[NeededFloor]:
     """Those of claims whose verdict would be another one on a machine without noise, and of claims that have no
-    launches yet. What changes no verdict is known well enough."""
+    launches yet. What changes no verdict is known well enough; where launches were `made` and none counts (all
+    saturated the cores), those that would measure their noise would not count either."""
     asked = {needed.claim for needed in missing}
+    begun = {needed.claim for needed in missing if made.get(needed.case.case_id)}
     claims = [claim for claim in load_claims(suite) if claim.form.id in asked]
 
     def known(_: Path, *about: Any) -> KnownFloor:
@@ -99,7 +106,6 @@ def to_measure(
         judge_claims(suite, size, store, claims, known), judge_claims(suite, size, store, claims, none), strict=True
     )
     for claim, (with_noise, without) in zip(claims, judged, strict=True):
-        launches = any(result.runs for result in with_noise)
-        if not launches or [each.verdict for each in with_noise] != [each.verdict for each in without]:
+        if claim.form.id not in begun or [each.verdict for each in with_noise] != [each.verdict for each in without]:
             open_claims.add(claim.form.id)
     return [needed for needed in missing if needed.claim in open_claims]

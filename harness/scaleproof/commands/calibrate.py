@@ -137,7 +137,7 @@ def missing_of_suite(
         earlier = seconds_of_earlier(store, {needed.case.case_id for needed in missing})
         made = made_launches(suite, size, missing, store, allocated)
         profile = with_floors_of_plan(profile, suite, missing, made, earlier, store, allocated)
-        missing = to_measure(missing, profile, suite, size, store)
+        missing = to_measure(missing, made, profile, suite, size, store)
         if not options.dry_run:
             write_profile(options.results, profile)
     calibration = missing_calibration(suite, size, missing, earlier)

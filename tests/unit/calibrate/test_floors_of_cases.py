@@ -16,7 +16,7 @@ from scaleproof.calibrate.floors_of_plan import made_launches, to_measure, with_
 from scaleproof.calibrate.measured_noise_floors import floor_share_of_launches
 from scaleproof.calibrate.needed_floors import NeededFloor, missing_floors
 from scaleproof.cli import main
-from scaleproof.core.record_schema import Record
+from scaleproof.core.record_schema import Record, Warning
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.record.store import Store
@@ -43,14 +43,16 @@ def _all_launches_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scaleproof.calibrate.needed_floors.usable_cores", lambda: 8)
 
 
-def run(tmp_path: Path, length: Callable[[PlannedLaunch], float | None]) -> tuple[Suite, list[PlannedLaunch], Store]:
-    """The launches of a suite whose steps take `length`, ms; None: a launch that is missing."""
+def run(
+    tmp_path: Path, length: Callable[[PlannedLaunch], float | None], **fields: Any
+) -> tuple[Suite, list[PlannedLaunch], Store]:
+    """The launches of a suite whose steps take `length`, ms; None: a launch that is missing. `fields`: of records."""
     suite, store = a_suite(tmp_path, SPEEDUP), Store(tmp_path / "results")
     planned = plan(suite, "speed", "smoke")
     for launch in planned:
         made = length(launch)
         if made is not None:
-            commit(store, launch, made, {})
+            commit(store, launch, made, fields)
     return suite, planned, store
 
 
@@ -119,13 +121,23 @@ def test_floors_that_change_no_verdict_are_not_measured(tmp_path: Path, alone: f
     suite, _, store = run(tmp_path, length)
     missing = missing_floors(suite, "smoke", None)
     profile = from_plan(profile_of(), suite, missing, store)
-    assert bool(to_measure(missing, profile, suite, "smoke", store)) == measured
+    made = made_launches(suite, "smoke", missing, store)
+    assert bool(to_measure(missing, made, profile, suite, "smoke", store)) == measured
 
 
 def test_a_claim_without_launches_has_its_floors_measured(tmp_path: Path) -> None:
     suite, _, store = run(tmp_path, lambda launch: None)
     missing = missing_floors(suite, "smoke", None)
-    assert to_measure(missing, profile_of(), suite, "smoke", store) == missing
+    made = made_launches(suite, "smoke", missing, store)
+    assert to_measure(missing, made, profile_of(), suite, "smoke", store) == missing
+
+
+def test_where_no_launch_counts_no_floor_is_measured(tmp_path: Path) -> None:
+    saturated = Warning(code="saturated", message="m", advice="a")
+    suite, _, store = run(tmp_path, lambda launch: LENGTHS[launch.plan_index], warnings=[saturated])
+    missing = missing_floors(suite, "smoke", None)
+    made = made_launches(suite, "smoke", missing, store)
+    assert missing and to_measure(missing, made, profile_of(), suite, "smoke", store) == []
 
 
 def test_the_command_launches_nothing_where_the_launches_decide(
