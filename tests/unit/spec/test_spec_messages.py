@@ -414,6 +414,12 @@ def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wr
     assert str(caught.value) == f"suites/x/suite.yaml:{message}"
 
 
+def test_ranks_that_share_memory_may_run_beside_others(folder: Path) -> None:
+    text = GOOD.replace("summary: Messages", "summary: Messages\n    timed: false")
+    (folder / "suite.yaml").write_text(text.replace("{tcp: {transport: tcp}}", "{tcp: {transport: shm}}"))
+    assert not load_suite("x").experiment("moves").timed
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
