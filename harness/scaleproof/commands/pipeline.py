@@ -7,6 +7,7 @@ and what it needs is there."""
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 HELP = "schedules of pipelines: order of passes, gaps, activations held; a picture on request"
 EXAMPLE = """scaleproof pipeline chimera --stages 4 --micro-batches 4
   scaleproof pipeline --stages 8 --micro-batches 32 --backward 1.7       all schemes side by side
+  scaleproof pipeline --stages 8 --micro-batches 32 --memory 8           those that hold activations of 8 at most
   scaleproof pipeline chimera --stages 8 --micro-batches 8 --pairs 2 --out chimera.svg"""
 SUFFIXES = (".png", ".svg", ".pdf", ".json")
 CELL = 3
@@ -44,6 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--message", type=float, default=0.0, metavar="X", help="time of a message to the next stage (default: 0)"
     )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        metavar="N",
+        help="micro-batches whose activations a worker has room for: schedules that hold more are left out",
+    )
     parser.add_argument("--recompute", action="store_true", help="repeat the forward pass before each backward pass")
     parser.add_argument(
         "-o",
@@ -67,6 +75,7 @@ def main(options: argparse.Namespace) -> int:
     if options.scheme is None:
         return _compare(options, times)
     schedule = schedule_of(options.scheme, options.stages, options.micro_batches, options.pairs)
+    _check_memory([schedule], options.memory)
     line = timeline(schedule, times)
     _print_orders(line)
     print_table(COLUMNS, [_row(schedule, options, times)], "")
@@ -86,10 +95,11 @@ COLUMNS = (
 
 
 def _compare(options: argparse.Namespace, times: PassTimes) -> int:
-    """A row for each scheme; those that the sizes do not fit are named below."""
+    """A row for each scheme; those that the sizes or the memory do not fit are named below."""
     from scaleproof.pipelines.schemes import schedule_of, schemes
+    from scaleproof.pipelines.timing import stashed
 
-    rows, refused = [], []
+    made, refused = [], list[str]()
     for name, scheme in schemes().items():
         pairs = options.pairs if scheme.has_pairs else 1
         try:
@@ -97,11 +107,32 @@ def _compare(options: argparse.Namespace, times: PassTimes) -> int:
         except SpecError as error:
             refused.append(str(error))
             continue
-        rows.append(_row(schedule, options, times))
+        made.append(schedule)
+    _check_memory(made, options.memory)
+    fitting = [schedule for schedule in made if options.memory is None or max(stashed(schedule)) <= options.memory]
+    refused += [_too_large(schedule) for schedule in made if schedule not in fitting]
+    rows = [_row(schedule, options, times) for schedule in fitting]
     print_table(COLUMNS, rows, f"{options.stages} stages, {options.micro_batches} micro-batches an iteration")
     for reason in refused:
         print(f"left out: {reason}")
     return 0
+
+
+def _check_memory(schedules: Sequence[Schedule], most: float | None) -> None:
+    """SpecError, with what would do, where each of them holds activations of more micro-batches."""
+    from scaleproof.pipelines.timing import stashed
+
+    if most is None or any(max(stashed(schedule)) <= most for schedule in schedules):
+        return
+    smallest = min(schedules, key=lambda schedule: max(stashed(schedule)))
+    raise SpecError(f"--memory {most:g}: no schedule fits; {_too_large(smallest)}")
+
+
+def _too_large(schedule: Schedule) -> str:
+    from scaleproof.pipelines.timing import stashed
+
+    held = max(stashed(schedule))
+    return f"{schedule.scheme} holds activations of {held:g} micro-batches; --memory {held:g} would do"
 
 
 def _row(schedule: Schedule, options: argparse.Namespace, times: PassTimes) -> list[str]:

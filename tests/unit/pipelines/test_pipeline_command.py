@@ -65,3 +65,18 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, capsys: pytes
     assert main(["pipeline", *arguments]) == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
+
+
+def test_schedules_that_hold_too_much_are_left_out_and_say_what_would_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "--stages", "4", "--micro-batches", "8", "--memory", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert "left out: gpipe holds activations of 8 micro-batches; --memory 8 would do" in printed
+    assert "\n dapple" in printed
+
+
+def test_memory_that_no_schedule_fits_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "dapple", "--stages", "4", "--micro-batches", "8", "--memory", "3"]) == 2
+    error = capsys.readouterr().err
+    assert "--memory 3: no schedule fits; dapple holds activations of 4 micro-batches; --memory 4 would do" in error
+    assert main(["pipeline", "--stages", "4", "--micro-batches", "8", "--memory", "0.1"]) == 2
+    assert "no schedule fits" in capsys.readouterr().err
