@@ -77,7 +77,7 @@ def least_of_bound(x: Packed, rows: Published) -> float:
 
 def most_trees(x: Packed, rows: Published) -> float:
     """Most trees of a packing of few trees, over all allocations. Arithmetic, no launches (suite blink2020)."""
-    return float(max(len(_packing(graph, x.collective).trees) for graph in allocations_of(x.machine)))
+    return float(max(len(packing_of(graph, x.collective).trees) for graph in allocations_of(x.machine)))
 
 
 def gain_mean(x: Gained, rows: Published) -> float:
@@ -119,10 +119,11 @@ def _best_root(name: str, devices: tuple[int, ...]) -> tuple[int, float]:
 
 def tree_rate(graph: LinkGraph, collective: Collective) -> float:
     """Of few trees, in links."""
-    return _packing(graph, collective).rate
+    return packing_of(graph, collective).rate
 
 
-def _packing(graph: LinkGraph, collective: Collective) -> Packing:
+def packing_of(graph: LinkGraph, collective: Collective) -> Packing:
+    """Few trees; of a broadcast from the root with the largest rate."""
     of = _of(graph)
     return _found(*of, _best_root(*of)[0] if collective == "broadcast" else None)
 
