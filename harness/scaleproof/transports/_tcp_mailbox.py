@@ -69,9 +69,10 @@ class TcpMailbox(MailboxCore):
         self._to_answer: queue.SimpleQueue[tuple[int, int, Callable[[], np.ndarray]] | None] = queue.SimpleQueue()
 
     def _start(self) -> None:
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._receive_all, self._answer_all)]
-        for thread in self._threads:
+        for each in (self._receive_all, self._answer_all):
+            thread = threading.Thread(target=each, daemon=True)
             thread.start()
+            self._threads.append(thread)
 
     def close(self) -> None:
         """See Mailbox.close."""

@@ -19,9 +19,9 @@ M_MMAP_THRESHOLD = -3
 the threshold rises with what was freed, and later arrays would hide in memory that the process still has."""
 OWN_PAGES_FROM = MIB // 4
 M_ARENA_MAX = -8
-"""Of mallopt(3): with one arena no thread reserves 64 MiB of address space for its own, which a cap would count."""
+"""Of mallopt(3): with one arena no thread takes memory for its own, which a cap would count."""
 STACK = MIB
-"""Of a thread that is started under a cap, bytes; else 8 MiB of address space are reserved."""
+"""Of a thread that is started under a cap, bytes; else 8 MiB, which the cap would count."""
 
 
 class Peak:
@@ -45,23 +45,24 @@ class Room:
 
 @contextmanager
 def capped(mib: int) -> Iterator[Room]:
-    """From here on this process may take so much more address space (RLIMIT_AS). Where what is done inside does not
-    fit, the cap is lifted again. 0: no cap."""
+    """From here on this process may take so much more memory of its own (RLIMIT_DATA, setrlimit(2)). Where what is done
+    inside does not fit, the cap is lifted again. 0: no cap. A limit of address space (RLIMIT_AS) would count the 64 MiB
+    that an earlier thread has reserved as taken, and then let arrays fill them."""
     library = ctypes.CDLL(None)
     library.mallopt(M_MMAP_THRESHOLD, OWN_PAGES_FROM)
-    room, before = Room(), resource.getrlimit(resource.RLIMIT_AS)
+    room, before = Room(), resource.getrlimit(resource.RLIMIT_DATA)
     if mib:
         library.mallopt(M_ARENA_MAX, 1)
         stack_size(STACK)
-        most = int(_status_mib("VmSize") + mib) * MIB
-        resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+        most = int(_status_mib("VmData") + mib) * MIB
+        resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     try:
         yield room
     except MemoryError:
         if not mib:
             raise
         room.fits = False
-        resource.setrlimit(resource.RLIMIT_AS, before)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def _status_mib(name: str) -> float:

@@ -146,6 +146,19 @@ print(room.fits)
     assert in_process(code).split() == ["False", "160", "True"]
 
 
+def test_memory_that_an_earlier_thread_reserved_is_no_room_under_a_cap() -> None:
+    code = """
+import threading
+threads = [threading.Thread(target=lambda: (np.zeros(9000), ready.wait())) for _ in range(4)]
+ready = threading.Barrier(5)
+for each in threads: each.start()
+ready.wait()
+with capped(64) as room: arrays = [np.full(MIB, 1, np.float64) for _ in range(9)]
+print(room.fits)
+"""
+    assert in_process(code) == "False"
+
+
 def search(method: str) -> dict[str, list[float]]:
     case = case_from(
         {
