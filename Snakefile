@@ -8,6 +8,7 @@ min_version("9.27")
 
 
 include: "workflows/common.smk"
+include: "workflows/extras.smk"
 include: "workflows/calibrate.smk"
 include: "workflows/run.smk"
 include: "workflows/judge.smk"

@@ -179,3 +179,30 @@ def test_campaigns_of_an_experiment_are_calls_of_run_one_after_the_other_and_the
         f"run small first --size smoke --campaign 2 {TABLE.format('first', 'smoke')}",
     ]
     assert f"run small second --size smoke {TABLE.format('second', 'smoke')}" in calls(project)
+
+
+EXTRAS = """\
+import os, sys
+with open("calls", "a") as file:
+    file.write(" ".join(["setup", *sys.argv[1:]]) + "\\n")
+sys.exit(int(os.environ["SETUP_CODE"]))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_extras_of_a_suite_are_installed_before_it_runs_and_it_runs_without_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    (project / "tools" / "setup").mkdir(parents=True)
+    (project / "tools" / "setup" / "__main__.py").write_text(EXTRAS)
+    (project / "suites" / "small" / "extras.toml").touch()
+    monkeypatch.setenv("SETUP_CODE", str(code))
+    snakemake(project, "small", "-n")
+    assert not (project / "calls").exists(), "a dry run installs nothing"
+    done = snakemake(project, "small")
+    assert done.returncode == 0 and calls(project)[0] == "setup extras --only small"
+    assert ("small runs without these packages" in done.stderr) == bool(code)
+    assert [call.split()[0] for call in calls(project)[1:3]] == ["run", "run"]
+    before = len(calls(project))
+    snakemake(project, "small")
+    assert calls(project)[before:] == ["report --size smoke"], "nothing is to run, and nothing is installed"

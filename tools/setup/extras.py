@@ -46,17 +46,26 @@ def main(arguments: list[str]) -> int:
         epilog=f"Suites with extras: {', '.join(suites_with_extras(SUITES))}.",
     )
     parser.add_argument("suites", nargs="+", metavar="SUITE", help=f"a suite, or `{ALL}`")
-    names = parser.parse_args(arguments).suites
-    return exit_code_of(lambda: set_up(names), "set-up")
+    parser.add_argument("--only", action="store_true", help="neither make nor update .venv: it is in use")
+    options = parser.parse_args(arguments)
+    return exit_code_of(lambda: set_up(options.suites, options.only), "set-up")
 
 
-def set_up(names: Sequence[str]) -> None:
-    """Make `.venv`, then install the extras that these suites lack. SetupError or CommandError on failure."""
+def set_up(names: Sequence[str], only: bool = False) -> None:
+    """Make `.venv`, then install the extras that these suites lack. With `only` they are installed into the environment
+    of this Python, which has to be `.venv`. SetupError or CommandError on failure."""
     wanted = [read(SUITES / name / FILE) for name in suites_of(names, SUITES)]
-    run.set_up(False)
-    lacking = [extras for extras in wanted if extras.missing_pins(run.VENV) or extras.missing_system()]
+    venv = Path(sys.prefix).resolve() if only else run.VENV
+    if not only:
+        run.set_up(False)
+    lacking = [extras for extras in wanted if extras.missing_pins(venv) or extras.missing_system()]
     if not lacking:
         return
+    if venv != run.VENV and (pins := [str(pin) for extras in lacking for pin in extras.missing_pins(venv)]):
+        raise SetupError(
+            f"{venv} is not the environment that set-up made; type: {sys.executable} -m pip install --no-deps "
+            + " ".join(pins)
+        )
     machine.need_packages([package for extras in lacking for package in extras.missing_system()], *run.may_install())
     locked = packages.read_lock(run.LOCK)
     key = f"cp{sys.version_info.major}{sys.version_info.minor}-{packages.digest(run.LOCK)}"

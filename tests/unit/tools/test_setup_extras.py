@@ -179,3 +179,22 @@ def test_without_root_set_up_says_what_to_type(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(SetupError, match="only root can install them; type: sudo apt-get update .* tools$"):
         extras.set_up(["mine"])
     assert calls.made == [("venv", False)]
+
+
+def test_only_extras_go_into_the_environment_in_use_which_is_not_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = Calls(monkeypatch, tmp_path)
+    suite(tmp_path / "suites", "mine", ONE)
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "venv"))
+    extras.set_up(["mine"], only=True)
+    assert [name for name, _ in calls.made] == ["system", "wheels", "pins"]
+
+
+def test_another_environment_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls = Calls(monkeypatch, tmp_path)
+    suite(tmp_path / "suites", "mine", ONE)
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "other"))
+    with pytest.raises(SetupError, match="other is not the environment .* install --no-deps some-package==1.2$"):
+        extras.set_up(["mine"], only=True)
+    assert not calls.made
