@@ -201,6 +201,13 @@ def test_losses_on_a_logarithmic_axis_are_equally_far_apart_by_factors() -> None
     assert "10" in straight and straight != bent
 
 
+def test_a_dashed_line_stands_at_the_value_that_all_would_reach() -> None:
+    steps = np.arange(2)
+    falling = Curve("a", steps, steps * 8, steps * 0.1, np.array([0.5, 0.25]), False)
+    plain, ideal = (str(curves("l", {"tcp": [falling]}, ARMS, "loss", "steps", ideal=at)) for at in (None, 0.1))
+    assert ideal.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+
+
 def test_transports_keep_their_colour_and_others_take_free_ones() -> None:
     drawn = looks({"shm": "shm", "tcp": "tcp", "new": "new", "newer": "newer", "alone": None})
     assert (drawn["shm"].colour_index, drawn["tcp"].colour_index) == (

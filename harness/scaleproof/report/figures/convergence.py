@@ -11,7 +11,8 @@ from scaleproof.report.figures.kinds import FigureKind, Plot
 
 def _plotted(plot: Plot) -> Markup:
     series = {each.name: list(each.curves) for each in plot.series if each.curves}
-    return curves(plot.alt, series, plot.looks, plot.y_label, plot.axis, plot.x_label, (7.6, 4.2), plot.log)
+    ideal = plot.ideal if isinstance(plot.ideal, float) else None
+    return curves(plot.alt, series, plot.looks, plot.y_label, plot.axis, plot.x_label, (7.6, 4.2), plot.log, ideal)
 
 
 KIND = FigureKind(

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from scaleproof.claims.learning_curve import Axis
 from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import Curve
-from scaleproof.report.figures.style import PAGE, Line, Look, lines, panel, styled
+from scaleproof.report.figures.style import MUTED, PAGE, Line, Look, lines, panel, styled
 from scaleproof.report.numbers import exact, significant
 
 __all__ = ["Curve", "MedianCurve", "curves", "median_curve"]
@@ -47,10 +47,13 @@ def curves(
     x_label: str = "",
     size: tuple[float, float] = (5.0, 3.5),
     log: bool = False,
+    ideal: float | None = None,
 ) -> Markup:
     """One panel; `quantity` labels the y axis, which `log` makes logarithmic, `x_label` the x axis where X_LABELS does
-    not say enough."""
+    not say enough. `ideal`: a dashed line at the value that all would reach."""
     figure, axes = panel(*size)
+    if ideal is not None:
+        axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
     titles: dict[str, str] = {}
     drawable = {
         name: numeric
