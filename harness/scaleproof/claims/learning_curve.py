@@ -44,8 +44,8 @@ class LearningCurve:
 
 
 def learning_curve(record: Record, samples: pd.DataFrame, event: str) -> LearningCurve | None:
-    """The values of `loss`, or of an event of evaluations; None where a launch has none. A loss of ranks at their own
-    pace is the mean of all that train, at each step that all of them have."""
+    """The values of `loss`, or of an event of evaluations; None where a launch has none. Where ranks have programs of
+    their own a loss is the mean over all that have one, at each step that all of them have."""
     case = record.case
     if not isinstance(case, TrainCase):
         return None
@@ -121,7 +121,7 @@ def _mean_over_ranks(
     steps, first, counts = np.unique(rows.step[chosen], return_index=True, return_counts=True)
     values = _values(case, LOSS, np.add.reduceat(rows.value[chosen], first) / counts)
     moments = np.maximum.reduceat(_moments(record, rows, chosen, rows.end), first)
-    whole = counts == case.workers
+    whole = counts == case.losses
     if not whole.any():
         return None
     steps, values, moments = steps[whole], values[whole], moments[whole]

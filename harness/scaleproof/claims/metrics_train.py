@@ -169,8 +169,8 @@ def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
     final_loss = mean cross-entropy over the global minibatch of the last step
 
     It is the mean of the ranks' local means. All ranks have equal shares, so it is also the mean over the minibatch. Of
-    ranks at their own pace it is that of the last step that all of them have. A launch that has diverged has its step
-    in place of a number.
+    ranks at their own pace it is that of the last step that all of them have; in a pipeline the ranks with the last
+    stage have losses. A launch that has diverged has its step in place of a number.
     The loss of one minibatch is noisy: compare curves ([max_loss_difference](max_loss_difference.md)), not end points.
     """
     if diverged_at(record, samples) is not None:
@@ -180,7 +180,7 @@ def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.replicas is None:
         return _last(rows, losses)
     steps, counts = np.unique(rows.step[losses], return_counts=True)
-    whole = steps[counts == case.workers]
+    whole = steps[counts == case.losses]
     return float(rows.value[losses[rows.step[losses] == whole[-1]]].mean()) if len(whole) else None
 
 
@@ -234,7 +234,9 @@ def made_up_first_exchange(wanted: Wanted) -> MadeUp:
 
 def made_up_loss(wanted: Wanted) -> MadeUp:
     """A launch that ends with this loss."""
-    return events(Event("loss", value=wanted.known))
+    having = wanted.case.losses if isinstance(wanted.case, TrainCase) else 0
+    last = tuple(range(wanted.case.ranks - having, wanted.case.ranks))
+    return events(Event("loss", ranks=last or None, value=wanted.known))
 
 
 def made_up_accuracy(wanted: Wanted) -> MadeUp:

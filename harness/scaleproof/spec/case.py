@@ -171,6 +171,12 @@ class TrainCase(CommonCase):
         return traits.shares(self) if traits and traits.shares else self.workers
 
     @property
+    def losses(self) -> int:
+        """Ranks that have a loss in each step."""
+        traits = self.replicas
+        return traits.losses(self) if traits and traits.losses else self.workers
+
+    @property
     def batch(self) -> int:
         """Samples that a rank computes at once: its part of a minibatch, or a micro-batch."""
         traits = self.replicas

@@ -31,7 +31,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
-from scaleproof.strategies.pipeline_options import PipelineOptions, check, division, micro_batch, shares
+from scaleproof.strategies.pipeline_options import PipelineOptions, check, division, losses, micro_batch, shares
 from scaleproof.strategies.replica import Replica
 
 SENDS = 0
@@ -215,7 +215,13 @@ PLUGIN = StrategyPlugin(
     check=check,
     collective_calls=False,
     rank_program=ReplicaTraits(
-        pace="lockstep", end="equal", evaluated="stages", shares=shares, batch=micro_batch, division=division
+        pace="lockstep",
+        end="equal",
+        evaluated="stages",
+        shares=shares,
+        batch=micro_batch,
+        losses=losses,
+        division=division,
     ),
     tags=synchronous_tags("MP+DP", "pipeline"),
 )

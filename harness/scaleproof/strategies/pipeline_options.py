@@ -123,6 +123,14 @@ def shares(case: TrainCase) -> int:
     return max(1, case.ranks // case.options_of(PipelineOptions).stages)
 
 
+def losses(case: TrainCase) -> int:
+    """Ranks with the last stage, which compute losses."""
+    options = case.options_of(PipelineOptions)
+    schedule = schedule_of(options.scheme, options.stages, options.micro_batches, options.pairs)
+    last = {worker for (_, stage), worker in schedule.workers_of().items() if stage == options.stages - 1}
+    return shares(case) * len(last)
+
+
 def micro_batch(case: TrainCase) -> int:
     """Samples of a micro-batch."""
     return case.minibatch // (shares(case) * case.options_of(PipelineOptions).micro_batches)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scaleproof.claims.learning_curve import learning_curve
 from scaleproof.claims.made_up import Event, MadeUp
 from scaleproof.claims.metrics import METRICS
 from scaleproof.spec.case import TrainCase
@@ -47,3 +48,20 @@ def test_the_resident_peak_is_that_of_the_rank_that_takes_most() -> None:
     more = record.ranks[1].model_copy(update={"facts": {"peak_memory_mib": 420.0}})
     assert metric(record.model_copy(update={"ranks": [record.ranks[0], more]}), MadeUp().samples(2)) == 420.0
     assert metric(MadeUp().record(case), MadeUp().samples(2)) is None
+
+
+def test_losses_are_those_of_the_ranks_with_the_last_stage() -> None:
+    last = [Event("loss", ranks=(1,), step=step, value=3.0 - step) for step in range(2)]
+    steps = [Event("step", step, step + 1.0, step=step) for step in range(2)]
+    case = case_of()
+    made = MadeUp((*steps, *last))
+    curve = learning_curve(made.record(case), made.samples(2), "loss")
+    assert curve is not None and curve.values.tolist() == [3.0, 2.0] and curve.samples.tolist() == [4, 8]
+    assert value("final_loss", *steps, *last) == 2.0
+
+
+@pytest.mark.parametrize(("scheme", "ranks", "having"), [("dapple", 8, 2), ("chimera", 8, 4), ("gems", 4, 2)])
+def test_each_pipeline_of_each_group_has_a_rank_with_losses(scheme: str, ranks: int, having: int) -> None:
+    strategy = {"name": "pipeline", "scheme": scheme, "stages": 4, "micro_batches": 4, "cut": "blocks"}
+    case = train_case(strategy=strategy, transport="tcp", workload="small_gpt", ranks=ranks, minibatch=16)
+    assert case.losses == having
