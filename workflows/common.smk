@@ -1,8 +1,11 @@
 import hashlib
 import shutil
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+
+from snakemake.settings.types import DeploymentMethod
 
 import scaleproof
 from scaleproof.record.digest import code_digest, machine_id
@@ -250,3 +253,14 @@ def awaited(target, wildcards):
             {name for each in in_this_call(size) for name in TARGETS[each][0]}
         )
     return verdicts(suites, size)
+
+
+def suites_with_extras_to_run():
+    """Suites with packages of their own of which this call runs an experiment, sorted. Jobs in environments that
+    Snakemake makes would not see what is installed beside it."""
+    if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
+        return []
+    rules = ("run", "run_before")
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in rules]
+    suites = sorted({job.wildcards.suite for job in jobs})
+    return [name for name in suites if (SUITES[name].folder / "extras.toml").exists()]
