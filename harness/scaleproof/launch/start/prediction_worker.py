@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 
 from scaleproof.core.predicted import Predicted
 from scaleproof.core.uninterrupted import END_SIGNALS
+from scaleproof.launch.start.core_slots import core_slot
 from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.spec.plan import PlannedLaunch
 
@@ -23,7 +24,7 @@ def answer(asked: Connection, answers: Connection) -> None:
 
 
 def _predicted(simulator: Simulator, launch: PlannedLaunch) -> Predicted | None:
-    with suppress(Exception):  # the other process predicts it once more and raises the error
+    with suppress(Exception), core_slot():  # the other process predicts it once more and raises the error
         return simulator.predict(launch)
     return None
 
