@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """Case and launch: the two folders of a record."""
-WINDOW_ROWS, WINDOWS = 1 << 17, 32
+WINDOW_ROWS, WINDOWS = 1 << 19, 8
 """Samples that are fetched at a time, and number of fetches that stay in memory (180 MB as frames), since plans read
 launches in any order."""
 BATCH = 2000

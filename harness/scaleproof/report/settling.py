@@ -54,10 +54,13 @@ def settling_table(data: SuiteData) -> SettlingTable:
 
 
 def _by_campaign(data: SuiteData, experiment: str) -> dict[Campaign, list[Launch]]:
-    """Finished launches of an experiment; each campaign begins on a machine that may not have settled."""
+    """Finished launches of an experiment that were not predicted; each campaign begins on a machine that may not have
+    settled."""
     launches: dict[Campaign, list[Launch]] = {}
     for run in data.runs:
-        if run.status == "ok" and run.record is not None and run.record.case.experiment == experiment:
+        if run.status != "ok" or run.record is None or run.record.case.experiment != experiment:
+            continue
+        if run.record.evidence != "simulated":  # before its samples are read
             launches.setdefault(run.record.of_campaign, []).append(Launch(run.record, run.samples))
     return dict(sorted(launches.items(), key=lambda of_one: (of_one[0].number, _began(of_one[1]))))
 
