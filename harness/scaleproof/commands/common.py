@@ -84,6 +84,28 @@ def planned_arguments(parser: argparse.ArgumentParser) -> None:
     suites_argument(parser)
 
 
+def network_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a network, of ours or the user's: --workload, --input, --image-side, --width."""
+    parser.add_argument(
+        "--workload",
+        required=True,
+        metavar="NAME",
+        help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="SHAPE",
+        help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas",
+    )
+    reduced_arguments(parser)
+
+
+def reduced_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that reduce a network of ours: --image-side, --width."""
+    parser.add_argument("--image-side", type=int, metavar="N", help=CaseField("workload.image_side"))
+    parser.add_argument("--width", type=float, default=1.0, metavar="F", help=CaseField("workload.width"))
+
+
 def allocation_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the nodes for cases of fabric `host`. Without them these are the nodes of the Slurm job
     around this process, else this machine."""

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import print_table
+from scaleproof.commands.common import network_arguments, print_table
 from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
@@ -36,15 +36,7 @@ STATES = {"sgd": 2, "momentum": 3, "adam": 4}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
-    parser.add_argument(
-        "--workload",
-        required=True,
-        metavar="NAME",
-        help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name",
-    )
-    parser.add_argument("--input", metavar="SHAPE", help="of one sample of that module: 3x224x224; tokens: int64:128")
-    parser.add_argument("--image-side", type=int, metavar="N", help="side of its images in pixels")
-    parser.add_argument("--width", type=float, default=1.0, metavar="F", help="share of every layer's width")
+    network_arguments(parser)
     parser.add_argument("--batch", type=int, required=True, metavar="N", help="samples of a step, all devices together")
     parser.add_argument("--devices", default="8", metavar="N,M", help="numbers of devices (default: 8)")
     parser.add_argument("--node", required=True, metavar="NODE_TYPE", help="a node type of clusters/: what a device is")

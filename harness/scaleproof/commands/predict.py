@@ -14,7 +14,7 @@ import json
 import sys
 from pathlib import Path
 
-from scaleproof.commands.common import CaseField, PluginNames, results_argument
+from scaleproof.commands.common import CaseField, PluginNames, network_arguments, results_argument
 
 HELP = "how a training would scale on your network and cluster: a table, and a picture on request"
 EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 \\
@@ -33,7 +33,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command to `parser`."""
-    _workload_arguments(parser)
+    network_arguments(parser)
     _cluster_arguments(parser)
     _compute_arguments(parser)
     _exchange_arguments(parser)
@@ -53,22 +53,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(parser)
-
-
-def _workload_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workload",
-        required=True,
-        metavar="NAME",
-        help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name",
-    )
-    parser.add_argument(
-        "--input",
-        metavar="SHAPE",
-        help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas",
-    )
-    parser.add_argument("--image-side", type=int, metavar="N", help=CaseField("workload.image_side"))
-    parser.add_argument("--width", type=float, default=1.0, metavar="F", help=CaseField("workload.width"))
 
 
 def _cluster_arguments(parser: argparse.ArgumentParser) -> None:

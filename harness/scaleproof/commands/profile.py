@@ -13,7 +13,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import CaseField, print_table, results_argument, size_argument, size_of, suites_argument
+from scaleproof.commands.common import (
+    CaseField,
+    print_table,
+    reduced_arguments,
+    results_argument,
+    size_argument,
+    size_of,
+    suites_argument,
+)
 from scaleproof.commands.profile_device import (
     check_device,
     device_arguments,
@@ -53,8 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment of it (default: all)")
     size_argument(parser)
     parser.add_argument("--workload", metavar="NAME", help="a network (`scaleproof doctor` lists them)")
-    parser.add_argument("--image-side", type=int, metavar="N", help=CaseField("workload.image_side"))
-    parser.add_argument("--width", type=float, default=1.0, metavar="F", help=CaseField("workload.width"))
+    reduced_arguments(parser)
     parser.add_argument("--batch", type=int, metavar="N", help="samples of one rank: the minibatch over the ranks")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help=CaseField("threads_per_rank"))
     parser.add_argument(
