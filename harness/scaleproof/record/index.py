@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """Case and launch: the two folders of a record."""
-WINDOW_ROWS, WINDOWS = 1 << 19, 8
+WINDOW_ROWS, WINDOWS = 1 << 17, 32
 """Samples that are fetched at a time, and number of fetches that stay in memory (180 MB as frames), since plans read
 launches in any order."""
 BATCH = 2000
@@ -177,6 +177,7 @@ class Index:
         written."""
         indexed = self.database.stamps()
         changed = [key for key, stamp in present.items() if indexed.get("/".join(key)) != stamp]
+        changed.sort(key=lambda key: present[key].split()[1])  # as written: what is read together lies together
         gone = sorted(indexed.keys() - {"/".join(key) for key in present})
         cores = max(int(usable_cores()), 1)
         if gone or not present:

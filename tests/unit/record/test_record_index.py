@@ -160,6 +160,15 @@ def test_launches_that_came_one_by_one_have_their_own_samples(tmp_path: Path, mo
     assert counts == {f"a{number}": 2 * number for number in range(10) if number != 4}
 
 
+def test_launches_that_were_written_one_after_the_other_lie_together(tmp_path: Path) -> None:
+    for name in ("cc", "aa", "bb"):
+        commit(tmp_path, record(name))
+    index = Index(tmp_path)
+    assert len(index.stamps) == 3
+    folders = index.database.table("SELECT folder FROM launches ORDER BY number")["folder"].to_pylist()
+    assert [folder.split("/")[1] for folder in folders] == ["cc", "aa", "bb"]
+
+
 def test_a_record_that_is_removed_while_the_index_is_in_use_is_not_mixed_up(tmp_path: Path) -> None:
     for number in range(3):
         commit(tmp_path, record(f"a{number}", plan_index=number), rows=number + 1)
