@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import time
 from multiprocessing.sharedctypes import Synchronized
@@ -39,6 +40,16 @@ def test_no_more_run_at_a_time_than_there_are_cores(
         process.join(20)
         assert process.exitcode == 0
     assert most.value == places
+
+
+def test_where_files_have_no_locks_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("fcntl.flock", flock)
+    with core_slots.core_slot():
+        pass
 
 
 def test_without_a_folder_for_temporary_files_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
