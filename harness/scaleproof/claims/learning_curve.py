@@ -121,7 +121,7 @@ def _mean_over_ranks(
     steps, first, counts = np.unique(rows.step[chosen], return_index=True, return_counts=True)
     values = _values(case, LOSS, np.add.reduceat(rows.value[chosen], first) / counts)
     moments = np.maximum.reduceat(_moments(record, rows, chosen, rows.end), first)
-    whole = counts == case.losses
+    whole = counts == case.loss_ranks
     if not whole.any():
         return None
     steps, values, moments = steps[whole], values[whole], moments[whole]

@@ -180,7 +180,7 @@ def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.replicas is None:
         return _last(rows, losses)
     steps, counts = np.unique(rows.step[losses], return_counts=True)
-    whole = steps[counts == case.losses]
+    whole = steps[counts == case.loss_ranks]
     return float(rows.value[losses[rows.step[losses] == whole[-1]]].mean()) if len(whole) else None
 
 
@@ -234,7 +234,7 @@ def made_up_first_exchange(wanted: Wanted) -> MadeUp:
 
 def made_up_loss(wanted: Wanted) -> MadeUp:
     """A launch that ends with this loss."""
-    having = wanted.case.losses if isinstance(wanted.case, TrainCase) else 0
+    having = wanted.case.loss_ranks if isinstance(wanted.case, TrainCase) else 0
     last = tuple(range(wanted.case.ranks - having, wanted.case.ranks))
     return events(Event("loss", ranks=last or None, value=wanted.known))
 

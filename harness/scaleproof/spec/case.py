@@ -171,10 +171,10 @@ class TrainCase(CommonCase):
         return traits.shares(self) if traits and traits.shares else self.workers
 
     @property
-    def losses(self) -> int:
+    def loss_ranks(self) -> int:
         """Ranks that have a loss in each step."""
         traits = self.replicas
-        return traits.losses(self) if traits and traits.losses else self.workers
+        return traits.loss_ranks(self) if traits and traits.loss_ranks else self.workers
 
     @property
     def batch(self) -> int:

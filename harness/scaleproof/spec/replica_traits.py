@@ -29,7 +29,7 @@ class ReplicaTraits:
     """Parts of a minibatch, each read by other ranks; None: one for each rank that trains."""
     batch: Callable[[Any], int] | None = None
     """Samples that a rank of a case computes at once; None: its share of a minibatch."""
-    losses: Callable[[Any], int] | None = None
+    loss_ranks: Callable[[Any], int] | None = None
     """Ranks of a case that have a loss in each step; None: all that train."""
     division: Callable[[Any], Any] | None = None
     """How the ranks of a case hold stages of its network (pipelines/division.py); None: each has all of it."""

@@ -31,7 +31,7 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.spec.replica_traits import ReplicaTraits
 from scaleproof.spec.tags import synchronous_tags
-from scaleproof.strategies.pipeline_options import PipelineOptions, check, division, losses, micro_batch, shares
+from scaleproof.strategies.pipeline_options import PipelineOptions, check, division, loss_ranks, micro_batch, shares
 from scaleproof.strategies.replica import Replica
 
 SENDS = 0
@@ -220,7 +220,7 @@ PLUGIN = StrategyPlugin(
         evaluated="stages",
         shares=shares,
         batch=micro_batch,
-        losses=losses,
+        loss_ranks=loss_ranks,
         division=division,
     ),
     tags=synchronous_tags("MP+DP", "pipeline"),

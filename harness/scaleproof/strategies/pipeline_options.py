@@ -123,7 +123,7 @@ def shares(case: TrainCase) -> int:
     return max(1, case.ranks // case.options_of(PipelineOptions).stages)
 
 
-def losses(case: TrainCase) -> int:
+def loss_ranks(case: TrainCase) -> int:
     """Ranks with the last stage, which compute losses."""
     options = case.options_of(PipelineOptions)
     schedule = schedule_of(options.scheme, options.stages, options.micro_batches, options.pairs)

@@ -64,4 +64,4 @@ def test_losses_are_those_of_the_ranks_with_the_last_stage() -> None:
 def test_each_pipeline_of_each_group_has_a_rank_with_losses(scheme: str, ranks: int, having: int) -> None:
     strategy = {"name": "pipeline", "scheme": scheme, "stages": 4, "micro_batches": 4, "cut": "blocks"}
     case = train_case(strategy=strategy, transport="tcp", workload="small_gpt", ranks=ranks, minibatch=16)
-    assert case.losses == having
+    assert case.loss_ranks == having
